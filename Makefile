@@ -1,0 +1,39 @@
+# make demo | test | lint | bench | clean        everything runs inside .venv, which the first target makes
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/installed
+
+.PHONY: demo test test-slow lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: $$($(PYTHON) --version) found, 3.11 or newer needed; say: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## environment, a 6x6 Sudoku set, a trained reasoner, its accuracy-by-step curve
+	@$(BIN)/reason demo
+
+test: lint  ## environment, lint, types, tests (what .ci/run calls)
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## the tests that take minutes: trainings, large sets, a browser
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## throughput of a training step, and where the time goes
+	$(BIN)/reason bench
+
+clean:  ## remove the environment and caches (data/ and runs/ stay)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Puzzle sets: generated, imported, verified and drawn. numpy and numba, never torch."""

@@ -1,0 +1,288 @@
+"""The on-disk layout of a puzzle set: HRM's and TRM's, read and written.
+
+    DIR/identifiers.json                       names of the puzzle identifiers
+    DIR/SPLIT/dataset.json                     `Metadata`
+    DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
+    DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
+    DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
+    DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
+    DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
+
+N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+SPLITS = ("train", "validation", "test")
+ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
+
+
+class DatasetError(ValueError):
+    """A puzzle set that breaks the layout or its puzzle's rules; the text says where, why and what mends it."""
+
+
+class Metadata(BaseModel):
+    """dataset.json: HRM's and TRM's fields, then ours (which their readers ignore)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    pad_id: int
+    ignore_label_id: int | None
+    blank_identifier_id: int
+    vocab_size: int = Field(gt=0)
+    seq_len: int = Field(gt=0)
+    num_puzzle_identifiers: int = Field(gt=0)
+    total_groups: int = Field(ge=0)
+    mean_puzzle_examples: float
+    sets: list[str] = Field(min_length=1)
+    total_puzzles: int | None = None
+    task: dict[str, Any] = Field(
+        default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}'
+    )
+    provenance: dict[str, Any] = Field(
+        default_factory=dict, description="command, seed and version that made it"
+    )
+
+
+@dataclass(frozen=True)
+class Split:
+    """The arrays of one split, all its sets joined. Dtypes as stored (uint8 or int32), indices int64."""
+
+    inputs: np.ndarray  # (N, S)
+    labels: np.ndarray  # (N, S)
+    puzzle_identifiers: np.ndarray  # (P,)
+    puzzle_indices: np.ndarray  # (P+1,)
+    group_indices: np.ndarray  # (G+1,)
+    ratings: np.ndarray | None = None  # (P,)
+
+    @classmethod
+    def of_puzzles(cls, inputs: np.ndarray, labels: np.ndarray, ratings: np.ndarray | None = None) -> Split:
+        """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
+        indices = np.arange(len(inputs) + 1)
+        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings)
+
+    def metadata(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """The counts that dataset.json states of this split."""
+        puzzles, groups = len(self.puzzle_indices) - 1, len(self.group_indices) - 1
+        return {
+            "seq_len": self.inputs.shape[1],
+            "total_groups": groups,
+            "total_puzzles": puzzles,
+            "mean_puzzle_examples": len(self.inputs) / max(puzzles, 1),
+            "sets": ["all"],
+            "task": dict(task),
+        }
+
+
+@contextlib.contextmanager
+def atomic_directory(directory: Path) -> Iterator[Path]:
+    """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
+
+    Raises:
+        DatasetError: `directory` exists and is not empty.
+    """
+    directory = Path(directory)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise DatasetError(
+            f"{directory} already exists and is not empty; name another --output-dir or remove it"
+        )
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+        if directory.exists():
+            directory.rmdir()
+        scratch.rename(directory)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def write_dataset(
+    directory: Path | str,
+    splits: Mapping[str, Split],
+    *,
+    task: Mapping[str, Any],
+    vocab_size: int,
+    pad_id: int = 0,
+    ignore_label_id: int | None = 0,
+    identifiers: list[str] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> None:
+    """Write every split, or nothing: the folder appears in one rename.
+
+    Tokens are stored as uint8 where the vocabulary fits, indices as int32.
+    """
+    identifiers = identifiers or ["<blank>"]
+    token = np.uint8 if vocab_size <= 256 else np.int32
+    with atomic_directory(Path(directory)) as scratch:
+        (scratch / "identifiers.json").write_text(json.dumps(identifiers))
+        for name, split in splits.items():
+            folder = scratch / name
+            folder.mkdir()
+            arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
+            arrays |= {"inputs": split.inputs.astype(token), "labels": split.labels.astype(token)}
+            if split.ratings is not None:
+                arrays["ratings"] = split.ratings
+            for key, array in arrays.items():
+                np.save(folder / f"all__{key}.npy", array)
+            metadata = Metadata(
+                pad_id=pad_id,
+                ignore_label_id=ignore_label_id,
+                blank_identifier_id=0,
+                vocab_size=vocab_size,
+                num_puzzle_identifiers=len(identifiers),
+                provenance=dict(provenance or {}),
+                **split.metadata(task),
+            )
+            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
+
+
+def read_metadata(directory: Path | str, split: str) -> Metadata:
+    """Read and check SPLIT/dataset.json.
+
+    Raises:
+        DatasetError: the folder, the file or a field is missing or wrong.
+    """
+    directory = Path(directory)
+    path = directory / split / "dataset.json"
+    if not path.is_file():
+        raise DatasetError(_missing(directory, split))
+    try:
+        return Metadata.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise DatasetError(f"{path}: {where}: {first['msg']}; regenerate or re-import the set") from None
+
+
+def _missing(directory: Path, split: str) -> str:
+    if not directory.is_dir():
+        return (
+            f"no dataset at {directory}; make one with "
+            f"`python -m datasets_gen sudoku --output-dir {directory}` (see python -m datasets_gen --help)"
+        )
+    found = splits_of(directory)
+    if found:
+        return f"{directory} has no split '{split}'; it has {', '.join(found)}"
+    return f"{directory} holds no dataset: no {'/'.join(SPLITS)} folder with a dataset.json in it"
+
+
+def splits_of(directory: Path | str) -> list[str]:
+    """The splits that a dataset folder holds, in the order train, validation, test, others."""
+    found = [path.parent.name for path in Path(directory).glob("*/dataset.json")]
+    return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+
+
+def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
+    """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
+
+    Raises:
+        DatasetError: a file is missing, torn or inconsistent; the text names it.
+    """
+    metadata = read_metadata(directory, split)
+    folder = Path(directory) / split
+    parts = [_read_set(folder, name, metadata) for name in metadata.sets]
+    joined = parts[0] if len(parts) == 1 else _join(parts)
+    groups = len(joined.group_indices) - 1
+    if groups != metadata.total_groups:
+        raise DatasetError(
+            f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}"
+        )
+    puzzles = len(joined.puzzle_indices) - 1
+    if metadata.total_puzzles is not None and puzzles != metadata.total_puzzles:
+        raise DatasetError(
+            f"{folder}: dataset.json says {metadata.total_puzzles} puzzles, the arrays hold {puzzles}"
+        )
+    return metadata, joined
+
+
+def _load(path: Path) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise DatasetError(
+            f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again"
+        ) from None
+    if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
+        raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
+    return array
+
+
+def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
+    arrays = {key: _load(folder / f"{name}__{key}.npy") for key in ARRAYS}
+    inputs, labels = arrays["inputs"], arrays["labels"]
+    for key in ("inputs", "labels"):
+        path, array = folder / f"{name}__{key}.npy", arrays[key]
+        if array.ndim != 2 or array.shape[1] != metadata.seq_len:
+            raise DatasetError(
+                f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}"
+            )
+        ignored = -100 if key == "labels" else 0
+        outside = (array >= metadata.vocab_size) | ((array < 0) & (array != ignored))
+        if outside.any():
+            row, column = (int(i) for i in np.argwhere(outside)[0])
+            raise DatasetError(
+                f"{path}: token {array[row, column]} at example {row}, cell {column} is outside "
+                f"the vocabulary 0..{metadata.vocab_size - 1}"
+            )
+    if len(inputs) != len(labels):
+        raise DatasetError(f"{folder}: {len(inputs)} inputs but {len(labels)} labels in set '{name}'")
+    puzzles, groups = arrays["puzzle_indices"], arrays["group_indices"]
+    identifiers = arrays["puzzle_identifiers"]
+    _check_indices(folder / f"{name}__puzzle_indices.npy", puzzles, len(inputs), "examples")
+    _check_indices(folder / f"{name}__group_indices.npy", groups, len(puzzles) - 1, "puzzles")
+    path = folder / f"{name}__puzzle_identifiers.npy"
+    if identifiers.shape != (len(puzzles) - 1,):
+        raise DatasetError(f"{path} has shape {identifiers.shape}, {len(puzzles) - 1} puzzles expected")
+    if len(identifiers) and not (
+        0 <= identifiers.min() and identifiers.max() < metadata.num_puzzle_identifiers
+    ):
+        raise DatasetError(f"{path}: an identifier is outside 0..{metadata.num_puzzle_identifiers - 1}")
+    ratings_path = folder / f"{name}__ratings.npy"
+    ratings = _load(ratings_path) if ratings_path.exists() else None
+    if ratings is not None and ratings.shape != identifiers.shape:
+        raise DatasetError(f"{ratings_path} has shape {ratings.shape}, {len(identifiers)} puzzles expected")
+    return Split(inputs, labels, identifiers, puzzles.astype(np.int64), groups.astype(np.int64), ratings)
+
+
+def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
+    if indices.ndim != 1 or len(indices) == 0 or indices[0] != 0 or indices[-1] != total:
+        raise DatasetError(
+            f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}"
+        )
+    if (np.diff(indices.astype(np.int64)) <= 0).any():
+        raise DatasetError(f"{path} must increase: an entry owns no {what}")
+
+
+def _join(parts: list[Split]) -> Split:
+    def chain(key: str) -> np.ndarray:
+        ends = [getattr(part, key) for part in parts]
+        offsets = np.cumsum([0] + [end[-1] for end in ends])
+        return np.concatenate([[0]] + [end[1:] + offset for end, offset in zip(ends, offsets, strict=False)])
+
+    rated = [part.ratings for part in parts if part.ratings is not None]
+    return Split(
+        np.concatenate([part.inputs for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.puzzle_identifiers for part in parts]),
+        chain("puzzle_indices"),
+        chain("group_indices"),
+        np.concatenate(rated) if len(rated) == len(parts) else None,
+    )

@@ -1,0 +1,53 @@
+"""What every puzzle family offers, and which family a data set belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError, Metadata
+from datasets_gen.sudoku import Sudoku
+from datasets_gen.symmetry import GridSymmetry
+
+
+class Puzzle(Protocol):
+    """A puzzle family with its size: a small frozen dataclass, one per family."""
+
+    vocab_size: int
+    seq_len: int
+    symmetry: GridSymmetry | None  # None: no symmetry keeps the label right
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps of it: {"name": ..., sizes ...}."""
+
+    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The first broken rule of one example (S,), (S,), in words with the cells; None when all hold."""
+
+    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N, S), (N, S) -> (N,) bool: the answer keeps the question's cells and obeys every rule."""
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The board (S,) as text; cells that `question` leaves open are set apart."""
+
+    def parse(self, text: str) -> np.ndarray:
+        """The board (S,) that a person typed; DatasetError says what is malformed."""
+
+
+def puzzle_of(metadata: Metadata) -> Puzzle:
+    """The family of a set: from our `task` field, or from the shapes of a published set.
+
+    Raises:
+        DatasetError: no family fits.
+    """
+    task = dict(metadata.task)
+    match task.pop("name", None), metadata.seq_len, metadata.vocab_size:
+        case ("sudoku", _, _):
+            return Sudoku(**task)
+        case (None, 81, 11):
+            return Sudoku(9)
+    raise DatasetError(
+        f"no puzzle family for task {metadata.task or '(none stated)'} with {metadata.seq_len} cells and "
+        f"{metadata.vocab_size} tokens; a set from elsewhere still trains, but has no rules, drawing or symmetries"
+    )
