@@ -1,0 +1,61 @@
+"""The commands. train.py and evaluate.py are doors to the same code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from datasets_gen.layout import DatasetError
+from reason.section import ConfigError
+from reason.training.loop import Diverged
+
+USAGE = """usage: reason COMMAND …
+
+  generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
+  train      train a reasoner from a preset                   (= python train.py)
+  evaluate   accuracy against supervision steps               (= python evaluate.py)
+  presets    every recipe, with its size and where it is from
+  demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
+
+`reason COMMAND --help` says more.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`reason COMMAND …`; returns the exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0 if arguments else 2
+    command, *rest = arguments
+    match command:  # imported here, so that `reason --help` does not wait for torch
+        case "generate":
+            from datasets_gen.__main__ import main as command_main
+        case "train":
+            from reason.cli.train import main as command_main
+        case "evaluate":
+            from reason.cli.evaluate import main as command_main
+        case "presets":
+            from reason.cli.presets import main as command_main
+        case "demo":
+            from reason.cli.demo import main as command_main
+        case _:
+            print(f"error: unknown command {command}\n\n{USAGE}", file=sys.stderr)
+            return 2
+    return guarded(command_main, rest)
+
+
+def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """Run a command; what a user can mend becomes one line on stderr, status 1; Ctrl-C status 130."""
+    try:
+        return command(arguments)
+    except (ConfigError, DatasetError, Diverged) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"error: {error.strerror or error}{where}; nothing half-written was left behind", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,56 @@
+"""make demo: from nothing to a trained reasoner and its curve."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from reason.cli import evaluate, train
+from reason.config import read_config
+from reason.presets import preset
+from reason.report import table
+from reason.training.checkpoint import checkpoints
+
+PRESET = "sudoku-6x6"
+RUN = Path("runs/demo")
+
+NEXT = """what to try next
+  python evaluate.py {run} steps=64                      does thinking longer help?
+  python -m datasets_gen show {data} --split test        the puzzles it was asked
+  python train.py {preset} model.mixer=attention model.positions=rotary    the other mixer
+  python train.py {preset} model.h_cycles=1              one idea changed: fewer cycles
+  reason presets                                         everything else"""
+
+
+def main(argv: list[str]) -> int:
+    """Generate, train (or go on with an interrupted demo), evaluate, and say what it means."""
+    argparse.ArgumentParser(prog="reason demo", description=__doc__).parse_args(argv)
+    config = preset(PRESET).config()
+    if not _finished():
+        arguments = [f"run={RUN}", "--resume"] if (RUN / "config.json").exists() else [PRESET, f"run={RUN}"]
+        print(f"demo: python train.py {' '.join(arguments)}")
+        train.main(arguments)
+        if not _finished():
+            print("demo: interrupted; make demo goes on from here")
+            return 130
+    print(f"demo: python evaluate.py {RUN}")
+    results, folder = evaluate.evaluate_run(RUN, {})
+    console = Console()
+    console.print(table(results))
+    print(f"picture {folder / 'accuracy_by_step.png'}\n")
+    print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))
+    trained, exact = results["trained_steps"], results["exact_by_step"]
+    print(
+        f"demo: exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, "
+        f"{100 * exact[0]:.1f}% at step 1, report {folder / 'report.html'}"
+    )
+    return 0
+
+
+def _finished() -> bool:
+    if not (RUN / "config.json").exists():
+        return False
+    saved = checkpoints(RUN)
+    return bool(saved) and saved[-1].name == f"step-{read_config(RUN / 'config.json').training.steps:06d}"

@@ -1,0 +1,109 @@
+"""evaluate.py: a run and a data set → accuracy against supervision steps."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from datasets_gen.layout import atomic_directory
+from reason.config import override, read_config, split_arguments
+from reason.data import PuzzleData
+from reason.evaluation.accuracy import accuracy_by_step
+from reason.report import headline, table, write_report
+from reason.run import load_run, newest_run
+from reason.section import ConfigError
+from reason.training.precision import pick_device
+from reason.version import __version__
+
+DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to beyond training, in one pass.
+
+  python evaluate.py                                  the newest run, twice its trained steps
+  python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
+  python evaluate.py runs/mine data=data/other        another set of the same shape
+  python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+
+Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
+
+
+def main(argv: list[str]) -> int:
+    """Parse, load, evaluate, report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="evaluate.py", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", metavar="RUN | data=DIR | steps=T | name=NAME | section.key=value")
+    words, pairs = split_arguments(parser.parse_args(argv).words)
+    if len(words) > 1:
+        raise ConfigError(f"one run at a time, got {' '.join(words)}")
+    if words:
+        run = Path(words[0])
+    else:
+        run = newest_run()
+        print(f"no run named; taking the newest: {run}")
+    results, folder = evaluate_run(run, pairs)
+    console = Console()
+    console.print(table(results))
+    console.print(headline(results), highlight=False)
+    print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
+    return 0
+
+
+def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
+    """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
+
+    Raises:
+        ConfigError, DatasetError: the run, the set or a setting does not fit.
+    """
+    pairs = dict(pairs)
+    directory, name = pairs.pop("data", None), pairs.pop("name", None)
+    if "steps" in pairs:
+        pairs["evaluation.steps"] = pairs.pop("steps")
+    config = override(read_config(run / "config.json"), pairs)
+    settings = config.evaluation
+    trained_steps = config.rollout.supervision_steps
+    steps = settings.steps or 2 * trained_steps
+    directory = directory or config.data.directory
+    assert directory is not None, "a run's config names its set"
+    device = pick_device(config.device)
+    data = PuzzleData(directory, settings.split, device)
+    trained = load_run(run, device, config, settings.weights)
+    if data.shape != trained.shape:
+        raise ConfigError(
+            f"{directory} has {data.shape.cells} cells, {data.shape.vocabulary} tokens and {data.shape.identifiers} "
+            f"identifiers; {run} was trained on {trained.shape.cells}, {trained.shape.vocabulary} and "
+            f"{trained.shape.identifiers}: name a set of the same shape with data=DIR"
+        )
+    accuracy = accuracy_by_step(trained.model, data, steps, settings.batch_size, settings.limit)
+    results = {
+        "run": run.name,
+        "preset": config.name,
+        "dataset": str(directory),
+        "split": settings.split,
+        "steps": steps,
+        "trained_steps": trained_steps,
+        "weights": trained.weights,
+        "checkpoint_step": trained.step,
+        "parameters": trained.model.parameter_count(),
+        "precision": str(trained.model.dtype).removeprefix("torch."),
+        "device": str(device),
+        "puzzles_per_second": accuracy.puzzles / accuracy.seconds,
+        "version": __version__,
+        **asdict(accuracy),
+    }
+    folder = run / "evaluation" / (name or f"{Path(directory).name}-{settings.split}-T{steps}")
+    _replace_report(folder, results)
+    return results, folder
+
+
+def _replace_report(folder: Path, results: dict[str, Any]) -> None:
+    """Write the report whole before the one of the same name gives way."""
+    fresh = folder.with_name(f".{folder.name}.fresh")
+    shutil.rmtree(fresh, ignore_errors=True)
+    with atomic_directory(fresh) as scratch:
+        write_report(scratch, results)
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)

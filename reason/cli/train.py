@@ -1,0 +1,164 @@
+"""train.py: PRESET → a run."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from datasets_gen.layout import splits_of
+from reason.config import Config, describe_settings, override, read_config, split_arguments
+from reason.data import PuzzleData, Sampler
+from reason.models import build_model
+from reason.presets import preset
+from reason.run import create_run, next_run, read_shape, refuse_existing
+from reason.section import ConfigError
+from reason.tasks import task_of
+from reason.training.checkpoint import readable
+from reason.training.loop import Outcome, Trainer
+from reason.training.precision import activation_dtype, pick_device
+
+DESCRIPTION = """Train a tiny recursive reasoner.
+
+  python train.py sudoku-6x6                                  the set is made if it is not there
+  python train.py sudoku-6x6 data=data/mine run=runs/mine     a set and a run folder of your own
+  python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
+  python train.py run=runs/mine --resume                      go on after an interruption
+
+Ctrl-C saves and stops; --resume goes on as if nothing had happened."""
+
+
+def main(argv: list[str]) -> int:
+    """Parse, build, train; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="train.py",
+        description=DESCRIPTION,
+        epilog=settings_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="PRESET | data=DIR | run=DIR | section.key=value")
+    parser.add_argument("--resume", action="store_true", help="go on from the run's newest checkpoint")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, at optimizer step N of the run")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M minutes")
+    arguments = parser.parse_intermixed_args(argv)
+    for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
+        if limit is not None and limit <= 0:
+            raise ConfigError(f"{flag} {limit}: must be above 0")
+    words, pairs = split_arguments(arguments.words)
+    trainer = _resumed(words, pairs) if arguments.resume else _started(words, pairs)
+    print(f"run {trainer.run}: {trainer.config.training.steps} steps, {trainer.model.parameter_count():,} parameters, "
+          f"{str(trainer.model.dtype).removeprefix('torch.')} on {trainer.device}")  # fmt: skip
+    outcome = trainer.train(arguments.max_steps, arguments.max_minutes)
+    print(_farewell(trainer, outcome))
+    return 0
+
+
+def _farewell(trainer: Trainer, outcome: Outcome) -> str:
+    if outcome.stopped_by is None:
+        return f"trained {outcome.step} steps; next: python evaluate.py {trainer.run}"
+    return (
+        f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; "
+        f"go on with: python train.py run={trainer.run} --resume"
+    )
+
+
+def _started(words: list[str], pairs: dict[str, str]) -> Trainer:
+    if len(words) != 1:
+        got = "none" if not words else " ".join(words)
+        raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
+    chosen = preset(words[0])
+    directory, run_name = pairs.pop("data", None), pairs.pop("run", None)
+    config = override(chosen.config(), pairs)
+    if directory is not None:
+        config = config.model_copy(update={"data": config.data.model_copy(update={"directory": directory})})
+    run = Path(run_name) if run_name else next_run(config.name)
+    refuse_existing(run)
+    device = pick_device(config.device)
+    activation_dtype(config.training.precision, device)  # refused before any data is made
+    if directory is None:
+        make_data_once(config)
+    data = load_training_set(config, device)
+    trainer = build_trainer(config, run, data)
+    create_run(run, config, data.shape, data.metadata.task, sys.argv)
+    return trainer
+
+
+def _resumed(words: list[str], pairs: dict[str, str]) -> Trainer:
+    run_name, directory = pairs.pop("run", None), pairs.pop("data", None)
+    if run_name is None:
+        raise ConfigError("--resume needs the run to go on with: type run=DIR")
+    if pairs:
+        raise ConfigError(f"--resume goes on with the run's own config; leave out {', '.join(pairs)}")
+    run = Path(run_name)
+    config = read_config(run / "config.json")
+    if words and words != [config.name]:
+        raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
+    if directory is not None:
+        config = config.model_copy(update={"data": config.data.model_copy(update={"directory": directory})})
+    data = load_training_set(config, pick_device(config.device))
+    if data.shape != read_shape(run):
+        raise ConfigError(
+            f"{data.directory} holds {data.shape}, the run was built for {read_shape(run)}; name its own data=DIR"
+        )
+    trainer = build_trainer(config, run, data)
+    folder = next(readable(run), None)
+    if folder is not None:
+        trainer.resume(folder)
+    if trainer.step >= config.training.steps:
+        raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
+    return trainer
+
+
+def make_data_once(config: Config) -> None:
+    """Make the set that a preset names, where it is not there yet, saying how.
+
+    Raises:
+        ConfigError: the preset names no set, or making it failed.
+    """
+    from datasets_gen.__main__ import main as generate
+
+    directory = config.data.directory
+    if directory is not None and Path(directory).exists():
+        return
+    if directory is None or config.data.generate is None:
+        raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
+    arguments = [*shlex.split(config.data.generate), "--output-dir", directory]
+    print(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}")
+    if generate(arguments):
+        raise ConfigError(f"the set {directory} could not be made; see above")
+
+
+def load_training_set(config: Config, device: torch.device) -> PuzzleData:
+    """The train split on the device.
+
+    Raises:
+        DatasetError: missing, torn or inconsistent.
+    """
+    assert config.data.directory is not None
+    data = PuzzleData(config.data.directory, "train", device)
+    if data.groups == 0:
+        raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
+    return data
+
+
+def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
+    """A trainer before its first step; every random stream comes from config.seed."""
+    weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
+    torch.manual_seed(weights_seed)
+    model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    model = model.to(data.device)
+    task = task_of(data.metadata)
+    symmetry = task.symmetry if task is not None and config.data.augment else None
+    return Trainer(config, run, model, Sampler(data, config.training.batch_size, data_seed, symmetry))
+
+
+def settings_help() -> str:
+    """Every setting with its default and meaning, for --help."""
+    rows = describe_settings()
+    width = max(len(f"{key}={default}") for key, default, _ in rows)
+    lines = [f"  {f'{key}={default}':{width}}  {text}" for key, default, text in rows]
+    return "settings (a preset changes some; `reason presets NAME` shows one):\n" + "\n".join(lines)

@@ -1,0 +1,155 @@
+"""Files → batches on the device. The set lives there; drawing and augmenting never leave it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from datasets_gen.layout import Metadata, read_split
+from datasets_gen.symmetry import GridSymmetry
+from reason.models.base import IGNORE, Batch, Shape
+from reason.section import Section
+
+
+class DataConfig(Section):
+    """Which puzzles, and how they are varied."""
+
+    directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
+    generate: str | None = Field(None, description="what `python -m datasets_gen` is asked for when none is given")
+    augment: bool = Field(True, description="draw every puzzle under a random symmetry (digits relabelled, grid moved)")
+
+
+class PuzzleData:
+    """One split of a puzzle set on a device: tokens as stored, G groups of puzzles of examples."""
+
+    def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
+        """Read and check the split.
+
+        Raises:
+            DatasetError: it is missing, torn or inconsistent.
+        """
+        self.directory, self.split = Path(directory), split
+        self.metadata, arrays = read_split(directory, split)
+        self.device = torch.device(device)
+        self.ratings = arrays.ratings  # (P,) numpy, or None
+        self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of = (
+            torch.from_numpy(array).to(self.device)
+            for array in (
+                arrays.inputs,
+                arrays.labels,
+                arrays.puzzle_identifiers,
+                arrays.puzzle_indices,
+                arrays.group_indices,
+            )
+        )
+        puzzle_of_example = torch.searchsorted(
+            self._examples_of, torch.arange(len(self.inputs), device=self.device), right=True
+        )
+        self._puzzle_of_example = puzzle_of_example - 1
+
+    @property
+    def groups(self) -> int:
+        """Base puzzles, each drawn once an epoch."""
+        return len(self._puzzles_of) - 1
+
+    def __len__(self) -> int:
+        """Examples."""
+        return len(self.inputs)
+
+    @property
+    def shape(self) -> Shape:
+        """What a model must know of the set."""
+        m: Metadata = self.metadata
+        return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+
+    def take(self, examples: Tensor) -> Batch:
+        """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
+        labels = self.labels[examples].long()
+        if self.metadata.ignore_label_id is not None:
+            labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
+        identifiers = self.identifiers[self._puzzle_of_example[examples]].long()
+        return Batch(self.inputs[examples].long(), labels, identifiers)
+
+    def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
+        """A random puzzle of each group (B,), and a random example of it."""
+        puzzles = _random_member(self._puzzles_of, groups, generator)
+        return _random_member(self._examples_of, puzzles, generator)
+
+
+def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
+    first, count = indices[owners], indices[owners + 1] - indices[owners]
+    chance = torch.rand(len(owners), generator=generator, device=owners.device, dtype=torch.float64)
+    return first + (chance * count).long().clamp(max=count - 1)
+
+
+class Sampler:
+    """An endless stream of batches: every group once an epoch, in a fresh order, under fresh symmetries.
+
+    Owns its random generator, so that what it draws depends on the seed and on nothing else.
+    """
+
+    def __init__(self, data: PuzzleData, batch_size: int, seed: int, symmetry: GridSymmetry | None):
+        self.data, self.batch_size, self.symmetry = data, batch_size, symmetry
+        self.generator = torch.Generator(data.device).manual_seed(seed)
+        self._order = torch.empty(0, dtype=torch.int64, device=data.device)
+
+    def draw(self) -> Batch:
+        """The next batch_size puzzles."""
+        while len(self._order) < self.batch_size:
+            epoch = torch.randperm(self.data.groups, generator=self.generator, device=self.data.device)
+            self._order = torch.cat([self._order, epoch])
+        groups, self._order = self._order[: self.batch_size], self._order[self.batch_size :]
+        batch = self.data.take(self.data.example_of_group(groups, self.generator))
+        return batch if self.symmetry is None else augment(batch, self.symmetry, self.generator)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides what is drawn next."""
+        return {"order": self._order, "generator": self.generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken."""
+        self._order = state["order"].to(self.data.device)
+        self.generator.set_state(state["generator"])
+
+
+def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
+    """Each row under its own random symmetry: tokens relabelled, cells moved; question and label alike."""
+    inputs, labels = batch.inputs, batch.labels
+    rows, device = len(inputs), inputs.device
+    first, last = symmetry.relabel
+    if last > first:
+        fixed = torch.arange(first, device=device).expand(rows, first)
+        renamed = first + _permutations(rows, last - first + 1, generator, device)
+        names = torch.cat([fixed, renamed], dim=1)  # (B, tokens)
+        inputs = names.gather(1, inputs)
+        labels = torch.where(labels == IGNORE, IGNORE, names.gather(1, labels.clamp(min=0)))
+    source = _cell_sources(rows, symmetry, generator, device)
+    return Batch(inputs.gather(1, source), labels.gather(1, source), batch.identifiers)
+
+
+def _permutations(rows: int, size: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """(rows, size) independent uniform permutations."""
+    return torch.rand(rows, size, generator=generator, device=device, dtype=torch.float64).argsort(dim=1)
+
+
+def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """(rows, bands · per_band): where each line comes from, bands whole and lines within them."""
+    band = _permutations(rows, bands, generator, device)[:, :, None]
+    line = _permutations(rows * bands, per_band, generator, device).view(rows, bands, per_band)
+    return (band * per_band + line).flatten(1)
+
+
+def _cell_sources(rows: int, symmetry: GridSymmetry, generator: torch.Generator, device: torch.device) -> Tensor:
+    """(rows, cells): the cell that each cell takes its token from."""
+    down = _moves(rows, symmetry.bands, symmetry.rows_per_band, generator, device)
+    across = _moves(rows, symmetry.stacks, symmetry.columns_per_stack, generator, device)
+    width = across.shape[1]
+    grid = down[:, :, None] * width + across[:, None, :]  # (rows, height, width)
+    if symmetry.transpose:
+        turned = torch.rand(rows, 1, 1, generator=generator, device=device) < 0.5
+        grid = torch.where(turned, grid.transpose(1, 2), grid)
+    return grid.flatten(1)

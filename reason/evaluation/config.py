@@ -1,0 +1,21 @@
+"""Settings of an evaluation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from reason.section import Section
+
+
+class EvaluationConfig(Section):
+    """How a trained model is read."""
+
+    steps: int | None = Field(
+        None, ge=1, description="T supervision steps; none: twice the trained ones; steps=T for short"
+    )
+    split: str = Field("test", description="which split of the data set")
+    batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
+    weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
+    limit: int | None = Field(None, ge=1, description="only the first so many puzzles")

@@ -1,0 +1,40 @@
+"""What the halting head learns."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from reason.models.base import IGNORE
+from reason.rollout import Unroll
+
+
+def correct_cells(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, S, V), (B, S) -> cell right (B, S), and row exact (B,): every labelled cell right, and there is one."""
+    scored = labels != IGNORE
+    right = (logits.argmax(-1) == labels) & scored
+    return right, (right == scored).all(-1) & scored.any(-1)
+
+
+def halt_loss(unroll: Unroll) -> Tensor:
+    """BCE(q_halt, 1[row exact]), over active rows, divided by B (HRM eq. 8, TRM)."""
+    readout = unroll.readouts[-1]
+    assert readout.halt is not None, "the config checks that the model has a halting head"
+    _, exact = correct_cells(readout.logits.detach(), unroll.batch.labels)
+    return _active_mean(unroll, binary_cross_entropy_with_logits(readout.halt, exact.float(), reduction="none"))
+
+
+def q_continue_loss(unroll: Unroll) -> Tensor:
+    """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' one step further (HRM eq. 9)."""
+    further, now = unroll.next_readout, unroll.readouts[-1]
+    assert further is not None, "the config checks that halting is q-learning"
+    assert further.halt is not None
+    assert further.go_on is not None
+    assert now.go_on is not None
+    best = torch.where(unroll.last, further.halt, torch.maximum(further.halt, further.go_on))
+    return _active_mean(unroll, binary_cross_entropy_with_logits(now.go_on, best.sigmoid(), reduction="none"))
+
+
+def _active_mean(unroll: Unroll, rows: Tensor) -> Tensor:
+    return torch.where(unroll.active, rows, 0.0).mean().float()

@@ -1,0 +1,51 @@
+"""Cross-entropy of the cells under softmax or StableMax."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from reason.models.base import IGNORE
+from reason.rollout import Unroll
+
+Likelihood = Literal["softmax", "stablemax", "stablemax3", "stablemax5"]
+_DEGREE = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}
+
+
+def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
+    """s(x): the Taylor polynomial of e^|x| of odd `degree` for x ≥ 0, its inverse for x < 0 (CMM eq. 35-46).
+
+    Degree 1 is 1 + x and 1/(1 − x). Horner's scheme; same shape as x.
+    """
+    size = x.abs()
+    polynomial = torch.ones_like(size)
+    for k in range(degree, 0, -1):
+        polynomial = 1 + size / k * polynomial
+    return torch.where(x >= 0, polynomial, 1 / polynomial)
+
+
+def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
+    """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
+    wide = logits.to(torch.float32 if logits.device.type == "mps" else torch.float64)
+    scored = labels != IGNORE
+    index = labels.clamp(min=0).unsqueeze(-1)
+    if likelihood == "softmax":
+        loss = -wide.log_softmax(-1).gather(-1, index).squeeze(-1)
+    else:
+        weight = stablemax_weight(wide, _DEGREE[likelihood])
+        loss = weight.sum(-1).log() - weight.gather(-1, index).squeeze(-1).log()
+    return torch.where(scored, loss, 0.0)
+
+
+def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
+    """(B, S, V), (B, S) -> (B,): the mean over each row's labelled cells (0 for a row without any)."""
+    labelled = (labels != IGNORE).sum(-1).clamp(min=1)
+    return cell_loss(logits, labels, likelihood).sum(-1) / labelled
+
+
+def lm_loss(unroll: Unroll, likelihood: Likelihood) -> Tensor:
+    """LM: the row means of the last readout, summed over active rows and divided by B."""
+    rows = lm_per_row(unroll.readouts[-1].logits, unroll.batch.labels, likelihood)
+    return torch.where(unroll.active, rows, 0.0).mean().float()

@@ -1,0 +1,77 @@
+"""The model protocol: four verbs and two maps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from reason.section import Section
+
+State = Any  # a named tuple of (B, S, D) tensors, its own per model family
+MapKind = Literal["f_h", "cycle", "step"]
+
+
+class Shape(Section):
+    """What a data set asks of a model: cells S, vocabulary V, and how many puzzle identifiers."""
+
+    cells: int
+    vocabulary: int
+    identifiers: int = 1
+
+
+class Batch(NamedTuple):
+    """Puzzles on the device, all int64. A label of IGNORE is not scored."""
+
+    inputs: Tensor  # (B, S)
+    labels: Tensor  # (B, S)
+    identifiers: Tensor  # (B,)
+
+
+IGNORE = -100
+
+
+class Readout(NamedTuple):
+    """What a state says: cell logits, and the halting head's values where the model has one."""
+
+    logits: Tensor  # (B, S, V)
+    halt: Tensor | None = None  # (B,) float32
+    go_on: Tensor | None = None  # (B,) float32, HRM's Q of continuing
+
+
+class Reasoner(nn.Module, ABC):
+    """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
+
+    shape: Shape
+    dtype: torch.dtype  # of activations; weights are float32
+
+    @abstractmethod
+    def encode(self, batch: Batch) -> Tensor:
+        """Tokens and identifiers -> x̂ (B, S', D), S' = prefix + cells: the parameter of the dynamics."""
+
+    @abstractmethod
+    def initial_state(self, x: Tensor) -> State:
+        """The state from which a puzzle x̂ starts."""
+
+    @abstractmethod
+    def step(self, state: State, x: Tensor) -> State:
+        """One supervision step; the gradient reaches back as far as the config says."""
+
+    @abstractmethod
+    def readout(self, state: State, final: bool = True) -> Readout:
+        """Logits and halting values of a state; `final`: it is the last of its unroll."""
+
+    @abstractmethod
+    def core(self, state: State, x: Tensor) -> Tensor:
+        """F(z): one network call at the state, what equilibrium and Routh-Hurwitz losses look at."""
+
+    @abstractmethod
+    def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
+
+    def parameter_count(self) -> int:
+        """Trained numbers, the puzzle-identifier table left out, as the papers count."""
+        return sum(p.numel() for name, p in self.named_parameters() if not name.startswith("puzzle_embedding"))

@@ -1,0 +1,178 @@
+"""HRM, TRM and CMM: one recursive reasoner, told apart by its config (MATH.md has no other name for it)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+from reason.nn.block import Block, Mixer, Stack
+from reason.nn.linear import Embedding, Linear, truncated_normal_
+from reason.nn.mlp import Activation
+from reason.nn.rope import rotary_table
+from reason.section import Section
+
+
+class RecursiveConfig(Section):
+    """The settings in which HRM, TRM and CMM differ."""
+
+    kind: Literal["recursive"] = "recursive"
+    hidden_size: int = Field(512, ge=2, description="D, width of every state")
+    layers: int = Field(2, ge=1, description="layers of each reasoning network")
+    repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
+    separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
+    mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
+    heads: int = Field(8, ge=1, description="attention heads")
+    expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
+    activation: Activation = Field("silu", description="of the gates")
+    positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
+    prefix: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
+    h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
+    l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
+    states: Literal[1, 2] = Field(2, description="2: z_H and z_L; 1: TRM's single z")
+    gradient: Literal["last-call", "last-cycle", "all-cycles"] = Field(
+        "last-cycle", description="how far back it reaches: HRM, TRM, or every cycle of the step"
+    )
+    initial: Literal["buffer", "input", "random"] = Field(
+        "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
+    )
+    dt: float = Field(1.0, gt=0, le=1, description="Euler step Δt: z ← z + Δt(F(z) − z)")
+    q_from: Literal["first", "mean"] = Field("first", description="halting is read from the first slot or the mean")
+
+    @model_validator(mode="after")
+    def _fits(self) -> RecursiveConfig:
+        if self.mixer == "attention" and self.hidden_size % self.heads:
+            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
+        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.heads % 2:
+            raise ValueError("rotary positions need an even head size; change heads or hidden_size")
+        if self.mixer == "mlp" and self.positions == "rotary":
+            raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
+        if self.states == 1 and self.separate_networks:
+            raise ValueError("a single state has one network: type model.separate_networks=false")
+        return self
+
+
+class RecursiveState(NamedTuple):
+    """z_H and z_L, each (B, S', D); with one state z_l is z_h."""
+
+    z_h: Tensor
+    z_l: Tensor
+
+
+class RecursiveModel(Reasoner):
+    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
+
+    initial_h: Tensor
+    initial_l: Tensor
+    rotary: Tensor | None
+
+    def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.config, self.shape, self.dtype = config, shape, dtype
+        width, length = config.hidden_size, config.prefix + shape.cells
+        self.tokens = Embedding(shape.vocabulary, width)
+        self.puzzle_embedding = (
+            nn.Embedding(shape.identifiers, width, sparse=True, _weight=torch.zeros(shape.identifiers, width))
+            if config.prefix
+            else None
+        )
+        self.positions = Embedding(length, width) if config.positions == "learned" else None
+        self.f_l = self._network(length)
+        self.f_h = self._network(length) if config.separate_networks else None
+        self.head = Linear(width, shape.vocabulary)
+        self.q_head = Linear(width, 2, bias=True)
+        nn.init.zeros_(self.q_head.weight)
+        nn.init.constant_(self.q_head.bias, -5.0)
+        self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
+        self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
+        rotary = rotary_table(length, width // config.heads) if config.positions == "rotary" else None
+        self.register_buffer("rotary", rotary, persistent=False)
+
+    def _network(self, length: int) -> Stack:
+        c = self.config
+        blocks = [Block(c.hidden_size, length, c.mixer, c.heads, c.expansion, c.activation) for _ in range(c.layers)]
+        return Stack(blocks, c.repeats)
+
+    def encode(self, batch: Batch) -> Tensor:
+        """x̂ = √D · [puzzle slot, zeros, token embeddings]; learned positions: √D · (… + positions)/√2."""
+        x = self.tokens(batch.inputs)  # (B, S, D)
+        if self.puzzle_embedding is not None:
+            slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
+            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.prefix - 1)), x], dim=1)
+        if self.positions is not None:
+            x = math.sqrt(0.5) * (x + self.positions.weight)
+        return (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
+
+    def initial_state(self, x: Tensor) -> RecursiveState:
+        """Fixed buffers at every position, or z_H = x̂ and z_L = 0, or unit normals drawn per cell."""
+        match self.config.initial:
+            case "buffer":
+                z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
+            case "input":
+                z_h, z_l = x.detach(), torch.zeros_like(x)
+            case "random":
+                z_h, z_l = torch.randn_like(x), torch.randn_like(x)
+        return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
+
+    def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+        """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
+        free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
+        with torch.no_grad():
+            for _ in range(free):
+                state = self._cycle(state, x)
+        for _ in range(free, self.config.h_cycles):
+            state = self._cycle(state, x, last_call_only=self.config.gradient == "last-call")
+        return state
+
+    def _cycle(self, state: RecursiveState, x: Tensor, last_call_only: bool = False) -> RecursiveState:
+        z_h, z_l = state
+        calls = self.config.l_cycles
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
+            for _ in range(calls - 1):
+                z_l = self._low(z_h, z_l, x)
+        z_l = self._low(z_h, z_l, x)
+        if self.config.states == 1:
+            z = self._euler(z_l, self._high_network(z_l))
+            return RecursiveState(z, z)
+        return RecursiveState(self._euler(z_h, self._high_network(z_h + z_l)), z_l)
+
+    def _low(self, z_h: Tensor, z_l: Tensor, x: Tensor) -> Tensor:
+        argument = z_l + x if self.config.states == 1 else z_l + (z_h + x)
+        return self._euler(z_l, self.f_l(argument, self.rotary))
+
+    def _high_network(self, h: Tensor) -> Tensor:
+        return (self.f_h or self.f_l)(h, self.rotary)
+
+    def _euler(self, z: Tensor, f: Tensor) -> Tensor:
+        return f if self.config.dt == 1.0 else z + self.config.dt * (f - z)
+
+    def readout(self, state: RecursiveState, final: bool = True) -> Readout:
+        """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over slots)."""
+        logits = self.head(state.z_h[:, self.config.prefix :])  # (B, S, V)
+        slot = state.z_h[:, 0] if self.config.q_from == "first" else state.z_h.mean(dim=1)
+        halt, go_on = self.q_head(slot.float()).unbind(-1)
+        return Readout(logits, halt, go_on)
+
+    def core(self, state: RecursiveState, x: Tensor) -> Tensor:
+        """F_H(z_H + z_L) (with one state: F(z))."""
+        return self._high_network(state.z_h if self.config.states == 1 else state.z_h + state.z_l)
+
+    def map(self, state: RecursiveState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after a supervision step.
+
+        The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)).
+        """
+        if kind == "f_h":
+            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
+        move = self._cycle if kind == "cycle" else self.step
+        parts = self.config.states
+
+        def mapped(pair: Tensor) -> Tensor:
+            return torch.stack(move(RecursiveState(pair[:, 0], pair[:, parts - 1]), x)[:parts], dim=1)
+
+        return mapped, torch.stack(state[:parts], dim=1)

@@ -1,0 +1,48 @@
+"""Linear maps and embeddings whose float32 weights are cast to the activation's type at use."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+# The standard deviation that a unit normal keeps when cut at ±2: √(1 − 4φ(2)/erf(√2)).
+_CUT_STD = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
+
+
+def truncated_normal_(tensor: Tensor, std: float) -> Tensor:
+    """Fill in place from a normal cut at two of its deviations, whose std is exactly `std` after the cut."""
+    with torch.no_grad():
+        return nn.init.trunc_normal_(tensor, a=-2.0, b=2.0).mul_(std / _CUT_STD)
+
+
+class Linear(nn.Module):
+    """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in, b = 0 (HRM, TRM)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = False):
+        super().__init__()
+        self.weight = nn.Parameter(truncated_normal_(torch.empty(out_features, in_features), in_features**-0.5))
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., in) -> (..., out)."""
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return nn.functional.linear(x, self.weight.to(x.dtype), bias)
+
+    def over_sequence(self, x: Tensor) -> Tensor:
+        """The same map along dim 1 instead of the last: (B, in, D) -> (B, out, D), without a transpose."""
+        y = self.weight.to(x.dtype) @ x
+        return y if self.bias is None else y + self.bias.to(x.dtype)[:, None]
+
+
+class Embedding(nn.Module):
+    """Rows of a float32 table (count, D), initialised truncated-normal with σ = 1/√D."""
+
+    def __init__(self, count: int, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(truncated_normal_(torch.empty(count, width), width**-0.5))
+
+    def forward(self, index: Tensor) -> Tensor:
+        """(...) integers -> (..., D) float32."""
+        return nn.functional.embedding(index, self.weight)

@@ -1,0 +1,57 @@
+"""Recipes for a CPU: minutes on two cores, made for learning how these models learn."""
+
+from __future__ import annotations
+
+from reason.config import Config
+from reason.data import DataConfig
+from reason.models import RecursiveConfig
+from reason.rollout import RolloutConfig
+from reason.training.config import TrainingConfig
+from reason.training.ema import EmaConfig
+from reason.training.optim import OptimizerConfig
+from reason.training.schedules import ScheduleConfig
+
+
+def sudoku_6x6() -> Config:
+    """TRM with an MLP mixer on 6×6 Sudoku: minutes on two cores (the demo).
+
+    Structure: TRM (MLP mixer, no prefix). Sizes and optimizer: ours, for a small machine.
+    """
+    return Config(
+        data=DataConfig(
+            directory="data/sudoku-6x6",
+            generate="sudoku --size 6 --train 2500 --test 1000 --seed 0",
+        ),
+        model=RecursiveConfig(
+            hidden_size=128, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
+        ),
+        rollout=RolloutConfig(supervision_steps=8),
+        optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup=50)),
+        ema=EmaConfig(ramp=True),
+        training=TrainingConfig(steps=1500, batch_size=128),
+    )
+
+
+def sudoku_6x6_attention() -> Config:
+    """TRM with attention and rotary positions on 6×6 Sudoku.
+
+    As sudoku-6x6, with the other mixer.
+    """
+    base = sudoku_6x6()
+    model = base.model.model_copy(update={"mixer": "attention", "positions": "rotary"})
+    return base.model_copy(update={"model": model})
+
+
+def sudoku_4x4() -> Config:
+    """TRM with an MLP mixer on 4×4 Sudoku: one minute, to try an idea in.
+
+    As sudoku-6x6, narrower and shorter.
+    """
+    base = sudoku_6x6()
+    return base.model_copy(
+        update={
+            "data": DataConfig(directory="data/sudoku-4x4", generate="sudoku --size 4 --train 200 --test 200 --seed 0"),
+            "model": base.model.model_copy(update={"hidden_size": 64}),
+            "training": TrainingConfig(steps=300, batch_size=128, log_every=10),
+        }
+    )

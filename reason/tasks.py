@@ -1,0 +1,14 @@
+"""Binds a data set to its puzzle: rules, drawing and symmetries, all from datasets_gen."""
+
+from __future__ import annotations
+
+from datasets_gen.layout import DatasetError, Metadata
+from datasets_gen.puzzles import Puzzle, puzzle_of
+
+
+def task_of(metadata: Metadata) -> Puzzle | None:
+    """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
+    try:
+        return puzzle_of(metadata)
+    except DatasetError:
+        return None

@@ -1,0 +1,1 @@
+"""Training: one loop, everything it needs to resume, and what it writes down."""

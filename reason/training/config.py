@@ -1,0 +1,22 @@
+"""Settings of the training loop."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from reason.section import Section
+from reason.training.precision import Precision
+
+
+class TrainingConfig(Section):
+    """How long, how many rows at once, and what is written down."""
+
+    steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
+    batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
+    precision: Precision = Field(
+        "auto", description="of activations: auto takes bf16 where the hardware computes in it"
+    )
+    compile: bool = Field(False, description="torch.compile the supervision step (needs a C++ compiler on CPU)")
+    log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
+    checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
+    keep: int = Field(2, ge=1, description="checkpoints kept, the newest")

@@ -1,0 +1,45 @@
+"""Exponential moving average of the weights."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from reason.section import Section
+
+
+class EmaConfig(Section):
+    """Which average of the weights is evaluated."""
+
+    rate: float | None = Field(
+        0.999, ge=0, lt=1, description="share of the old average kept at each step; none: no EMA"
+    )
+    ramp: bool = Field(False, description="rate min(r, (1 + t)/(10 + t)), which short runs need")
+
+
+class Ema:
+    """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM, MATH.md §3)."""
+
+    def __init__(self, model: nn.Module, config: EmaConfig):
+        assert config.rate is not None
+        self.rate, self.ramp = config.rate, config.ramp
+        self._source = list(model.parameters())
+        self._names = [name for name, _ in model.named_parameters()]
+        self._average = [p.detach().clone() for p in self._source]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after optimizer step `step` (counted from 1)."""
+        rate = min(self.rate, (1 + step) / (10 + step)) if self.ramp else self.rate
+        torch._foreach_lerp_(self._average, [p.detach() for p in self._source], 1 - rate)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The averaged weights by parameter name."""
+        return dict(zip(self._names, self._average, strict=True))
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on from saved averages."""
+        for name, average in self.state_dict().items():
+            average.copy_(state[name])

@@ -1,0 +1,31 @@
+"""Ctrl-C and SIGTERM as a wish to stop after the step, not as a blow."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class StopRequest:
+    """Within the block the first Ctrl-C or SIGTERM only sets `name`; a second one interrupts at once."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.name is not None:
+            raise KeyboardInterrupt
+        self.name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"

@@ -1,0 +1,92 @@
+"""What a run writes down while it trains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reason.losses.halting import correct_cells
+from reason.models.base import IGNORE
+from reason.rollout import Carry, Unroll
+
+
+class MetricsLog:
+    """metrics.jsonl: one JSON object a line, flushed at once; `position` is what a checkpoint remembers."""
+
+    def __init__(self, path: Path, position: int = 0):
+        """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off."""
+        self._file = path.open("ab")
+        self._file.truncate(position)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append one line."""
+        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.flush()
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
+        return self._file.seek(0, 2)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_metrics(run: Path | str) -> list[dict[str, Any]]:
+    """Every line of a run's metrics.jsonl."""
+    path = Path(run) / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class Meters:
+    """Sums kept on the device between two log lines, so that a step never waits for the host."""
+
+    NAMES = ("supervision_steps", "finished", "exact", "cell", "m")
+
+    def __init__(self, device: torch.device):
+        self.sums = torch.zeros(len(self.NAMES), dtype=torch.float64, device=device)
+        self.losses: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def add(self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor]) -> None:
+        """Count one supervision step; accuracy is that of rows that have just halted."""
+        right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
+        labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
+        done = carry.halted & unroll.active
+        one = torch.ones((), device=self.sums.device)
+        parts = (
+            one,
+            done.sum(),
+            (done & exact).sum(),
+            (done * right.sum(-1) / labelled).sum(),
+            (done * carry.steps).sum(),
+        )
+        self.sums += torch.stack([part.to(self.sums.dtype) for part in parts])
+        for name, loss in terms.items():
+            self.losses[name] = self.losses.get(name, torch.zeros_like(loss)) + loss.detach()
+
+    def read(self) -> dict[str, float | None]:
+        """Means since the last reading, which then start afresh (this waits for the device)."""
+        steps, finished, exact, cell, m = self.sums.tolist()
+        means: dict[str, float | None] = {f"loss/{name}": total.item() / steps for name, total in self.losses.items()}
+        halted = {"exact": exact, "cell": cell, "mean_steps": m}
+        means |= {name: total / finished if finished else None for name, total in halted.items()}
+        means["finished"] = finished
+        self.sums.zero_()
+        self.losses.clear()
+        return means
+
+    def state_dict(self) -> dict[str, Any]:
+        """The sums, for a checkpoint between two log lines."""
+        return {"sums": self.sums, "losses": self.losses}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from saved sums."""
+        self.sums.copy_(state["sums"])
+        self.losses = {name: loss.to(self.sums.device) for name, loss in state["losses"].items()}

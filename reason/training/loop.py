@@ -1,0 +1,167 @@
+"""The training loop: what it does every step, and what it does once in a while."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from reason.balance import weighted_sum
+from reason.data import Sampler
+from reason.losses import evaluate_terms
+from reason.models.base import Batch, Reasoner
+from reason.rollout import Carry, first_carry, supervise
+from reason.training import checkpoint
+from reason.training.ema import Ema
+from reason.training.interrupt import StopRequest
+from reason.training.log import Meters, MetricsLog
+from reason.training.optim import Optimizers
+
+
+class Diverged(RuntimeError):
+    """A loss is no longer a number; the text names the step, the term and the last good checkpoint."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why training stopped: None when it is finished."""
+
+    step: int
+    stopped_by: str | None
+
+
+class Trainer:
+    """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
+
+    def __init__(self, config: Any, run: Path, model: Reasoner, sampler: Sampler):
+        """Start from nothing; `resume` then puts a checkpoint in place. `config` is a reason.config.Config."""
+        self.config, self.run, self.model, self.sampler = config, run, model, sampler
+        self.device = sampler.data.device
+        self.optimizers = Optimizers(model, config.optimizer, config.training.steps)
+        self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
+        self.meters = Meters(self.device)
+        self.step = 0  # optimizer steps taken
+        self.index = 0  # supervision steps taken
+        self.seconds = 0.0
+        self.carry: Carry = first_carry(model, sampler.draw())
+        self._log_position = 0
+
+    def optimizer_step(self) -> torch.Tensor:
+        """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
+        grad_steps = self.config.rollout.grad_steps
+        for _ in range(grad_steps):
+            self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, self.config.rollout, self.index)
+            terms = evaluate_terms(unroll, self.config.loss)
+            (weighted_sum(terms, self.config.loss.weights) / grad_steps).backward()
+            self.meters.add(unroll, self.carry, terms)
+            self.index += 1
+        norm = self.optimizers.step(self.step)
+        self.step += 1
+        if self.ema is not None:
+            self.ema.update(self.step)
+        return norm
+
+    def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
+        """Train to config.training.steps, or to a limit or a signal; the last state is always saved.
+
+        `max_steps` counts optimizer steps of the run, `max_minutes` those of this call.
+
+        Raises:
+            Diverged: a loss became infinite or NaN.
+        """
+        total = self.config.training.steps
+        goal = min(total, max_steps or total)
+        started, earlier = time.perf_counter(), self.seconds
+        log = MetricsLog(self.run / "metrics.jsonl", self._log_position)
+        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", dynamic_ncols=True)
+        try:
+            with StopRequest() as stop:
+                while self.step < goal and stop.name is None:
+                    norm = self.optimizer_step()
+                    self.seconds = earlier + time.perf_counter() - started
+                    bar.update()
+                    if self.step % self.config.training.log_every == 0 or self.step == goal:
+                        self._log(log, norm, bar)
+                    if self.step % self.config.training.checkpoint_every == 0 and self.step < goal:
+                        self.save(log.position)
+                    if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
+                        stop.name = stop.name or f"--max-minutes {max_minutes:g}"
+                self.save(log.position)
+        finally:
+            bar.close()
+            log.close()
+        limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
+        return Outcome(self.step, None if self.step >= total else stop.name or limit)
+
+    def _log(self, log: MetricsLog, norm: torch.Tensor, bar: tqdm) -> None:
+        c = self.config
+        means = self.meters.read()
+        weights = dict(c.loss.weights)
+        losses = {name.removeprefix("loss/"): value for name, value in means.items() if name.startswith("loss/")}
+        for name, value in losses.items():
+            if value is None or not math.isfinite(value):
+                good = checkpoint.checkpoints(self.run)
+                raise Diverged(
+                    f"loss {name} is {value} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+                    "try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
+                )
+        drawn = self.index * c.training.batch_size
+        record = {
+            "step": self.step,
+            "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
+            "puzzle_steps": drawn,
+            "loss": sum(weights[name] * (value or 0.0) for name, value in losses.items()),
+            **means,
+            "gradient_norm": norm.item(),
+            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, c.training.steps),
+            "seconds": self.seconds,
+            "puzzle_steps_per_second": drawn / self.seconds,
+        }
+        log.write(record)
+        exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
+        speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
+        bar.set_postfix_str(f"loss {record['loss']:.3f}{exact}, {speed}")
+
+    def save(self, log_position: int) -> Path:
+        """Write a checkpoint of everything."""
+        state = {
+            "step": self.step,
+            "index": self.index,
+            "seconds": self.seconds,
+            "log_position": log_position,
+            "optimizer": self.optimizers.state_dict(),
+            "sampler": self.sampler.state_dict(),
+            "carry": vars(self.carry),
+            "meters": self.meters.state_dict(),
+            "random": checkpoint.random_state(),
+        }
+        ema = None if self.ema is None else self.ema.state_dict()
+        return checkpoint.save_checkpoint(
+            self.run, self.step, self.model.state_dict(), ema, state, self.config.training.keep
+        )
+
+    def resume(self, folder: Path) -> None:
+        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit."""
+        state = checkpoint.load_state(folder)
+        self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
+        if self.ema is not None:
+            self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
+        self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
+        self._log_position = state["log_position"]
+        self.optimizers.load_state_dict(state["optimizer"])
+        self.sampler.load_state_dict(state["sampler"])
+        self.meters.load_state_dict(state["meters"])
+        c = {key: _to(value, self.device) for key, value in state["carry"].items()}
+        self.carry = Carry(
+            Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
+        )
+        checkpoint.restore_random_state(state["random"])
+
+
+def _to(value: Any, device: torch.device) -> Any:
+    return [part.to(device) for part in value] if isinstance(value, list) else value.to(device)
