@@ -30,7 +30,7 @@ ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_ind
 
 
 class DatasetError(ValueError):
-    """A puzzle set that breaks the layout or its puzzle's rules; the text says where, why and what mends it."""
+    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
 
 
 class Metadata(BaseModel):
@@ -86,6 +86,18 @@ class Split:
         }
 
 
+def check_free(directory: Path) -> None:
+    """Whether a set may be written there.
+
+    Raises:
+        DatasetError: something is there already.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise DatasetError(
+            f"{directory} already exists and is not empty; name another --output-dir or remove it"
+        )
+
+
 @contextlib.contextmanager
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
@@ -94,10 +106,7 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
         DatasetError: `directory` exists and is not empty.
     """
     directory = Path(directory)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DatasetError(
-            f"{directory} already exists and is not empty; name another --output-dir or remove it"
-        )
+    check_free(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -188,6 +197,24 @@ def splits_of(directory: Path | str) -> list[str]:
     return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
+def read_identifiers(directory: Path | str) -> list[str]:
+    """The names of the puzzle identifiers, from identifiers.json at the root.
+
+    Raises:
+        DatasetError: the file is missing, or is no list.
+    """
+    path = Path(directory) / "identifiers.json"
+    try:
+        names = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
+    except ValueError as error:
+        raise DatasetError(f"{path} is not JSON ({error}); regenerate or re-import the set") from None
+    if not isinstance(names, list):
+        raise DatasetError(f"{path} must hold a list of names, got {type(names).__name__}")
+    return names
+
+
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
 
@@ -252,7 +279,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     if identifiers.shape != (len(puzzles) - 1,):
         raise DatasetError(f"{path} has shape {identifiers.shape}, {len(puzzles) - 1} puzzles expected")
     if len(identifiers) and not (
-        0 <= identifiers.min() and identifiers.max() < metadata.num_puzzle_identifiers
+        identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers
     ):
         raise DatasetError(f"{path}: an identifier is outside 0..{metadata.num_puzzle_identifiers - 1}")
     ratings_path = folder / f"{name}__ratings.npy"
