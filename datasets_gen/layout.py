@@ -30,7 +30,7 @@ ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_ind
 
 
 class DatasetError(ValueError):
-    """A puzzle set that breaks the layout or its puzzle's rules; the text says where, why and what mends it."""
+    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
 
 
 class Metadata(BaseModel):
@@ -48,8 +48,12 @@ class Metadata(BaseModel):
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1)
     total_puzzles: int | None = None
-    task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
-    provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
+    task: dict[str, Any] = Field(
+        default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}'
+    )
+    provenance: dict[str, Any] = Field(
+        default_factory=dict, description="command, seed and version that made it"
+    )
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,18 @@ class Split:
         }
 
 
+def check_free(directory: Path) -> None:
+    """Whether a set may be written there.
+
+    Raises:
+        DatasetError: something is there already.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise DatasetError(
+            f"{directory} already exists and is not empty; name another --output-dir or remove it"
+        )
+
+
 @contextlib.contextmanager
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
@@ -90,8 +106,7 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
         DatasetError: `directory` exists and is not empty.
     """
     directory = Path(directory)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
+    check_free(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -182,6 +197,24 @@ def splits_of(directory: Path | str) -> list[str]:
     return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
+def read_identifiers(directory: Path | str) -> list[str]:
+    """The names of the puzzle identifiers, from identifiers.json at the root.
+
+    Raises:
+        DatasetError: the file is missing, or is no list.
+    """
+    path = Path(directory) / "identifiers.json"
+    try:
+        names = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
+    except ValueError as error:
+        raise DatasetError(f"{path} is not JSON ({error}); regenerate or re-import the set") from None
+    if not isinstance(names, list):
+        raise DatasetError(f"{path} must hold a list of names, got {type(names).__name__}")
+    return names
+
+
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
 
@@ -194,10 +227,14 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     joined = parts[0] if len(parts) == 1 else _join(parts)
     groups = len(joined.group_indices) - 1
     if groups != metadata.total_groups:
-        raise DatasetError(f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}")
+        raise DatasetError(
+            f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}"
+        )
     puzzles = len(joined.puzzle_indices) - 1
     if metadata.total_puzzles is not None and puzzles != metadata.total_puzzles:
-        raise DatasetError(f"{folder}: dataset.json says {metadata.total_puzzles} puzzles, the arrays hold {puzzles}")
+        raise DatasetError(
+            f"{folder}: dataset.json says {metadata.total_puzzles} puzzles, the arrays hold {puzzles}"
+        )
     return metadata, joined
 
 
@@ -207,7 +244,9 @@ def _load(path: Path) -> np.ndarray:
     except FileNotFoundError:
         raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
     except (ValueError, OSError, EOFError) as error:
-        raise DatasetError(f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again") from None
+        raise DatasetError(
+            f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again"
+        ) from None
     if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
         raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
     return array
@@ -219,7 +258,9 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     for key in ("inputs", "labels"):
         path, array = folder / f"{name}__{key}.npy", arrays[key]
         if array.ndim != 2 or array.shape[1] != metadata.seq_len:
-            raise DatasetError(f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}")
+            raise DatasetError(
+                f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}"
+            )
         ignored = -100 if key == "labels" else 0
         outside = (array >= metadata.vocab_size) | ((array < 0) & (array != ignored))
         if outside.any():
@@ -237,7 +278,9 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     path = folder / f"{name}__puzzle_identifiers.npy"
     if identifiers.shape != (len(puzzles) - 1,):
         raise DatasetError(f"{path} has shape {identifiers.shape}, {len(puzzles) - 1} puzzles expected")
-    if len(identifiers) and not (identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers):
+    if len(identifiers) and not (
+        identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers
+    ):
         raise DatasetError(f"{path}: an identifier is outside 0..{metadata.num_puzzle_identifiers - 1}")
     ratings_path = folder / f"{name}__ratings.npy"
     ratings = _load(ratings_path) if ratings_path.exists() else None
@@ -248,7 +291,9 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
     if indices.ndim != 1 or len(indices) == 0 or indices[0] != 0 or indices[-1] != total:
-        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}")
+        raise DatasetError(
+            f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}"
+        )
     if (np.diff(indices.astype(np.int64)) <= 0).any():
         raise DatasetError(f"{path} must increase: an entry owns no {what}")
 

@@ -14,9 +14,17 @@ from datasets_gen.symmetry import GridSymmetry
 class Puzzle(Protocol):
     """A puzzle family with its size: a small frozen dataclass, one per family."""
 
-    vocab_size: int
-    seq_len: int
-    symmetry: GridSymmetry | None  # None: no symmetry keeps the label right
+    @property
+    def vocab_size(self) -> int:
+        """Tokens, padding included."""
+
+    @property
+    def seq_len(self) -> int:
+        """Cells S of an example."""
+
+    @property
+    def symmetry(self) -> GridSymmetry | None:
+        """What keeps the label right; None: nothing does."""
 
     @property
     def task(self) -> dict[str, Any]:
@@ -27,6 +35,12 @@ class Puzzle(Protocol):
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps the question's cells and obeys every rule."""
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) bool: where `fault` would be None; fast."""
+
+    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart."""
@@ -44,10 +58,10 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
     task = dict(metadata.task)
     match task.pop("name", None), metadata.seq_len, metadata.vocab_size:
         case ("sudoku", _, _):
-            return Sudoku(**task)
+            return Sudoku(int(task["size"]))
         case (None, 81, 11):
             return Sudoku(9)
     raise DatasetError(
         f"no puzzle family for task {metadata.task or '(none stated)'} with {metadata.seq_len} cells and "
-        f"{metadata.vocab_size} tokens; a set from elsewhere still trains, but has no rules, drawing or symmetries"
+        f"{metadata.vocab_size} tokens; it still trains, without rules, drawing or symmetries"
     )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class GridSymmetry:
     """Symmetries that keep a puzzle a puzzle and its label right, as data: whoever augments draws from them.
 
-    Rows move within their band and bands move whole; columns likewise; the grid may be transposed;
-    tokens in [first, last] are relabelled by one permutation.
+    Where `moves` holds, rows move within their band and bands move whole, columns likewise; where
+    `transpose` holds, the grid may be transposed; tokens in [first, last] are relabelled by one permutation.
     """
 
     bands: int
@@ -19,3 +19,4 @@ class GridSymmetry:
     columns_per_stack: int
     transpose: bool
     relabel: tuple[int, int]  # first and last token
+    moves: bool = True

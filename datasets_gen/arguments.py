@@ -1,0 +1,96 @@
+"""What the generating commands share: how much, from which seed, to where; and the writing of the result."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
+from datasets_gen.puzzles import Puzzle
+from reason.version import __version__
+
+RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends; guesses
+
+
+def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
+    """--train, --validation, --test, --seed, --processes and --output-dir."""
+    for name, default in (("train", train), ("validation", 0), ("test", test)):
+        parser.add_argument(
+            f"--{name}", type=int, default=default, metavar="N", help=f"{name} puzzles (default {default})"
+        )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="whole number from 0; another seed, another set (default 0)"
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="at most so many processes (default: all processors); the result does not depend on it",
+    )
+    parser.add_argument(
+        "--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet"
+    )
+
+
+def check_counts(options: argparse.Namespace) -> dict[str, int]:
+    """Puzzles by split; checks everything that can be checked before the work begins.
+
+    Raises:
+        DatasetError: a negative count or seed, nothing to make, or an output folder that is in use.
+    """
+    counts = {name: getattr(options, name) for name in SPLITS}
+    for name, value in (counts | {"seed": options.seed}).items():
+        if value < 0:
+            raise DatasetError(f"--{name} {value} is negative; give a whole number from 0")
+    if not any(counts.values()):
+        raise DatasetError("--train, --validation and --test are all 0: nothing to make")
+    if options.processes is not None and options.processes < 1:
+        raise DatasetError(f"--processes {options.processes}: at least one process is needed")
+    check_free(options.output_dir)
+    return counts
+
+
+def save(
+    options: argparse.Namespace,
+    puzzle: Puzzle,
+    splits: Mapping[str, Split],
+    generator: str,
+    made_by: Mapping[str, Any],
+) -> None:
+    """Write the set with the command that makes it again, and say where it is."""
+    made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
+    words = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+        for name, value in made_by.items()
+    ]
+    provenance = {
+        "command": " ".join(["python -m datasets_gen", generator, *words]),
+        "generator": generator,
+        "options": made_by,
+        "version": __version__,
+        "ratings": {name: rating_histogram(split.ratings) for name, split in splits.items()},
+    }
+    order = {name: splits[name] for name in SPLITS if name in splits}
+    write_dataset(
+        options.output_dir, order, task=puzzle.task, vocab_size=puzzle.vocab_size, provenance=provenance
+    )
+    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in order.items())
+    print(f"{options.output_dir}: {made} puzzles of {puzzle.seq_len} cells, {puzzle.vocab_size} tokens")
+
+
+def rating_histogram(ratings: np.ndarray | None) -> dict[str, int]:
+    """How many ratings fall into the bins 0, 1-4, 5-19, 20-49, 50-99 and 100+ (guesses, rounded)."""
+    if ratings is None:
+        return {}
+    edges = [*RATING_BINS, np.inf]
+    counts = np.histogram(np.rint(ratings), edges)[0]
+    names = [
+        f"{low}+" if high == np.inf else str(low) if high == low + 1 else f"{low}-{high - 1}"
+        for low, high in itertools.pairwise(edges)
+    ]
+    return dict(zip(names, map(int, counts), strict=True))

@@ -1,0 +1,98 @@
+"""`python -m datasets_gen show`: a puzzle drawn, and the set's statistics."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of
+from datasets_gen.puzzles import puzzle_of
+
+BAR = 40  # characters of the longest bar
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `show` command."""
+    parser = commands.add_parser(
+        "show",
+        help="draw a puzzle and summarise its set",
+        description="Draws one puzzle with its answer and summarises the set.",
+        epilog="example:\n  python -m datasets_gen show data/sudoku --split test --index 3",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
+    parser.add_argument("--split", help="train, validation or test (default: the first there is)")
+    parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the drawing, then the statistics of every split.
+
+    Raises:
+        DatasetError: no such set, split or index.
+    """
+    directory = options.directory
+    name = options.split or next(iter(splits_of(directory)), "train")
+    metadata, split = read_split(directory, name)
+    if not 0 <= options.index < len(split.inputs):
+        raise DatasetError(
+            f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; "
+            f"give 0 to {len(split.inputs) - 1}"
+        )
+    print(_drawing(metadata, split, name, options.index))
+    for other in splits_of(directory):
+        print()
+        print(_summary(other, *read_split(directory, other)))
+
+
+def _drawing(metadata: Metadata, split: Split, name: str, index: int) -> str:
+    puzzle = puzzle_of(metadata)
+    question, answer = split.inputs[index], split.labels[index]
+    title = f"{name} {index}"
+    if split.ratings is not None:
+        owner = int(np.searchsorted(split.puzzle_indices, index, side="right")) - 1
+        title += f", rating {split.ratings[owner]:g}"
+    boards = [puzzle.draw(question), puzzle.draw(answer, question)]
+    return f"{title}\n\n" + _side_by_side(*boards)
+
+
+def _side_by_side(left: str, right: str) -> str:
+    lines = left.split("\n")
+    width = max(map(len, lines)) + 6
+    return "\n".join(f"{a:<{width}}{b}" for a, b in zip(lines, right.split("\n"), strict=True))
+
+
+def _summary(name: str, metadata: Metadata, split: Split) -> str:
+    lines = [
+        f"{name}: {len(split.inputs):,} examples of {metadata.seq_len} cells, {metadata.vocab_size} tokens; "
+        f"{len(split.puzzle_indices) - 1:,} puzzles in {len(split.group_indices) - 1:,} groups; "
+        f"task {metadata.task.get('name', 'not stated')}"
+    ]
+    if split.inputs.size:
+        open_cells = (split.inputs != split.labels).sum(1)
+        lines += ["", *_histogram("cells the answer fills", open_cells)]
+    if split.ratings is not None and len(split.ratings):
+        lines += ["", *_histogram("rating (guesses)", split.ratings)]
+    if "command" in metadata.provenance:
+        lines += ["", f"made by: {metadata.provenance['command']}"]
+    return "\n".join(lines)
+
+
+def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
+    lines = [f"{title}: mean {values.mean():.1f}, from {values.min():g} to {values.max():g}"]
+    if values.min() == values.max():
+        return lines
+    whole = np.issubdtype(values.dtype, np.integer)
+    low, high = float(values.min()), float(values.max()) + (1 if whole else 0)
+    edges = np.linspace(low, high, bins + 1)
+    if whole:
+        edges = np.unique(np.rint(edges))
+    counts = np.histogram(values, edges)[0]
+    for count, start, end in zip(counts, edges[:-1], edges[1:], strict=True):
+        last = end - 1 if whole else end
+        label = f"{start:g}" if whole and last == start else f"{start:.4g} to {last:.4g}"
+        lines.append(f"  {label:>14} {count:7d} {'#' * round(BAR * count / counts.max())}")
+    return lines

@@ -1,0 +1,130 @@
+"""Sudoku with boards of 4, 6 and 9 rows: the rules, symmetries, drawing and parsing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError
+from datasets_gen.sudoku.geometry import BOXES, geometry
+from datasets_gen.sudoku.signature import signatures
+from datasets_gen.sudoku.solver import solve
+from datasets_gen.sudoku.text import draw, parse
+from datasets_gen.symmetry import GridSymmetry
+
+UNIT_NAMES = ("row", "column", "box")
+
+
+@dataclass(frozen=True)
+class Sudoku:
+    """Tokens: 0 padding (never used), 1 blank, 2..n+1 the digits. Every cell of the label is scored.
+
+    Raises:
+        DatasetError: a size without a box shape.
+    """
+
+    size: int = 9
+
+    def __post_init__(self) -> None:
+        if self.size not in BOXES:
+            raise DatasetError(f"Sudoku size {self.size} is unknown; sizes are {', '.join(map(str, BOXES))}")
+
+    @property
+    def vocab_size(self) -> int:
+        """Padding, blank and the digits."""
+        return self.size + 2
+
+    @property
+    def seq_len(self) -> int:
+        """Cells of the board, row by row."""
+        return self.size**2
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board."""
+        return self.size, self.size
+
+    @property
+    def symmetry(self) -> GridSymmetry:
+        """Relabelling, and for sizes 6 and 9 every move of rows and columns that keeps boxes whole.
+
+        On 4×4 boards only relabelling: there are 36 minimal puzzles up to the moves, and a test puzzle
+        would be a moved training puzzle.
+        """
+        height, width = BOXES[self.size]
+        return GridSymmetry(
+            bands=self.size // height,
+            rows_per_band=height,
+            stacks=self.size // width,
+            columns_per_stack=width,
+            transpose=height == width and self.size != 4,
+            relabel=(2, self.size + 1),
+            moves=self.size != 4,
+        )
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps."""
+        return {"name": "sudoku", "size": self.size}
+
+    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The first broken rule of one puzzle (S,), (S,), with rows and columns counted from 1."""
+        for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
+            outside = (tokens < lowest) | (tokens >= self.vocab_size)
+            if outside.any():
+                cell = int(outside.argmax())
+                return f"the {name} holds token {tokens[cell]} at {self._place(cell)}: no digit 1-{self.size}"
+        changed = (question != 1) & (question != answer)
+        if changed.any():
+            cell = int(changed.argmax())
+            return (
+                f"the answer puts {answer[cell] - 1} at {self._place(cell)}, "
+                f"where the question gives {question[cell] - 1}"
+            )
+        for index, unit in enumerate(geometry(self.size).units):
+            digits = answer[unit].astype(np.int64) - 1
+            counts = np.bincount(digits, minlength=self.size + 1)
+            if counts.max() > 1:
+                digit = int(counts.argmax())
+                places = " and ".join(self._place(int(cell)) for cell in unit[digits == digit][:2])
+                name = f"{UNIT_NAMES[index // self.size]} {index % self.size + 1}"
+                return f"{name} of the answer holds {digit} twice: at {places}"
+        if solve((question - 1)[None]).counts[0] > 1:
+            return "the question has more than one solution"
+        return None
+
+    def _place(self, cell: int) -> str:
+        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
+
+    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N, S), (N, S) -> (N,) bool: the answer keeps every clue and obeys every row, column and box."""
+        kept = ((questions == 1) | (questions == answers)).all(1)
+        digits = (answers >= 2) & (answers < self.vocab_size)
+        bits = np.where(digits, np.uint16(1) << np.where(digits, answers - 2, 0).astype(np.uint16), 0)
+        seen = np.bitwise_or.reduce(bits[:, geometry(self.size).units], axis=2)  # (N, 3n)
+        return kept & (seen == (1 << self.size) - 1).all(1)
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) bool: solved, and the question has no other solution. `fault` says what is wrong elsewhere."""
+        valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
+        valid[valid] = solve(questions[valid] - 1).counts == 1
+        return valid
+
+    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) uint64, equal for puzzles that a symmetry turns into one another."""
+        return signatures(questions - 1, answers - 1)
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The board (S,) as text; a digit that `question` leaves open gets a prime."""
+        given = tokens > 1 if question is None else question > 1
+        return draw(np.where(tokens > 1, tokens - 1, 0), given)
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (S,) of a typed board, '.' or 0 for open cells.
+
+        Raises:
+            DatasetError: a foreign character or a wrong number of cells.
+        """
+        return parse(text, self.size) + 1

@@ -1,0 +1,64 @@
+"""Fingerprints that do not change under a puzzle's symmetries: equal puzzles cannot hide in two splits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datasets_gen.sudoku.geometry import BOXES, geometry
+
+ROUNDS = 4
+
+
+def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """(N,) uint64, one per puzzle with its solution, both (N, S) digits with 0 for a blank. (ours)
+
+    Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and
+    digits, whose first colours say which cells are given. Invariant under relabelling, moves of rows,
+    columns, bands and stacks, and transposition where boxes are square. Two different puzzles may share a
+    fingerprint by chance; two equivalent ones always do.
+
+    Size 4 has 36 minimal puzzles up to all these symmetries, too few to split: relabelling only.
+    """
+    size = round(questions.shape[1] ** 0.5)
+    given = questions != 0
+    if size == 4:
+        return _relabelled(given, answers.astype(np.int64) - 1)
+    height, width = BOXES[size]
+    units = geometry(size).units.reshape(3, size, size)
+    is_digit = answers[:, None, :] == np.arange(1, size + 1)[:, None]  # (N, n, S)
+    cell = _mix(given.astype(np.uint64) + np.uint64(1))  # (N, S)
+    for _ in range(ROUNDS):
+        kinds = []
+        for kind in range(3):  # rows, columns, boxes
+            totals = _mix(_sum(cell[:, units[kind]]))  # (N, n)
+            spread = np.empty_like(cell)
+            spread[:, units[kind].ravel()] = np.repeat(totals, size, axis=1)
+            kinds.append(spread)
+        digits = _mix(_sum(np.where(is_digit, cell[:, None, :], np.uint64(0))))  # (N, n)
+        of_digit = np.take_along_axis(digits, answers.astype(np.int64) - 1, 1)
+        rows, columns, boxes = kinds
+        columns = columns if height == width else _mix(columns + np.uint64(3))
+        others = _mix(boxes + np.uint64(7)) + _mix(of_digit + np.uint64(11))
+        cell = _mix(cell + np.uint64(5) * (rows + columns) + others)
+    return _mix(_sum(cell))
+
+
+def _relabelled(given: np.ndarray, digits: np.ndarray) -> np.ndarray:
+    """A hash of the grid with its digits numbered in the order of their first appearance."""
+    size = round(given.shape[1] ** 0.5)
+    first_seen = np.stack([(digits == digit).argmax(1) for digit in range(size)], axis=1)  # (N, n)
+    number = np.take_along_axis(first_seen.argsort(1).argsort(1), digits, 1)
+    colour = (2 * number + given).astype(np.uint64)
+    place = np.arange(1, given.shape[1] + 1, dtype=np.uint64)
+    return _mix(_sum(_mix(_mix(place) + colour)))
+
+
+def _sum(values: np.ndarray) -> np.ndarray:
+    return values.sum(-1, dtype=np.uint64)
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """splitmix64's finalizer: a bijection of uint64 that spreads every bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,158 @@
+"""The command line: bytes, exit codes, and nothing half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from datasets_gen import parallel
+from datasets_gen.__main__ import main
+from datasets_gen.layout import read_metadata, read_split
+
+
+def make(directory, *more, size=4, train=40, test=20, seed=0):
+    words = (
+        f"sudoku --size {size} --train {train} --test {test} --seed {seed} --output-dir {directory}".split()
+    )
+    return main([*words, *more])
+
+
+def bytes_of(directory):
+    return {
+        str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()
+    }
+
+
+def test_a_set_is_made_verified_and_shown(tmp_path, capsys):
+    assert make(tmp_path / "set", "--validation", "10") == 0
+    metadata, split = read_split(tmp_path / "set", "validation")
+    assert split.inputs.shape == (10, 16)
+    assert split.inputs.dtype == np.uint8
+    assert metadata.task == {"name": "sudoku", "size": 4}
+    assert metadata.provenance["command"].startswith("python -m datasets_gen sudoku --train 40")
+    assert sum(metadata.provenance["ratings"]["train"].values()) == 40
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert "no puzzle is in two splits" in capsys.readouterr().out
+    assert main(["show", str(tmp_path / "set"), "--split", "test", "--index", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "test 3" in shown
+    assert "'" in shown
+    assert "rating" in shown
+
+
+def test_the_recorded_command_makes_the_same_bytes(tmp_path):
+    make(tmp_path / "one", "--clues", "12", size=6)
+    words = read_metadata(tmp_path / "one", "train").provenance["command"].split()
+    assert words[:3] == ["python", "-m", "datasets_gen"]
+    assert main([*words[3:], "--output-dir", str(tmp_path / "two")]) == 0
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+
+
+def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
+    make(tmp_path / "one", "--processes", "1", size=6)
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    make(tmp_path / "two", "--processes", "2", size=6)
+    make(tmp_path / "three", size=6, seed=1)
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+    assert (
+        read_split(tmp_path / "one", "train")[1].inputs != read_split(tmp_path / "three", "train")[1].inputs
+    ).any()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("--train -1", 1, "--train -1 is negative"),
+        ("--train 0 --test 0", 1, "nothing to make"),
+        ("--clues 3", 1, "--clues 3"),
+        ("--clues many", 2, "invalid int value"),
+        ("--size 5", 2, "invalid choice"),
+        ("--processes 0", 1, "at least one process"),
+    ],
+)
+def test_bad_calls_say_what_is_wrong_and_write_nothing(tmp_path, capsys, words, code, message):
+    assert main(["sudoku", "--size", "4", "--output-dir", str(tmp_path / "set"), *words.split()]) == code
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_occupied_folder_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine").write_text("precious")
+    assert make(tmp_path) == 1
+    assert "not empty" in capsys.readouterr().err
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    assert make(tmp_path / "set") == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_work_leaves_nothing_and_exits_130(tmp_path):
+    words = [
+        sys.executable,
+        "-m",
+        "datasets_gen",
+        "sudoku",
+        "--train",
+        "100000000",
+        "--output-dir",
+        str(tmp_path / "set"),
+    ]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(6)  # past the start of the other processes
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error.strip().splitlines() == ["interrupted: nothing was written"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_and_damaged_sets(tmp_path, capsys):
+    assert main(["verify", str(tmp_path / "none")]) == 1
+    assert "no dataset at" in capsys.readouterr().err
+    assert main(["show", str(tmp_path)]) == 1
+    assert "holds no dataset" in capsys.readouterr().err
+    make(tmp_path / "set")
+    path = tmp_path / "set/test/all__labels.npy"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert main(["verify", str(tmp_path / "set")]) == 1
+    assert "all__labels.npy cannot be read" in capsys.readouterr().err
+
+
+def test_a_leaked_puzzle_is_found(tmp_path, capsys):
+    make(tmp_path / "set", size=9, train=5, test=5)
+    for key in ("inputs", "labels"):
+        train, test = (np.load(tmp_path / f"set/{name}/all__{key}.npy") for name in ("train", "test"))
+        copy = train[2].reshape(9, 9).T[[1, 0, 2, 6, 8, 7, 3, 4, 5]].ravel()
+        test[4] = np.where(copy > 1, 12 - copy, copy)
+        np.save(tmp_path / f"set/test/all__{key}.npy", test)
+    assert main(["verify", str(tmp_path / "set")]) == 1
+    assert "leak: test example 4 is train example 2" in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    for words in (["--help"], ["sudoku", "--help"], ["show", "--help"], ["verify", "--help"]):
+        assert main(words) == 0
+        assert "python -m datasets_gen" in capsys.readouterr().out
+
+
+def test_dataset_json_with_a_missing_field(tmp_path, capsys):
+    make(tmp_path / "set")
+    path = tmp_path / "set/train/dataset.json"
+    fields = json.loads(path.read_text())
+    del fields["vocab_size"]
+    path.write_text(json.dumps(fields))
+    assert main(["verify", str(tmp_path / "set")]) == 1
+    assert "vocab_size: Field required" in capsys.readouterr().err

@@ -1,0 +1,259 @@
+"""Rules, solver, generator and symmetries of Sudoku."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datasets_gen.layout import DatasetError
+from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.generate import Chunk, random_chunk, random_splits
+from datasets_gen.sudoku.geometry import BOXES
+from datasets_gen.sudoku.signature import signatures
+from datasets_gen.sudoku.solver import full_grid, rate, solve, thin
+
+SIZES = pytest.mark.parametrize("size", BOXES)
+HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012
+HARD_ANSWER = "812753649943682175675491283154237896369845721287169534521974368438526917796318452"
+
+
+def generator(seed):
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def moved(boards, size, rng, *, moves=True):
+    """The boards (..., S) under one random symmetry of Sudoku."""
+    height, width = BOXES[size]
+
+    def lines(per_block):
+        blocks = rng.permutation(size // per_block)
+        return np.concatenate([block * per_block + rng.permutation(per_block) for block in blocks])
+
+    digits = np.concatenate([[0], rng.permutation(size) + 1])
+    grids = digits[np.asarray(boards, np.int64)].reshape(*np.shape(boards)[:-1], size, size)
+    if moves:
+        grids = grids[..., lines(height), :][..., lines(width)]
+        if height == width and rng.random() < 0.5:
+            grids = grids.swapaxes(-1, -2)
+    return grids.reshape(np.shape(boards)).astype(np.uint8)
+
+
+def count_solutions_naively(board, size):
+    """Plain backtracking over the first open cell, as an independent judge."""
+    height, width = BOXES[size]
+    board = [list(map(int, row)) for row in np.reshape(board, (size, size))]
+
+    def fits(row, column, digit):
+        top, left = row - row % height, column - column % width
+        return (
+            digit not in board[row]
+            and all(line[column] != digit for line in board)
+            and all(board[top + i][left + j] != digit for i in range(height) for j in range(width))
+        )
+
+    def count(cell):
+        if cell == size * size:
+            return 1
+        row, column = divmod(cell, size)
+        if clue := board[row][column]:
+            board[row][column] = 0
+            consistent = fits(row, column, clue)
+            board[row][column] = clue
+            return count(cell + 1) if consistent else 0
+        total = 0
+        for digit in range(1, size + 1):
+            if fits(row, column, digit):
+                board[row][column] = digit
+                total += count(cell + 1)
+                board[row][column] = 0
+        return total
+
+    return count(0)
+
+
+def test_the_empty_4x4_board_has_288_solutions():
+    assert solve(np.zeros((1, 16), np.uint8), limit=1000).counts[0] == 288
+
+
+def test_the_solver_finds_the_known_answer_of_a_famous_hard_puzzle():
+    puzzle = Sudoku(9)
+    solved = solve(puzzle.parse(HARD)[None] - 1)
+    assert solved.counts[0] == 1
+    assert "".join(map(str, solved.solutions[0])) == HARD_ANSWER
+    assert rate(puzzle.parse(HARD)[None] - 1)[0] > 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([4, 6]), st.integers(0, 2**32), st.integers(2, 9))
+def test_the_solver_counts_as_plain_backtracking_does(size, seed, opened):
+    rng = generator(seed)
+    board = full_grid(size, rng)
+    board[rng.permutation(size * size)[: opened + size]] = 0
+    if seed % 3 == 0:  # often a contradiction
+        filled = np.flatnonzero(board)
+        board[filled[0]] = board[filled[0]] % size + 1
+    assert solve(board[None], limit=10_000).counts[0] == count_solutions_naively(board, size)
+
+
+@SIZES
+def test_contradictions_among_the_clues_have_no_solution(size):
+    board = np.zeros((1, size * size), np.uint8)
+    board[0, :2] = 1
+    assert solve(board).counts[0] == 0
+
+
+@SIZES
+def test_minimal_puzzles_have_one_solution_and_no_clue_to_spare(size):
+    rng = generator(size)
+    for _ in range(10):
+        answer = full_grid(size, rng)
+        question = thin(answer, answer, rng)
+        solved = solve(question[None])
+        assert solved.counts[0] == 1
+        assert (solved.solutions[0] == answer).all()
+        spared = np.array(
+            [np.where(np.arange(size * size) == c, 0, question) for c in np.flatnonzero(question)]
+        )
+        assert (solve(spared).counts == 2).all()
+
+
+@SIZES
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_signatures_are_invariant_and_tell_puzzles_apart(size, seed):
+    rng = generator(seed)
+    answer = full_grid(size, rng)
+    question = thin(answer, answer, rng)
+    copies = np.array([moved([question, answer], size, rng, moves=size != 4) for _ in range(8)])
+    own = signatures(question[None], answer[None])[0]
+    assert (signatures(copies[:, 0], copies[:, 1]) == own).all()
+    fuller = question.copy()
+    fuller[np.flatnonzero(question == 0)[0]] = answer[np.flatnonzero(question == 0)[0]]
+    assert signatures(fuller[None], answer[None])[0] != own
+
+
+def test_signatures_separate_thousands_of_random_puzzles():
+    chunks = [random_chunk(Chunk(9, None, 3, 0, number)) for number in range(8)]
+    found = np.concatenate([chunk.signatures for chunk in chunks])
+    assert len(np.unique(found)) == len(found) == 512
+
+
+def test_4x4_signatures_do_not_merge_moved_boards():
+    """Their whole space has 288 grids; relabelling alone leaves 288 / 4! = 12 classes."""
+    blank = np.zeros((1, 16), np.uint8)
+    grids = set()
+    rng = generator(0)
+    for _ in range(2000):
+        grids.add(tuple(full_grid(4, rng)))
+    assert len(grids) == 288
+    answers = np.array(sorted(grids), np.uint8)
+    assert len(np.unique(signatures(np.repeat(blank, 288, 0), answers))) == 12
+
+
+@SIZES
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_symmetries_keep_puzzles_valid(size, seed):
+    rng = generator(seed)
+    answer = full_grid(size, rng)
+    question = thin(answer, answer, rng)
+    copies = np.array([moved([question, answer], size, rng) for _ in range(4)]) + 1
+    puzzle = Sudoku(size)
+    assert puzzle.valid(copies[:, 0], copies[:, 1]).all()
+    assert all(puzzle.fault(q, a) is None for q, a in copies)
+
+
+@SIZES
+def test_fault_and_valid_name_the_same_puzzles(size):
+    rng = generator(7)
+    puzzle = Sudoku(size)
+    answer = full_grid(size, rng) + 1
+    question = thin(answer - 1, answer - 1, rng) + 1
+    clue, blank = np.flatnonzero(question > 1)[0], np.flatnonzero(question == 1)[0]
+    wrong_clue, padded, two_solutions, other_digit, not_filled = (
+        question.copy(),
+        *[question.copy() for _ in "1234"],
+    )
+    wrong_clue[clue] = (question[clue] - 1) % size + 2
+    padded[blank] = 0
+    two_solutions[clue] = 1
+    cases = [
+        (question, answer, None),
+        (wrong_clue, answer, "where the question gives"),
+        (padded, answer, "the question holds token 0"),
+        (two_solutions, answer, "more than one solution"),
+        (other_digit, np.where(np.arange(size**2) == blank, (answer - 1) % size + 2, answer), "twice"),
+        (not_filled, np.where(np.arange(size**2) == blank, 1, answer), "the answer holds token 1"),
+    ]
+    for q, a, words in cases:
+        fault = puzzle.fault(q, a)
+        assert (fault is None) == puzzle.valid(q[None], a[None])[0] == (words is None)
+        assert words is None or words in fault
+
+
+@SIZES
+def test_drawing_and_typing_round_trip(size):
+    puzzle = Sudoku(size)
+    answer = full_grid(size, generator(1)) + 1
+    question = thin(answer - 1, answer - 1, generator(2)) + 1
+    assert (puzzle.parse(puzzle.draw(question)) == question).all()
+    assert (puzzle.parse(puzzle.draw(answer, question)) == answer).all()
+    assert puzzle.draw(answer, question).count("'") == (question == 1).sum()
+
+
+@pytest.mark.parametrize(("text", "words"), [("12", "has 2 cells"), ("5" * 16, "'5'"), ("12x4" * 4, "'x'")])
+def test_a_mistyped_board_says_what_is_wrong(text, words):
+    with pytest.raises(DatasetError, match=words):
+        Sudoku(4).parse(text)
+
+
+def test_unknown_sizes_are_refused():
+    with pytest.raises(DatasetError, match="size 5 is unknown; sizes are 4, 6, 9"):
+        Sudoku(5)
+
+
+@SIZES
+def test_splits_are_disjoint_under_the_symmetries(size):
+    splits = random_splits(size, {"train": 200, "validation": 100, "test": 100}, seed=5)
+    joined = [
+        np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")
+    ]
+    assert len(np.unique(Sudoku(size).signatures(*joined))) == 400
+    assert Sudoku(size).valid(*joined).all()
+
+
+def test_a_validation_split_changes_no_other():
+    without = random_splits(6, {"train": 100, "test": 50}, seed=1)
+    with_it = random_splits(6, {"train": 100, "validation": 30, "test": 50}, seed=1)
+    assert all((without[name].inputs == with_it[name].inputs).all() for name in without)
+
+
+@pytest.mark.parametrize("clues", [8, 12, 30, 35])
+def test_the_number_of_clues_is_kept(clues):
+    split = random_splits(6, {"train": 20}, clues=clues)["train"]
+    assert ((split.inputs > 1).sum(1) == clues).all()
+
+
+def test_4x4_minimal_puzzles_run_out_and_it_says_so():
+    """85,632 minimal 4×4 puzzles / 4! relabellings = 3,568."""
+    with pytest.raises(DatasetError, match="different minimal puzzles were found") as error:
+        random_splits(4, {"train": 4000})
+    assert 3500 < int(str(error.value).split()[1]) <= 3568
+    assert len(random_splits(4, {"train": 3000})["train"].inputs) == 3000
+
+
+@pytest.mark.parametrize("clues", [3, 16, -1, 0])
+def test_impossible_numbers_of_clues_are_refused(clues):
+    with pytest.raises(DatasetError, match="choose 4 to 15"):
+        random_splits(4, {"train": 1}, clues=clues)
+
+
+def test_every_permutation_of_digits_keeps_the_4x4_signature():
+    answer = full_grid(4, generator(0))
+    question = thin(answer, answer, generator(1))
+    boards = np.array(
+        [[np.array([0, *p])[question], np.array([0, *p])[answer]] for p in permutations(range(1, 5))]
+    )
+    assert len(np.unique(signatures(boards[:, 0], boards[:, 1]))) == 1
