@@ -14,11 +14,12 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from reason.data import DataConfig
+from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
 from reason.models import ModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
-from reason.section import ConfigError, Section
+from reason.section import Section
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig

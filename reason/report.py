@@ -114,7 +114,8 @@ def page(results: Results, picture: bytes) -> str:
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }}
 img {{ max-width: 100%; background: white; border-radius: .5rem }}
-table {{ border-collapse: collapse }} td, th {{ padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #8884 }}
+table {{ border-collapse: collapse }}
+td, th {{ padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #8884 }}
 dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .9rem }}
 dd {{ margin: 0; overflow-wrap: anywhere }}
 </style></head><body>

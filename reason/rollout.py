@@ -118,7 +118,10 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig)
     """m ≥ N_super, or the head says so and m ≥ m_min, uniform in {2..N_super} with probability ε, else 1."""
     if config.supervision_steps == 1 or readout.halt is None:
         return last
-    threshold = readout.go_on if config.halting == "q-learning" else torch.zeros_like(readout.halt)
+    threshold: Tensor | float = 0.0
+    if config.halting == "q-learning":
+        assert readout.go_on is not None, "the config checks that the model has both Q values"
+        threshold = readout.go_on
     explores = torch.rand_like(readout.halt) < config.exploration
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | ((readout.halt > threshold) & (steps >= least))

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from reason.config import Config, read_config
+from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.section import ConfigError
 from reason.training.checkpoint import load_weights, readable
 from reason.training.precision import activation_dtype
 from reason.version import __version__

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import sys
 from collections.abc import Callable
 
 from datasets_gen.layout import DatasetError
-from reason.section import ConfigError
-from reason.training.loop import Diverged
+from reason.errors import ConfigError, Diverged
 
 USAGE = """usage: reason COMMAND …
 
@@ -15,10 +16,21 @@ USAGE = """usage: reason COMMAND …
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
   presets    every recipe, with its size and where it is from
+  import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
   demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
 
 `reason COMMAND --help` says more.
 """
+
+
+COMMANDS = {
+    "generate": "datasets_gen.__main__",
+    "train": "reason.cli.train",
+    "evaluate": "reason.cli.evaluate",
+    "presets": "reason.cli.presets",
+    "import-weights": "reason.cli.import_weights",
+    "demo": "reason.cli.demo",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,21 +40,15 @@ def main(argv: list[str] | None = None) -> int:
         print(USAGE)
         return 0 if arguments else 2
     command, *rest = arguments
-    match command:  # imported here, so that `reason --help` does not wait for torch
-        case "generate":
-            from datasets_gen.__main__ import main as command_main
-        case "train":
-            from reason.cli.train import main as command_main
-        case "evaluate":
-            from reason.cli.evaluate import main as command_main
-        case "presets":
-            from reason.cli.presets import main as command_main
-        case "demo":
-            from reason.cli.demo import main as command_main
-        case _:
-            print(f"error: unknown command {command}\n\n{USAGE}", file=sys.stderr)
-            return 2
-    return guarded(command_main, rest)
+    if command not in COMMANDS:
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        print(
+            f"error: unknown command {command}{f'; did you mean {near[0]}?' if near else ''}\n\n{USAGE}",
+            file=sys.stderr,
+        )
+        return 2
+    module = importlib.import_module(COMMANDS[command])  # only now, so that `reason --help` does not wait for torch
+    return guarded(module.main, rest)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:

@@ -13,10 +13,10 @@ from rich.console import Console
 from datasets_gen.layout import atomic_directory
 from reason.config import override, read_config, split_arguments
 from reason.data import PuzzleData
+from reason.errors import ConfigError
 from reason.evaluation.accuracy import accuracy_by_step
 from reason.report import headline, table, write_report
 from reason.run import load_run, newest_run
-from reason.section import ConfigError
 from reason.training.precision import pick_device
 from reason.version import __version__
 

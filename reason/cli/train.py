@@ -13,10 +13,10 @@ import torch
 from datasets_gen.layout import splits_of
 from reason.config import Config, describe_settings, override, read_config, split_arguments
 from reason.data import PuzzleData, Sampler
+from reason.errors import ConfigError
 from reason.models import build_model
 from reason.presets import preset
 from reason.run import create_run, next_run, read_shape, refuse_existing
-from reason.section import ConfigError
 from reason.tasks import task_of
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer

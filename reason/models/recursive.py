@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.nn.block import Block, Mixer, Stack
+from reason.nn.block import Block, Mixer, Stack, sequence_first
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.mlp import Activation
 from reason.nn.rope import rotary_table
@@ -85,9 +85,10 @@ class RecursiveModel(Reasoner):
         self.f_l = self._network(length)
         self.f_h = self._network(length) if config.separate_networks else None
         self.head = Linear(width, shape.vocabulary)
-        self.q_head = Linear(width, 2, bias=True)
-        nn.init.zeros_(self.q_head.weight)
-        nn.init.constant_(self.q_head.bias, -5.0)
+        self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
+        with torch.no_grad():
+            self.q_head.weight.zero_()
+            self.q_head.bias.fill_(-5.0)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
         rotary = rotary_table(length, width // config.heads) if config.positions == "rotary" else None
@@ -106,7 +107,8 @@ class RecursiveModel(Reasoner):
             x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.prefix - 1)), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight)
-        return (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
+        x = (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
+        return sequence_first(x) if self.config.mixer == "mlp" else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ and z_L = 0, or unit normals drawn per cell."""

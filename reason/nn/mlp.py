@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from reason.nn.linear import Linear
 
 Activation = Literal["silu", "tanh"]
-_ACTIVATIONS = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
 
 
 def inner_width(width: int, expansion: float) -> int:
@@ -34,6 +35,6 @@ class SwiGLU(nn.Module):
         return self.down(self.activation(gate) * up)
 
     def over_sequence(self, x: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D), over the sequence axis S: the MLP mixer."""
-        gate, up = self.gate_up.over_sequence(x).chunk(2, dim=1)
+        """(S, B, D) -> (S, B, D), over the sequence axis S: the MLP mixer."""
+        gate, up = self.gate_up.over_sequence(x).chunk(2, dim=0)
         return self.down.over_sequence(self.activation(gate) * up)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from reason.config import Config
+from reason.errors import ConfigError
 from reason.presets import small
-from reason.section import ConfigError
 
 
 @dataclass(frozen=True)

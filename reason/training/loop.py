@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from reason.balance import weighted_sum
 from reason.data import Sampler
+from reason.errors import Diverged
 from reason.losses import evaluate_terms
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry, supervise
@@ -21,10 +22,6 @@ from reason.training.ema import Ema
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
 from reason.training.optim import Optimizers
-
-
-class Diverged(RuntimeError):
-    """A loss is no longer a number; the text names the step, the term and the last good checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class Trainer:
             if value is None or not math.isfinite(value):
                 good = checkpoint.checkpoints(self.run)
                 raise Diverged(
-                    f"loss {name} is {value} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+                    f"loss {name} is {value} at step {self.step}; last checkpoint: {good[-1] if good else 'none'}; "
                     "try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
                 )
         drawn = self.index * c.training.batch_size

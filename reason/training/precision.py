@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from reason.section import ConfigError
+from reason.errors import ConfigError
 
 Precision = Literal["auto", "fp32", "bf16"]
 

@@ -1,0 +1,177 @@
+"""HRM's and TRM's checkpoints: their names for our weights, and the config that their shapes imply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reason.errors import ConfigError
+from reason.models.base import Shape
+from reason.models.recursive import RecursiveModel
+from reason.nn.mlp import inner_width
+
+# Theirs → ours, whole names first, then the parts of a layer's name.
+_WHOLE = {
+    "embed_tokens.embedding_weight": "tokens.weight",
+    "embed_pos.embedding_weight": "positions.weight",
+    "puzzle_emb.weights": "puzzle_embedding.weight",
+    "lm_head.weight": "head.weight",
+    "q_head.weight": "q_head.weight",
+    "q_head.bias": "q_head.bias",
+    "H_init": "initial_h",
+    "L_init": "initial_l",
+}
+_STACKS = {"H_level": "f_h", "L_level": "f_l"}
+_LAYERS = {
+    "self_attn.qkv_proj": "attention.qkv",
+    "self_attn.o_proj": "attention.out",
+    "mlp_t.gate_up_proj": "mixer.gate_up",
+    "mlp_t.down_proj": "mixer.down",
+    "mlp.gate_up_proj": "mlp.gate_up",
+    "mlp.down_proj": "mlp.down",
+}
+_LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
+_OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
+_PREFIXES = ("_orig_mod.", "model.", "inner.")
+
+
+def is_foreign(weights: Mapping[str, Tensor]) -> bool:
+    """Does a state_dict use HRM's and TRM's names?"""
+    return any(_bare(name) == "embed_tokens.embedding_weight" for name in weights)
+
+
+def _bare(name: str) -> str:
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name
+
+
+def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Their state_dict (with or without `_orig_mod.model.inner.`) under our names, in float32.
+
+    Raises:
+        ConfigError: a name that neither model has.
+    """
+    ours = {}
+    for name, value in weights.items():
+        bare = _bare(name)
+        layer = _LAYER_NAME.fullmatch(bare)
+        if bare in _WHOLE:
+            ours[_WHOLE[bare]] = value.float()
+        elif layer is not None and layer[3] in _LAYERS:
+            ours[f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"] = value.float()
+        elif bare not in (
+            "puzzle_emb.local_weights",
+            "puzzle_emb.local_ids",
+            "rotary_emb.cos_cached",
+            "rotary_emb.sin_cached",
+        ):
+            raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
+    return ours
+
+
+def to_foreign(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
+    """Our model's weights and buffers under HRM's and TRM's names."""
+    whole = {ours: theirs for theirs, ours in _WHOLE.items()}
+    stacks = {ours: theirs for theirs, ours in _STACKS.items()}
+    layers = {ours: theirs for theirs, ours in _LAYERS.items()}
+    theirs = {}
+    for name, value in model.state_dict().items():
+        layer = _OUR_LAYER_NAME.fullmatch(name)
+        bare = whole[name] if layer is None else f"{stacks[layer[1]]}.layers.{layer[2]}.{layers[layer[3]]}.weight"
+        theirs[prefix + bare] = value
+    return theirs
+
+
+def inferred(
+    weights: Mapping[str, Tensor], cells: int | None, stated: Mapping[str, Any]
+) -> tuple[dict[str, Any], Shape, list[str]]:
+    """The model section and shape that weights (our names) imply; `stated` is the authors' own config, if at hand.
+
+    Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` decide and
+    that are therefore the authors' defaults.
+
+    Raises:
+        ConfigError: the number of cells is decided nowhere.
+    """
+    hrm = any(name.startswith("f_h.") for name in weights)
+    vocabulary, width = weights["tokens.weight"].shape
+    mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
+    positions = "learned" if "positions.weight" in weights else "none" if mixer == "mlp" else "rotary"
+    if positions != "learned" and stated.get("pos_encodings") in ("none", "rope"):
+        positions = {"none": "none", "rope": "rotary"}[stated["pos_encodings"]]
+    length = None
+    if mixer == "mlp":
+        length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
+    elif positions == "learned":
+        length = weights["positions.weight"].shape[0]
+    assumed: list[str] = []
+
+    def known(key: str, default: Any) -> Any:
+        if key not in stated:
+            assumed.append(f"{key}={default}")
+        return stated.get(key, default)
+
+    cells = cells or stated.get("seq_len")
+    if "puzzle_embedding.weight" not in weights:
+        prefix = 0
+    elif length is not None and cells is not None:
+        prefix = length - cells
+    elif hrm:
+        prefix = 1
+    else:
+        prefix = known("puzzle_emb_len", 16) or 1
+    if cells is None:
+        if length is None:
+            raise ConfigError("the weights do not tell how many cells a puzzle has; name its set with data=DIR")
+        cells = length - prefix
+    inner = weights["f_l.blocks.0.mlp.down.weight"].shape[1]
+    section = {
+        "kind": "recursive",
+        "hidden_size": width,
+        "layers": 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("f_l.")),
+        "separate_networks": hrm,
+        "mixer": mixer,
+        "heads": known("num_heads", 8) if mixer == "attention" else 8,
+        "expansion": _expansion(width, inner, stated.get("expansion")),
+        "positions": positions,
+        "prefix": prefix,
+        "h_cycles": known("H_cycles", 2 if hrm else 3),
+        "l_cycles": known("L_cycles", 2 if hrm else 6),
+        "states": 2 if "initial_h" in weights else 1,
+        "gradient": "last-call" if hrm else "last-cycle",
+    }
+    identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
+    return section, Shape(cells=cells, vocabulary=vocabulary, identifiers=identifiers), assumed
+
+
+def _expansion(width: int, inner: int, stated: float | None) -> float:
+    """An expansion that sizes the gates as they are: the stated one, the authors' 4, or what follows."""
+    for candidate in (stated, 4.0):
+        if candidate is not None and inner_width(width, candidate) == inner:
+            return float(candidate)
+    return inner * 3 / (2 * width)
+
+
+def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
+    """Put weights (our names) into the model.
+
+    Raises:
+        ConfigError: a weight is missing, unexpected or of another shape.
+    """
+    weights = dict(weights)
+    if model.config.states == 1:
+        weights.setdefault("initial_h", weights["initial_l"])
+    if model.config.prefix == 0:
+        weights.pop("puzzle_embedding.weight", None)
+    try:
+        model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+    except RuntimeError as error:
+        reason = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
+        raise ConfigError(
+            f"the weights do not fit the config inferred from them: {reason}; state it: model.KEY=VALUE"
+        ) from None
