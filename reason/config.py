@@ -138,7 +138,7 @@ def _about(path: list[str]) -> str:
 
 def _unknown_key(key: str, tree: dict[str, Any]) -> str:
     known = list(leaves(tree))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5) or [
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
         name for name in known if name.rsplit(".")[-1] == key.rsplit(".")[-1]
     ]
     hint = (

@@ -127,6 +127,8 @@ def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) ->
         names = torch.cat([fixed, renamed], dim=1)  # (B, tokens)
         inputs = names.gather(1, inputs)
         labels = torch.where(labels == IGNORE, IGNORE, names.gather(1, labels.clamp(min=0)))
+    if not symmetry.moves:
+        return Batch(inputs, labels, batch.identifiers)
     source = _cell_sources(rows, symmetry, generator, device)
     return Batch(inputs.gather(1, source), labels.gather(1, source), batch.identifiers)
 

@@ -34,7 +34,7 @@ class RecursiveConfig(Section):
     prefix: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
     h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
-    states: Literal[1, 2] = Field(2, description="2: z_H and z_L; 1: TRM's single z")
+    states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
     gradient: Literal["last-call", "last-cycle", "all-cycles"] = Field(
         "last-cycle", description="how far back it reaches: HRM, TRM, or every cycle of the step"
     )
@@ -157,7 +157,7 @@ class RecursiveModel(Reasoner):
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over slots)."""
         logits = self.head(state.z_h[:, self.config.prefix :])  # (B, S, V)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else state.z_h.mean(dim=1)
-        halt, go_on = self.q_head(slot.float()).unbind(-1)
+        halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         return Readout(logits, halt, go_on)
 
     def core(self, state: RecursiveState, x: Tensor) -> Tensor:

@@ -1,0 +1,224 @@
+"""The commands as a newcomer types them: the way through, and every way to go wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reason import cli
+from reason.cli import main
+from reason.training.checkpoint import checkpoints
+
+ROOT = Path(__file__).parents[2]
+NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, so that data/ and runs/ are its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def train(data: Path, *words: str) -> int:
+    return main(["train", "sudoku-4x4", f"data={data}", *NARROW, *words])
+
+
+def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(sudoku_4x4, "run=runs/mine") == 0
+    assert "next: python evaluate.py runs/mine" in capsys.readouterr().out
+    assert main(["evaluate", "runs/mine", "steps=5"]) == 0
+    out = capsys.readouterr().out
+    folder = here / "runs/mine/evaluation/sudoku-4x4-test-T5"
+    results = json.loads((folder / "results.json").read_text())
+    assert len(results["exact_by_step"]) == len(results["cell_by_step"]) == results["steps"] == 5
+    assert results["puzzles"] == 12
+    assert results["weights"] == "ema"
+    assert f"report {folder.relative_to(here)}/report.html" in out
+    assert {path.name for path in folder.iterdir()} == {
+        "results.json", "accuracy_by_step.csv", "accuracy_by_step.png", "report.html",
+    }  # fmt: skip
+    config = json.loads((here / "runs/mine/config.json").read_text())
+    assert config["config"]["seed"] == 0
+    assert config["version"]
+    assert config["shape"] == {"cells": 16, "vocabulary": 6, "identifiers": 1}
+
+
+def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "sudoku-4x4", *NARROW]) == 0
+    assert "making it: python -m datasets_gen sudoku --size 4" in capsys.readouterr().out
+    made = (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns
+    assert main(["train", "sudoku-4x4", *NARROW, "seed=1"]) == 0
+    assert "making it" not in capsys.readouterr().out
+    assert (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns == made
+    assert sorted(path.name for path in (here / "runs").iterdir()) == ["sudoku-4x4-1", "sudoku-4x4-2"]
+    assert main(["evaluate"]) == 0
+    assert "no run named; taking the newest: runs/sudoku-4x4-2" in capsys.readouterr().out
+
+
+def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
+    for run, seed in (("a", 7), ("b", 7), ("c", 8)):
+        assert train(sudoku_4x4, f"run={run}", f"seed={seed}") == 0
+    a, b, c = ((checkpoints(here / run)[-1] / "weights.safetensors").read_bytes() for run in "abc")
+    assert a == b != c
+
+
+def test_resume_goes_on_and_says_when_there_is_nothing_to_do(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
+    assert "go on with: python train.py run=r --resume" in capsys.readouterr().out
+    assert main(["train", "run=r", "--resume"]) == 0
+    assert checkpoints(here / "r")[-1].name == "step-000004"
+    assert main(["train", "run=r", "--resume"]) == 1
+    assert "r is finished (4 steps); next: python evaluate.py r" in capsys.readouterr().err
+    assert train(sudoku_4x4, "run=q", "--max-minutes", "0.0001") == 0
+    assert "stopped by --max-minutes 0.0001 at step 1, saved" in capsys.readouterr().out
+
+
+WRONG = {
+    "no preset": (["train"], "one preset is needed, got none; try: python train.py sudoku-6x6"),
+    "two presets": (["train", "a", "b"], "got a b"),
+    "unknown preset": (["train", "sudoku6x6"], "did you mean sudoku-6x6?"),
+    "unknown key": (["train", "sudoku-4x4", "model.hiden_size=3"], "did you mean model.hidden_size?"),
+    "wrong type": (["train", "sudoku-4x4", "training.steps=many"], "training.steps=many"),
+    "out of range": (["train", "sudoku-4x4", "optimizer.lr=0"], "greater than 0"),
+    "missing set": (["train", "sudoku-4x4", "data=nowhere"], "no dataset at nowhere; make one with"),
+    "no such device": (["train", "sudoku-4x4", "device=cuda:77"], "device=cuda:77 is not available here"),
+    "bad limit": (["train", "sudoku-4x4", "--max-steps", "0"], "--max-steps 0: must be above 0"),
+    "resume nothing": (["train", "--resume"], "type run=DIR"),
+    "resume nowhere": (["train", "run=nowhere", "--resume"], "no run at nowhere"),
+    "evaluate nothing": (["evaluate"], "no run named and none under runs/"),
+    "evaluate nowhere": (["evaluate", "nowhere"], "no run at nowhere"),
+    "evaluate two": (["evaluate", "a", "b"], "one run at a time"),
+    "show no preset": (["presets", "sudoku6x6"], "did you mean sudoku-6x6?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
+def test_bad_input(arguments: list[str], words: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(here.iterdir()) == []  # nothing half-written
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(sudoku_4x4, "run=r") == 0
+    before = (here / "r/config.json").read_bytes()
+    assert train(sudoku_4x4, "run=r", "seed=3") == 1
+    assert "r already holds a run: type --resume to go on with it, or another run=DIR" in capsys.readouterr().err
+    assert (here / "r/config.json").read_bytes() == before
+
+
+def damaged(directory: Path, how: str) -> None:
+    folder = directory / "train"
+    labels = folder / "all__labels.npy"
+    match how:
+        case "truncated npy":
+            labels.write_bytes(labels.read_bytes()[:-50])
+        case "labels out of vocabulary":
+            array = np.load(labels)
+            array[3, 5] = 77
+            np.save(labels, array)
+        case "a field is missing":
+            path = folder / "dataset.json"
+            tree = json.loads(path.read_text())
+            del tree["vocab_size"]
+            path.write_text(json.dumps(tree))
+        case "a file is missing":
+            labels.unlink()
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("truncated npy", "all__labels.npy cannot be read"),
+        ("labels out of vocabulary", "token 77 at example 3, cell 5 is outside the vocabulary 0..5"),
+        ("a field is missing", "dataset.json: vocab_size: Field required"),
+        ("a file is missing", "all__labels.npy is missing"),
+    ],
+)
+def test_a_corrupt_set_is_refused(
+    how: str, words: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(sudoku_4x4, here / "set")
+    damaged(here / "set", how)
+    assert train(here / "set", "run=r") == 1
+    assert words in capsys.readouterr().err
+    assert not (here / "r").exists()
+
+
+def test_a_set_of_another_shape_is_refused_with_both_shapes(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = "generate sudoku --size 6 --train 2 --test 2 --seed 0 --output-dir six"
+    assert main(arguments.split()) == 0
+    assert train(sudoku_4x4, "run=r") == 0
+    assert main(["evaluate", "r", "data=six"]) == 1
+    error = capsys.readouterr().err
+    assert "six has 36 cells" in error
+    assert "trained on 16" in error
+    assert not (here / "r/evaluation").exists()
+    assert main(["evaluate", "r", "evaluation.split=validation"]) == 1
+    assert "has no split 'validation'; it has train, test" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(_: list[str]) -> int:
+        raise OSError(28, "No space left on device", "runs/x")
+
+    assert cli.guarded(full, []) == 1
+    assert capsys.readouterr().err == "error: No space left on device (runs/x); nothing half-written was left behind\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "--help"], ["python train.py run=runs/mine --resume", "optimizer.lr=0.0001", "learning rate"]),
+        (["evaluate", "--help"], ["steps=64", "report.html"]),
+        (["presets", "--help"], ["every setting"]),
+        (["generate", "--help"], ["sudoku", "verify", "show"]),
+        (["import-weights", "--help"], ["safetensors", "authors' default"]),
+        (["demo", "--help"], ["curve"]),
+    ],
+)
+def test_help_teaches(arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in words)
+
+
+def test_presets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets"]) == 0
+    assert "sudoku-6x6" in capsys.readouterr().out
+    assert main(["presets", "sudoku-6x6"]) == 0
+    assert "optimizer.lr" in capsys.readouterr().out
+
+
+def test_usage_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert main([]) == 2
+    assert main(["trian"]) == 2
+    assert "did you mean train?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
+def test_the_scripts_are_doors_to_the_same_code(script: str, here: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / script, "nowhere"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")

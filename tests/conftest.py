@@ -1,0 +1,53 @@
+"""What several rooms' tests share: a small set on disk, and a config that trains on it in seconds."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from datasets_gen.__main__ import main as generate
+from reason.config import Config, override
+from reason.presets import preset
+
+TINY = {
+    "model.hidden_size": "16",
+    "model.heads": "2",
+    "model.expansion": "1",
+    "training.batch_size": "8",
+    "training.steps": "6",
+    "training.log_every": "2",
+    "training.checkpoint_every": "3",
+    "training.precision": "fp32",
+    "rollout.supervision_steps": "3",
+}
+
+
+@pytest.fixture(scope="session")
+def sudoku_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A 4×4 Sudoku set: 24 puzzles to train on, 12 to test with."""
+    directory = tmp_path_factory.mktemp("sets") / "sudoku-4x4"
+    arguments = f"sudoku --size 4 --train 24 --test 12 --seed 1 --output-dir {directory}"
+    assert generate(arguments.split()) == 0
+    return directory
+
+
+@pytest.fixture
+def tiny(sudoku_4x4: Path) -> Config:
+    """The 4×4 preset, narrow and short, on the shared set."""
+    config = override(preset("sudoku-4x4").config(), TINY)
+    return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(sudoku_4x4)})})
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-golden", action="store_true", help="write tests/golden anew: say why in the commit")

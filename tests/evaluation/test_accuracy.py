@@ -1,0 +1,112 @@
+"""The one-pass numbers against a loop over puzzles, and the page that shows them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from reason.cli.train import build_trainer, load_training_set
+from reason.config import Config
+from reason.data import PuzzleData
+from reason.evaluation.accuracy import accuracy_by_step
+from reason.report import headline, shown_steps, table, wilson_interval, write_report
+from reason.rollout import unroll
+
+
+@pytest.fixture
+def trained(tiny: Config, tmp_path: Path) -> tuple[torch.nn.Module, PuzzleData]:
+    trainer = build_trainer(tiny, tmp_path / "run", load_training_set(tiny, torch.device("cpu")))
+    (tmp_path / "run").mkdir()
+    trainer.train()
+    trainer.model.double().dtype = torch.float64  # so that the order of sums decides nothing
+    return trainer.model, PuzzleData(tiny.data.directory, "test")
+
+
+def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
+    model, data = trained
+    got = accuracy_by_step(model, data, steps=5, batch_size=5, progress=False)
+    exact, cell, halted = ([0.0] * 5 for _ in range(3))
+    with torch.no_grad():
+        for i in range(len(data)):
+            batch = data.take(torch.tensor([i]))
+            for m, (_, out) in enumerate(unroll(model, batch, 5)):
+                right = [int(a) == int(b) for a, b in zip(out.logits[0].argmax(-1), batch.labels[0], strict=True)]
+                exact[m] += all(right) / len(data)
+                cell[m] += sum(right) / len(right) / len(data)
+                halted[m] += float(out.halt[0] > 0) / len(data)
+    assert got.exact_by_step == pytest.approx(exact)
+    assert got.cell_by_step == pytest.approx(cell)
+    assert got.halted_by_step == pytest.approx(halted)
+    assert got.puzzles == len(data)
+    assert got.cell_by_step[0] > 0
+
+
+def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
+    model, data = trained
+    runs = [accuracy_by_step(model, data, 3, size, progress=False) for size in (1, 7, 100)]
+    assert runs[0].exact_by_step == runs[1].exact_by_step == runs[2].exact_by_step
+    for run in runs[1:]:
+        assert run.cell_by_step == pytest.approx(runs[0].cell_by_step)
+
+
+def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
+    model, data = trained
+    assert accuracy_by_step(model, data, 1, 4, limit=6, progress=False).puzzles == 6
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "low", "high"),
+    [(0.0, 10, 0.0, 0.2775), (0.5, 10, 0.2366, 0.7634), (1.0, 10, 0.7225, 1.0), (0.95, 1000, 0.9347, 0.9618)],
+)
+def test_wilson_interval(share: float, count: int, low: float, high: float) -> None:
+    """Against values computed by hand from (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²))/(1 + z²/n), z = 1.959964."""
+    assert wilson_interval(share, count) == pytest.approx((low, high), abs=2e-4)
+
+
+RESULTS = {
+    "run": "runs <x>",
+    "steps": 64,
+    "trained_steps": 8,
+    "puzzles": 200,
+    "exact_by_step": [0.01 * min(m, 90) for m in range(64)],
+    "cell_by_step": [0.5 + 0.005 * m for m in range(64)],
+    "halted_by_step": [0.0] * 64,
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"steps": 1, "exact_by_step": [1.0], "cell_by_step": [1.0], "halted_by_step": [1.0]},
+        {"puzzles": 1, "exact_by_step": [0.0] * 64},
+        {"trained_steps": 100},
+    ],
+    ids=["usual", "one step, all solved", "one puzzle, none solved", "fewer steps than trained"],
+)
+def test_report_files(changes: dict[str, object], tmp_path: Path) -> None:
+    results = RESULTS | changes
+    write_report(tmp_path, results)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    rows = list(csv.DictReader((tmp_path / "accuracy_by_step.csv").open()))
+    assert [float(row["exact"]) for row in rows] == pytest.approx(results["exact_by_step"])
+    assert (tmp_path / "accuracy_by_step.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "report.html").read_text()
+    HTMLParser().feed(page)
+    assert "runs &lt;x&gt;" in page
+    assert "http" not in page  # self-contained: nothing is fetched
+    assert headline(results) in page.replace("&amp;", "&")
+    console = Console(record=True, width=100)
+    console.print(table(results))
+    assert console.export_text().count("%") >= 4
+
+
+def test_long_curves_are_shown_at_telling_steps() -> None:
+    assert shown_steps(RESULTS) == [1, 2, 4, 8, 16, 32, 64]
+    assert shown_steps(RESULTS | {"steps": 16}) == list(range(1, 17))

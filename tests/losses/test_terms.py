@@ -1,0 +1,114 @@
+"""Each loss against its float64 reference, its gradient against finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from reason.losses.halting import correct_cells, halt_loss, q_continue_loss
+from reason.losses.lm import cell_loss, lm_loss, stablemax_weight
+from reason.models.base import IGNORE, Batch, Readout
+from reason.rollout import Unroll
+
+LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
+
+
+def unrolled(logits: Tensor, labels: Tensor, active: Tensor | None = None, **more: object) -> Unroll:
+    rows = len(labels)
+    readout = Readout(logits, more.pop("halt", None), more.pop("go_on", None))
+    active = torch.ones(rows, dtype=torch.bool) if active is None else active
+    batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
+    last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
+    return Unroll(None, batch, None, (), (readout,), active, last, **more)
+
+
+def sample(rows: int = 3, cells: int = 5, tokens: int = 4) -> tuple[Tensor, Tensor]:
+    logits = 3 * torch.randn(rows, cells, tokens, dtype=torch.float64)
+    labels = torch.randint(0, tokens, (rows, cells))
+    labels[0, :2] = IGNORE
+    return logits, labels
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_lm_equals_the_reference(likelihood: str) -> None:
+    logits, labels = sample()
+    expected = reference.lm_loss(logits.numpy(), labels.numpy(), likelihood)
+    assert lm_loss(unrolled(logits, labels), likelihood).item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_lm_gradient(likelihood: str) -> None:
+    logits, labels = sample(2, 3)
+    logits.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: cell_loss(z, labels, likelihood), logits)
+
+
+@settings(max_examples=50, deadline=None)
+@given(x=st.floats(-30, 30), degree=st.sampled_from([1, 3, 5]))
+def test_stablemax_weight(x: float, degree: int) -> None:
+    weight = stablemax_weight(torch.tensor(x, dtype=torch.float64), degree)
+    assert weight.item() == pytest.approx(reference.stablemax_weight(x, degree), rel=1e-12)
+    assert weight > 0
+    mirrored = stablemax_weight(torch.tensor(-x, dtype=torch.float64), degree)
+    assert (weight * mirrored).item() == pytest.approx(1)  # s(x) s(−x) = 1
+
+
+def test_stablemax_nears_softmax_with_its_degree() -> None:
+    x = torch.linspace(-1, 1, 21, dtype=torch.float64)
+    errors = [(stablemax_weight(x, degree) - x.exp()).abs().max().item() for degree in (1, 3, 5)]
+    assert errors[0] > 10 * errors[1] > 100 * errors[2]
+
+
+def test_rows_without_labels_and_masked_rows_count_nothing() -> None:
+    logits, labels = sample()
+    labels[1] = IGNORE
+    active = torch.tensor([True, True, False])
+    alone = lm_loss(unrolled(logits[:1], labels[:1]), "stablemax")
+    assert lm_loss(unrolled(logits, labels, active), "stablemax").item() == pytest.approx(alone.item() / 3)
+
+
+def test_low_precision_logits_are_scored_in_float64() -> None:
+    logits, labels = sample()
+    rough = logits.bfloat16()
+    expected = reference.lm_loss(rough.double().numpy(), labels.numpy(), "stablemax")
+    assert lm_loss(unrolled(rough, labels), "stablemax").item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_exact_means_every_labelled_cell() -> None:
+    labels = torch.tensor([[1, 2, IGNORE], [1, 2, IGNORE], [IGNORE] * 3])
+    answers = torch.tensor([[1, 2, 0], [1, 0, 0], [0, 0, 0]])
+    right, exact = correct_cells(torch.nn.functional.one_hot(answers, 3).float(), labels)
+    assert exact.tolist() == [True, False, False]
+    assert right.tolist() == [[True, True, False], [True, False, False], [False] * 3]
+
+
+def test_halt_loss_is_the_bce_of_being_exact() -> None:
+    labels = torch.tensor([[1], [1], [0]])
+    logits = torch.nn.functional.one_hot(torch.tensor([[1], [0], [0]]), 2).float()
+    halt = torch.tensor([0.3, -1.2, 5.0])
+    expected = np.mean([reference.bce(0.3, 1), reference.bce(-1.2, 0), reference.bce(5.0, 1)])
+    assert halt_loss(unrolled(logits, labels, halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_q_continue_bootstraps_from_one_step_further() -> None:
+    """HRM eq. 9: the last step's target is σ(q'_halt), an earlier one's σ(max(q'_halt, q'_continue))."""
+    go_on = torch.tensor([0.5, 0.5, -2.0])
+    further = Readout(torch.zeros(3, 1, 2), halt=torch.tensor([1.0, 1.0, -3.0]), go_on=torch.tensor([2.0, 2.0, -4.0]))
+    seen = unrolled(
+        torch.zeros(3, 1, 2),
+        torch.zeros(3, 1, dtype=torch.long),
+        halt=torch.zeros(3),
+        go_on=go_on,
+        last=torch.tensor([True, False, False]),
+        next_readout=further,
+    )
+    targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
+    expected = np.mean([reference.bce(q, t) for q, t in zip(go_on.tolist(), targets, strict=True)])
+    assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)

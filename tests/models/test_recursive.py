@@ -1,0 +1,217 @@
+"""The recursive model against a naive float64 loop, its gradient's reach, and its published sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+from pydantic import ValidationError
+
+from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.models.base import Batch
+
+SHAPE = Shape(cells=5, vocabulary=7, identifiers=3)
+SMALL = {"hidden_size": 8, "heads": 2, "layers": 2, "expansion": 1.0, "prefix": 2, "h_cycles": 2, "l_cycles": 3}
+
+VARIANTS = {
+    "trm attention": {},
+    "trm mlp": {"mixer": "mlp", "positions": "none"},
+    "hrm": {"separate_networks": True, "gradient": "last-call", "prefix": 1},
+    "learned positions": {"positions": "learned"},
+    "no positions": {"positions": "none"},
+    "learned positions, mlp": {"mixer": "mlp", "positions": "learned"},
+    "identical layers": {"layers": 1, "repeats": 2},
+    "tanh": {"activation": "tanh"},
+    "no prefix": {"prefix": 0},
+    "all cycles": {"gradient": "all-cycles"},
+    "input state": {"initial": "input"},
+    "euler": {"dt": 0.5},
+    "mean q": {"q_from": "mean"},
+    "single z": {"states": 1},
+    "single z, mlp": {"states": 1, "mixer": "mlp", "positions": "none"},
+}
+
+
+def make(**changes: object) -> RecursiveModel:
+    model = RecursiveModel(RecursiveConfig(**SMALL | changes), SHAPE, torch.float64).double()
+    with torch.no_grad():
+        if model.puzzle_embedding is not None:
+            model.puzzle_embedding.weight.normal_()
+        model.q_head.weight.normal_()
+    return model
+
+
+def batch(rows: int = 3) -> Batch:
+    inputs = torch.randint(0, SHAPE.vocabulary, (rows, SHAPE.cells))
+    return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.identifiers)
+
+
+def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
+    """One supervision step of one puzzle from the initial state, straight from MATH.md §1."""
+    c = model.config
+    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
+    x = w["tokens.weight"][inputs]
+    if c.prefix:
+        slots = np.zeros((c.prefix, c.hidden_size))
+        slots[0] = w["puzzle_embedding.weight"][identifier]
+        x = np.concatenate([slots, x])
+    if c.positions == "learned":
+        x = (x + w["positions.weight"]) / np.sqrt(2)
+    x = np.sqrt(c.hidden_size) * x
+    if c.initial == "input":
+        z_h, z_l = x.copy(), np.zeros_like(x)
+    else:
+        z_h, z_l = (np.tile(w[name], (len(x), 1)) for name in ("initial_h", "initial_l"))
+    act = reference.silu if c.activation == "silu" else np.tanh
+
+    def network(h: np.ndarray, name: str) -> np.ndarray:
+        return reference.network(h, w, name, c.layers, c.repeats, c.heads, c.positions == "rotary", act)
+
+    def move(z: np.ndarray, f: np.ndarray) -> np.ndarray:
+        return z + c.dt * (f - z)
+
+    if c.states == 1:
+        z = z_h
+        for _ in range(c.h_cycles):
+            for _ in range(c.l_cycles):
+                z = move(z, network(z + x, "f_l"))
+            z = move(z, network(z, "f_l"))
+        z_h = z_l = z
+    else:
+        for _ in range(c.h_cycles):
+            for _ in range(c.l_cycles):
+                z_l = move(z_l, network(z_l + z_h + x, "f_l"))
+            z_h = move(z_h, network(z_h + z_l, "f_h" if c.separate_networks else "f_l"))
+    slot = z_h[0] if c.q_from == "first" else z_h.mean(0)
+    q = slot @ w["q_head.weight"].T + w["q_head.bias"]
+    return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.prefix :] @ w["head.weight"].T, "q": q}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
+    model, puzzles = make(**changes), batch()
+    x = model.encode(puzzles)
+    state = model.step(model.initial_state(x), x)
+    out = model.readout(state)
+    for row in range(3):
+        expected = naive_step(model, puzzles.inputs[row].numpy(), int(puzzles.identifiers[row]))
+        got = {
+            "z_h": state.z_h[row],
+            "z_l": state.z_l[row],
+            "logits": out.logits[row],
+            "q": torch.stack([out.halt[row], out.go_on[row]]),
+        }
+        for name, value in got.items():
+            # rotary tables and rms_norm's accumulation are float32 by definition
+            np.testing.assert_allclose(value.detach().numpy(), expected[name], atol=3e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
+    model = make(**changes)
+    x = model.encode(batch())
+    out = model.readout(model.step(model.initial_state(x), x))
+    (out.logits.square().mean() + out.halt.sum()).backward()
+    without = [name for name, p in model.named_parameters() if p.grad is None or p.grad.to_dense().abs().sum() == 0]
+    assert without == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"mixer": "mlp", "positions": "none"}], ids=["attention", "mlp"])
+def test_rows_do_not_see_each_other(changes: dict[str, object]) -> None:
+    model, puzzles = make(**changes), batch(4)
+    x = model.encode(puzzles)
+    state = model.step(model.initial_state(x), x)
+    alone = model.encode(Batch(*(part[2:3] for part in puzzles)))
+    state_alone = model.step(model.initial_state(alone), alone)
+    torch.testing.assert_close(state.z_h[2:3], state_alone.z_h)
+
+
+def counted_calls(model: RecursiveModel) -> list[bool]:
+    """Which network calls of one supervision step carried a gradient, in order."""
+    calls: list[bool] = []
+    for stack in {model.f_l, model.f_h} - {None}:
+        stack.register_forward_hook(lambda *_: calls.append(torch.is_grad_enabled()))
+    x = model.encode(batch())
+    model.step(model.initial_state(x), x)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("gradient", "expected"),
+    [
+        ("last-call", [False] * 6 + [True, True]),  # 2 cycles × (3 low + 1 high)
+        ("last-cycle", [False] * 4 + [True] * 4),
+        ("all-cycles", [True] * 8),
+    ],
+)
+def test_gradient_reach(gradient: str, expected: list[bool]) -> None:
+    assert counted_calls(make(gradient=gradient)) == expected
+
+
+def test_no_gradient_is_made_without_asking() -> None:
+    model = make()
+    with torch.no_grad():
+        x = model.encode(batch())
+        assert not model.step(model.initial_state(x), x).z_h.requires_grad
+
+
+def test_random_initial_states_differ_between_rows() -> None:
+    model = make(initial="random")
+    x = model.encode(batch())
+    z = model.initial_state(x)
+    assert not torch.equal(z.z_h[0], z.z_h[1])
+    assert abs(z.z_h.std().item() - 1) < 0.2
+
+
+@pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
+@pytest.mark.parametrize("states", [1, 2])
+def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
+    model = make(states=states)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    move, point = model.map(state, x, kind)
+    if kind == "f_h":
+        torch.testing.assert_close(move(point), model.core(state, x))
+    else:
+        moved = model.step(state, x) if kind == "step" else model._cycle(state, x)
+        torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
+
+
+SUDOKU = Shape(cells=81, vocabulary=11)
+MAZE = Shape(cells=900, vocabulary=6)
+IDENTICAL = {"layers": 1, "repeats": 2}
+MLP = {"mixer": "mlp", "positions": "none"}
+CMM_128 = {"hidden_size": 128, "prefix": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "shape", "count"),
+    [
+        ({"layers": 4, "separate_networks": True, "prefix": 1}, SUDOKU, 27_275_266),
+        ({}, SUDOKU, 6_828_034),
+        (MLP, SUDOKU, 5_028_866),
+        (MLP | IDENTICAL, SUDOKU, 2_520_578),
+        (CMM_128 | MLP, SUDOKU, 520_706),
+        (CMM_128 | MLP | IDENTICAL, SUDOKU, 261_890),
+        (CMM_128, SUDOKU, 527_362),
+        (CMM_128 | IDENTICAL, MAZE, 263_938),
+    ],
+)
+def test_published_parameter_counts(settings: dict[str, object], shape: Shape, count: int) -> None:
+    with torch.device("meta"):
+        assert RecursiveModel(RecursiveConfig(**settings), shape).parameter_count() == count
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"hidden_size": 10, "heads": 4}, "heads"),
+        ({"hidden_size": 6, "heads": 2}, "even head size"),
+        ({"mixer": "mlp"}, "model.positions=none"),
+        ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        RecursiveConfig(**settings)

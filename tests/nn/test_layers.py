@@ -1,0 +1,88 @@
+"""Layers against float64 loops and against what they are meant to keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from reason.nn.attention import Attention
+from reason.nn.block import sequence_first
+from reason.nn.linear import Linear, truncated_normal_
+from reason.nn.mlp import SwiGLU, inner_width
+from reason.nn.norms import rms_norm
+from reason.nn.rope import rotary_table, rotate
+
+
+def test_truncated_normal_keeps_its_deviation_after_the_cut() -> None:
+    sample = truncated_normal_(torch.empty(1_000_000), std=0.3)
+    assert sample.std().item() == pytest.approx(0.3, rel=5e-3)
+    assert sample.abs().max().item() == pytest.approx(2 * 0.3 / 0.8796, rel=1e-2)
+
+
+@pytest.mark.parametrize("dim", [-1, 0, 1])
+def test_rms_norm(dim: int) -> None:
+    x = torch.randn(3, 4, 5, dtype=torch.float64)
+    np.testing.assert_allclose(rms_norm(x, dim).numpy(), reference.rms(x.numpy(), dim))
+    assert rms_norm(x.bfloat16(), dim).dtype == torch.bfloat16
+
+
+def test_rms_norm_of_bfloat16_is_computed_in_float32() -> None:
+    x = (100 * torch.randn(2, 512)).bfloat16()
+    torch.testing.assert_close(rms_norm(x), rms_norm(x.float()).bfloat16(), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("width", "expansion", "inner"), [(97, 4, 512), (512, 4, 1536), (128, 4, 512), (36, 4, 256), (384, 1, 256)]
+)
+def test_inner_width_is_a_multiple_of_256(width: int, expansion: float, inner: int) -> None:
+    assert inner_width(width, expansion) == inner
+
+
+def test_rotary_scores_depend_on_distance_alone() -> None:
+    table = rotary_table(12, 8)
+    q, k = torch.randn(8), torch.randn(8)
+    turned_q, turned_k = (rotate(v.expand(1, 1, 12, 8), table)[0, 0] for v in (q, k))
+    scores = turned_q @ turned_k.T
+    for distance in range(-5, 6):
+        diagonal = scores.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rotary", [True, False])
+def test_attention(rotary: bool) -> None:
+    layer = Attention(8, heads=2).double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    got = layer(x, rotary_table(5, 4).double() if rotary else None).detach().numpy()
+    for row in range(2):
+        w = layer.qkv.weight.detach().numpy(), layer.out.weight.detach().numpy()
+        np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), *w, 2, rotary), atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["silu", "tanh"])
+def test_swiglu_over_either_axis(activation: str) -> None:
+    layer = SwiGLU(6, 1.0, activation).double()
+    x = torch.randn(6, 3, 6, dtype=torch.float64)
+    act = reference.silu if activation == "silu" else np.tanh
+    w = layer.gate_up.weight.detach().numpy(), layer.down.weight.detach().numpy()
+    for row in range(6):
+        np.testing.assert_allclose(layer(x)[row].detach().numpy(), reference.swiglu(x[row].numpy(), *w, act))
+    over_cells = layer.over_sequence(x)  # (S, B, D): cell s of row b
+    for row in range(3):
+        expected = reference.swiglu(x[:, row].numpy().T, *w, act).T
+        np.testing.assert_allclose(over_cells[:, row].detach().numpy(), expected)
+
+
+def test_linear_casts_its_weight_to_the_activation() -> None:
+    layer = Linear(4, 3)
+    assert layer.weight.dtype == torch.float32
+    assert layer(torch.randn(2, 4).bfloat16()).dtype == torch.bfloat16
+    assert layer.over_sequence(torch.randn(4, 2, 5).bfloat16()).shape == (3, 2, 5)
+
+
+def test_sequence_first_moves_memory_and_no_value() -> None:
+    x = torch.randn(2, 3, 4)
+    moved = sequence_first(x)
+    assert torch.equal(moved, x)
+    assert moved.transpose(0, 1).is_contiguous()

@@ -1,0 +1,112 @@
+"""Naive float64 versions of the formulas, written for reading: loops over rows, no batching, no tricks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def rms(x: Array, axis: int = -1) -> Array:
+    """x / √(mean x² + 1e-5)."""
+    return x / np.sqrt((x**2).mean(axis=axis, keepdims=True) + 1e-5)
+
+
+def silu(x: Array) -> Array:
+    return x / (1 + np.exp(-x))
+
+
+def swiglu(x: Array, gate_up: Array, down: Array, activation=silu) -> Array:
+    """(S, n) -> (S, n)."""
+    both = x @ gate_up.T
+    half = both.shape[-1] // 2
+    return (activation(both[:, :half]) * both[:, half:]) @ down.T
+
+
+def rotate(x: Array, base: float = 10_000.0) -> Array:
+    """One head (S, d), rotate-half: the pair (i, i + d/2) of position p turns by p · base^(−2i/d)."""
+    cells, width = x.shape
+    out = np.empty_like(x)
+    half = width // 2
+    for p in range(cells):
+        for i in range(half):
+            angle = p * base ** (-2 * i / width)
+            a, b = x[p, i], x[p, i + half]
+            out[p, i] = a * math.cos(angle) - b * math.sin(angle)
+            out[p, i + half] = b * math.cos(angle) + a * math.sin(angle)
+    return out
+
+
+def attention(x: Array, qkv: Array, out: Array, heads: int, rotary: bool) -> Array:
+    """(S, D) -> (S, D), non-causal."""
+    width = x.shape[-1]
+    size = width // heads
+    q, k, v = (x @ part.T for part in np.split(qkv, 3))
+    mixed = []
+    for h in range(heads):
+        part = slice(h * size, (h + 1) * size)
+        qh, kh = (rotate(q[:, part]), rotate(k[:, part])) if rotary else (q[:, part], k[:, part])
+        score = np.exp(qh @ kh.T / math.sqrt(size))
+        mixed.append(score / score.sum(-1, keepdims=True) @ v[:, part])
+    return np.concatenate(mixed, axis=-1) @ out.T
+
+
+def network(
+    h: Array, w: dict[str, Array], name: str, layers: int, repeats: int, heads: int, rotary: bool, act
+) -> Array:
+    """F(h), (S, D) -> (S, D): post-norm blocks, weights `w` under our names."""
+    for _ in range(repeats):
+        for i in range(layers):
+            at = f"{name}.blocks.{i}"
+            if f"{at}.attention.qkv.weight" in w:
+                mixed = attention(h, w[f"{at}.attention.qkv.weight"], w[f"{at}.attention.out.weight"], heads, rotary)
+                h = rms(h + mixed)
+            else:
+                gate_up, down = w[f"{at}.mixer.gate_up.weight"], w[f"{at}.mixer.down.weight"]
+                turned = h.T
+                h = rms(turned + swiglu(turned, gate_up, down, act)).T
+            h = rms(h + swiglu(h, w[f"{at}.mlp.gate_up.weight"], w[f"{at}.mlp.down.weight"], act))
+    return h
+
+
+def stablemax_weight(x: float, degree: int) -> float:
+    """s(x), CMM eq. 35-46, with the Taylor polynomial summed term by term."""
+    polynomial = sum(abs(x) ** k / math.factorial(k) for k in range(degree + 1))
+    return polynomial if x >= 0 else 1 / polynomial
+
+
+def cell_loss(logits: Array, label: int, likelihood: str) -> float:
+    """−log p(label) of one cell."""
+    degree = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}.get(likelihood)
+    weights = [math.exp(x) if degree is None else stablemax_weight(x, degree) for x in logits]
+    return -math.log(weights[label] / sum(weights))
+
+
+def lm_loss(logits: Array, labels: Array, likelihood: str, ignore: int = -100) -> float:
+    """Mean over rows of the mean over labelled cells."""
+    rows = []
+    for row_logits, row_labels in zip(logits, labels, strict=True):
+        cells = [
+            cell_loss(cell, int(label), likelihood)
+            for cell, label in zip(row_logits, row_labels, strict=True)
+            if label != ignore
+        ]
+        rows.append(sum(cells) / max(len(cells), 1))
+    return sum(rows) / len(rows)
+
+
+def bce(logit: float, target: float) -> float:
+    p = 1 / (1 + math.exp(-logit))
+    return -(target * math.log(p) + (1 - target) * math.log(1 - p))
+
+
+def adam_atan2(p: Array, gradients: list[Array], lr: float, betas: tuple[float, float], wd: float) -> Array:
+    """p after one step per gradient: p(1 − lr·wd) − lr·atan2(m̂, √v̂)."""
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    for t, g in enumerate(gradients, start=1):
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        p = p * (1 - lr * wd) - lr * np.arctan2(m / (1 - betas[0] ** t), np.sqrt(v / (1 - betas[1] ** t)))
+    return p

@@ -1,0 +1,105 @@
+"""Overrides and their errors: value, reason, mend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reason.config import Config, describe_settings, leaves, override, read_config, split_arguments, validated
+from reason.errors import ConfigError
+from reason.presets import PRESETS, preset
+
+
+def test_values_are_read_as_their_setting_is_typed() -> None:
+    config = override(
+        Config(),
+        {
+            "optimizer.lr": "3e-4",
+            "optimizer.betas": "[0.8, 0.9]",
+            "data.augment": "false",
+            "ema.rate": "none",
+            "model.states": "1",
+            "optimizer.schedule.warmup": "7",
+            "seed": "5",
+        },
+    )
+    assert config.optimizer.lr == 3e-4
+    assert config.optimizer.betas == (0.8, 0.9)
+    assert config.data.augment is False
+    assert config.ema.rate is None
+    assert config.model.states == 1
+    assert config.optimizer.schedule.warmup == 7
+    assert config.seed == 5
+    assert Config().optimizer.lr == 1e-4  # nothing shared was changed
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("optimizer.lrr", "1", "did you mean optimizer.lr?"),
+        ("lr", "1", "did you mean optimizer.lr?"),
+        ("model.h_cycle", "3", "did you mean model.h_cycles?"),
+        ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
+        ("optimizer", "3", "optimizer is a section; type one of its keys"),
+        ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
+        ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
+        ("model.mixer", "conv", "input should be 'attention' or 'mlp'"),
+        ("training.steps", "1.5", "training.steps=1.5"),
+        ("training.precision", "fp8", "'auto', 'fp32' or 'bf16'"),
+        ("model.heads", "7", "512 does not divide into 7 heads"),
+        ("device", "tpu", "auto, cpu, mps, cuda"),
+        ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
+        ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
+        ("rollout.halting", "q-learning", "type loss.weights.q_continue=0.5"),
+    ],
+)
+def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        override(Config(), {key: value})
+    assert words in str(error.value)
+
+
+@given(key=st.text(alphabet="abcxyz._=", max_size=20), value=st.text(max_size=10))
+def test_no_override_escapes_as_another_error(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"\w"):
+        override(Config(), {f"z{key}": value})
+
+
+def test_words_and_pairs() -> None:
+    assert split_arguments(["a", "b=c=d", "x="]) == (["a"], {"b": "c=d", "x": ""})
+    with pytest.raises(ConfigError, match="given twice"):
+        split_arguments(["a=1", "a=2"])
+
+
+def test_every_setting_explains_itself() -> None:
+    rows = describe_settings()
+    assert [key for key, _, text in rows if not text and not key.endswith("schedule.kind")] == []
+    assert {key for key, _, _ in rows} == set(leaves(Config().model_dump())) - {"name", "model.kind"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
+    config = preset(name).config()
+    assert validated(json.loads(config.model_dump_json())) == config
+    assert config.name == name
+    assert preset(name).summary.endswith((".", ")", ":"))
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean sudoku-6x6"):
+        preset("sudoku6x6")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "no run at"), ("{", "not a run's config"), ('{"config": {"seeed": 1}}', "unknown setting")],
+)
+def test_a_folder_that_is_no_run(text: str | None, words: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        read_config(tmp_path / "config.json")

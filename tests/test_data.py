@@ -1,0 +1,103 @@
+"""What is drawn, how often, and that a symmetry keeps a puzzle a puzzle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import Split, write_dataset
+from datasets_gen.sudoku import Sudoku
+from datasets_gen.symmetry import GridSymmetry
+from reason.data import PuzzleData, Sampler, augment
+from reason.models.base import IGNORE, Batch
+from reason.tasks import task_of
+
+
+@pytest.fixture(scope="module", params=[4, 6, 9])
+def sudoku(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "sudoku"
+    words = f"sudoku --size {request.param} --train 20 --test 0 --seed 3 --output-dir {directory}"
+    assert generate(words.split()) == 0
+    return PuzzleData(directory, "train")
+
+
+def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku: PuzzleData) -> None:
+    task = task_of(sudoku.metadata)
+    batch = sudoku.take(torch.arange(20).repeat(10))
+    moved = augment(batch, task.symmetry, torch.Generator().manual_seed(0))
+    assert task.solved(moved.inputs.numpy(), moved.labels.numpy()).all()
+    assert (moved.inputs == batch.inputs).all(1).float().mean().item() < 0.15  # 4×4: 1 relabelling in 24
+    assert ((moved.inputs > 1).sum(1) == (batch.inputs > 1).sum(1)).all()
+
+
+@pytest.mark.parametrize("size", [6, 9])
+def test_boards_are_transposed_where_boxes_are_square(size: int) -> None:
+    """Givens in the first row alone: they stay in one row, or in one column after a transposition."""
+    grid = torch.ones(400, size, size, dtype=torch.long)
+    grid[:, 0] = torch.arange(2, size + 2)
+    batch = Batch(grid.flatten(1), grid.flatten(1), torch.zeros(400, dtype=torch.long))
+    moved = augment(batch, Sudoku(size).symmetry, torch.Generator().manual_seed(0)).inputs.view(-1, size, size) > 1
+    upright = moved.all(dim=2).any(dim=1).float().mean().item()
+    assert upright == pytest.approx(0.5 if size == 9 else 1.0, abs=0.1)
+
+
+def test_relabelling_is_uniform_over_permutations() -> None:
+    tokens = torch.arange(1, 5).repeat(6000, 1)  # token 1 lies outside first..last and stays
+    batch = Batch(tokens, tokens.clone(), torch.zeros(6000, dtype=torch.long))
+    symmetry = GridSymmetry(1, 1, 1, 4, transpose=False, relabel=(2, 4), moves=False)
+    moved = augment(batch, symmetry, torch.Generator().manual_seed(0)).inputs
+    assert (moved[:, 0] == 1).all()
+    _, counts = moved[:, 1:].unique(dim=0, return_counts=True)
+    assert len(counts) == 6
+    assert (counts - 1000).abs().max() < 5 * (6000 * (1 / 6) * (5 / 6)) ** 0.5
+
+
+def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
+    sampler = Sampler(sudoku, 8, seed=0, symmetry=None)
+    drawn = torch.cat([sampler.draw().inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
+    for epoch in drawn.split(20):
+        _, counts = torch.cat([sudoku.inputs.long(), epoch]).unique(dim=0, return_counts=True)
+        assert (counts == 2).all()
+
+
+def test_a_batch_may_be_larger_than_the_set(sudoku: PuzzleData) -> None:
+    assert Sampler(sudoku, 64, seed=0, symmetry=None).draw().inputs.shape[0] == 64
+
+
+def test_the_stream_goes_on_where_its_state_was_taken(sudoku: PuzzleData) -> None:
+    symmetry = task_of(sudoku.metadata).symmetry
+    first = Sampler(sudoku, 8, seed=5, symmetry=symmetry)
+    for _ in range(3):
+        first.draw()
+    second = Sampler(sudoku, 8, seed=99, symmetry=symmetry)
+    second.load_state_dict(first.state_dict())
+    for _ in range(5):
+        for a, b in zip(first.draw(), second.draw(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_another_seed_draws_another_stream(sudoku: PuzzleData) -> None:
+    a, b = (Sampler(sudoku, 8, seed=seed, symmetry=None).draw().inputs for seed in (1, 2))
+    assert not torch.equal(a, b)
+
+
+def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) -> None:
+    """2 groups: the first with puzzles of 2 and 1 examples, the second with one; identifiers follow."""
+    inputs = np.arange(8).reshape(4, 2)
+    split = Split(inputs, inputs[:, ::-1].copy(), np.array([1, 2, 3]), np.array([0, 2, 3, 4]), np.array([0, 2, 3]))
+    write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=8, identifiers=["", "a", "b", "c"])
+    data = PuzzleData(tmp_path / "set", "train")
+    assert (data.groups, len(data), data.shape.identifiers) == (2, 4, 4)
+    assert data.take(torch.arange(4)).identifiers.tolist() == [1, 1, 2, 3]
+    assert data.take(torch.tensor([0])).labels.tolist() == [[1, IGNORE]]  # label 0 is ignore_label_id
+    groups = torch.zeros(3000, dtype=torch.long)
+    drawn = data.example_of_group(groups, torch.Generator().manual_seed(0)).bincount(minlength=4)
+    # a puzzle of the group first (½ each), then an example of it
+    assert drawn[3] == 0
+    for count, share in zip(drawn[:3].tolist(), (0.25, 0.25, 0.5), strict=True):
+        assert count == pytest.approx(3000 * share, abs=5 * (3000 * share * (1 - share)) ** 0.5)
+    assert task_of(data.metadata) is None

@@ -1,0 +1,179 @@
+"""Carry and halting, simulated row by row with a model whose every move is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.rollout import Carry, RolloutConfig, first_carry, supervise, unroll
+
+
+class Count(NamedTuple):
+    z: Tensor  # (B, 1, 1): the puzzle's first token + 1000 per step taken
+
+
+class Counter(Reasoner):
+    """z ← z + 1000 from z = token; halts by itself when its steps exceed the puzzle's identifier."""
+
+    shape, dtype = Shape(cells=1, vocabulary=2), torch.float32
+
+    def encode(self, batch: Batch) -> Tensor:
+        return torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float()  # (B, 1, 2)
+
+    def initial_state(self, x: Tensor) -> Count:
+        return Count(x[:, :, :1].clone())
+
+    def step(self, state: Count, x: Tensor) -> Count:
+        return Count(state.z + 1000)
+
+    def readout(self, state: Count, final: bool = True) -> Readout:
+        steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
+        return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
+
+    patience: Tensor | float = 1e9
+
+    def core(self, state: Count, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def map(self, state: Count, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        raise NotImplementedError
+
+
+class Stream:
+    """Batches of puzzles numbered 1, 2, 3, … in the order they are drawn."""
+
+    def __init__(self, rows: int):
+        self.rows, self.next, self.drawn = rows, 1, 0
+
+    def __call__(self) -> Batch:
+        numbers = torch.arange(self.next, self.next + self.rows)
+        self.next += self.rows
+        self.drawn += 1
+        return Batch(numbers[:, None], numbers[:, None], numbers)
+
+
+def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3) -> tuple[list[Carry], list[Tensor]]:
+    """Carries after each step and who took part; row r wants to halt when its step count exceeds patience[r]."""
+    model, stream = Counter(), Stream(rows)
+    model.patience = torch.tensor(patience)
+    carry = first_carry(model, stream())
+    carries, active = [], []
+    for index in range(steps):
+        carry, seen = supervise(model, carry, stream, config, index)
+        carries.append(carry)
+        active.append(seen.active)
+    return carries, active
+
+
+FOREVER = [1e9, 1e9, 1e9]
+
+
+def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) -> list[list[tuple[int, int, bool]]]:
+    """HRM's and TRM's loop, one row at a time: (puzzle, m, halted) after each step.
+
+    A halted row takes the row of the batch that the loader brings for this step.
+    """
+    state = [(0, 0, True)] * rows
+    history = []
+    for index in range(steps):
+        batch = [rows * (index + 1) + r + 1 for r in range(rows)]  # the first batch only shapes the carry
+        now = []
+        for r in range(rows):
+            puzzle, m, halted = state[r]
+            puzzle, m = (batch[r], 1) if halted else (puzzle, m + 1)
+            now.append((puzzle, m, m >= limit or m > patience[r]))
+        history.append(now)
+        state = now
+    return history
+
+
+@pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
+def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> None:
+    config = RolloutConfig(supervision_steps=4, exploration=0)
+    carries, _ = play(config, 12, patience)
+    for carry, expected in zip(carries, original_rows(4, patience, 12), strict=True):
+        got = list(zip(carry.batch.inputs.flatten().tolist(), carry.steps.tolist(), carry.halted.tolist(), strict=True))
+        assert got == expected
+        # the state belongs to that puzzle and to that many steps: a halted row started again from its own beginning
+        assert carry.state.z.flatten().tolist() == [puzzle + 1000 * m for puzzle, m, _ in expected]
+
+
+def test_same_batch_goes_back_to_the_loaders_row() -> None:
+    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", exploration=0)
+    carries, _ = play(config, 6, [0, 1, 1e9])
+    puzzles = [carry.batch.inputs.flatten().tolist() for carry in carries]
+    # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
+    assert puzzles == [[4, 5, 6], [4, 5, 6], [4, 5, 6], [7, 5, 6], [7, 8, 6], [7, 8, 6]]
+
+
+def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
+    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="fresh", exploration=0)
+    carries, active = play(config, 6, [0, 1, 1e9])
+    assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
+    assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True], [False, False, True]] * 2
+    assert carries[3].steps.tolist() == [1, 1, 1]
+    assert carries[5].state.z.flatten()[2].item() == 9 + 3000
+
+
+def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
+    config = RolloutConfig(supervision_steps=3, carry="handover", exploration=0)
+    carries, active = play(config, 4, [0, 1e9, 1e9])
+    assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [
+        [4, 5, 6],
+        [7, 8, 9],
+        [10, 11, 12],
+        [13, 14, 15],
+    ]
+    assert carries[2].steps.tolist() == [1, 3, 3]
+    # row 0 halts each step and starts from its new puzzle; row 1 still carries puzzle 5's state, until m = 3
+    assert carries[2].state.z.flatten().tolist() == [10 + 1000, 5 + 3000, 6 + 3000]
+    assert carries[3].state.z.flatten().tolist() == [13 + 1000, 14 + 1000, 15 + 1000]
+    assert all(rows.all() for rows in active)
+
+
+def test_handover_masks_a_halted_row_until_the_next_batch() -> None:
+    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", exploration=0)
+    _, active = play(config, 4, [0, 1e9, 1e9])
+    assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True]] * 2
+
+
+def test_one_supervision_step_halts_everyone() -> None:
+    carries, _ = play(RolloutConfig(supervision_steps=1), 3, FOREVER)
+    assert all(carry.halted.all() for carry in carries)
+
+
+def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
+    """All rows want to halt at once; with ε = 1 a row at m does so with probability (m − 1)/(N − 1)."""
+    rows, limit = 20_000, 5
+    config = RolloutConfig(supervision_steps=limit, exploration=1.0)
+    carries, _ = play(config, 3, [0.0] * rows, rows=rows)
+    alive = torch.ones(rows, dtype=torch.bool)
+    for m, carry in enumerate(carries, start=1):
+        share = carry.halted[alive].float().mean().item()
+        assert share == pytest.approx((m - 1) / (limit - 1), abs=4 * (0.25 / alive.sum().item()) ** 0.5)
+        alive &= ~carry.halted
+
+
+def test_q_learning_compares_halt_with_continue() -> None:
+    config = RolloutConfig(supervision_steps=9, exploration=0, halting="q-learning")
+    model, stream = Counter(), Stream(3)
+    model.patience = torch.tensor([0.0, 1e9, 1e9])  # halt − continue = 1 > 0 only for row 0
+    carry, seen = supervise(model, first_carry(model, stream()), stream, config, 0)
+    assert carry.halted.tolist() == [True, False, False]
+    assert seen.next_readout.halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
+
+
+def test_the_carry_holds_no_gradient() -> None:
+    carries, _ = play(RolloutConfig(), 2, FOREVER)
+    assert not carries[-1].state.z.requires_grad
+
+
+def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
+    batch = Stream(3)()
+    states = [state.z.flatten().tolist() for state, _ in unroll(Counter(), batch, 3)]
+    assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]

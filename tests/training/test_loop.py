@@ -1,0 +1,220 @@
+"""Training as a whole: it learns, it resumes to the bit, it stops when asked, and its curve is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from reason.cli.train import build_trainer, load_training_set
+from reason.config import Config, override
+from reason.errors import Diverged
+from reason.run import create_run
+from reason.training import checkpoint
+from reason.training.log import read_metrics
+from reason.training.loop import Trainer
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TIMED = ("seconds", "puzzle_steps_per_second")
+
+VARIANTS = {
+    "trm-mlp": {},
+    "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
+    "hrm": {
+        "model.mixer": "attention",
+        "model.positions": "rotary",
+        "model.prefix": "1",
+        "model.separate_networks": "true",
+        "model.gradient": "last-call",
+        "rollout.halting": "q-learning",
+        "loss.weights.q_continue": "0.5",
+    },
+    "single z": {"model.states": "1"},
+    "random initial state": {"model.initial": "random"},
+    "accumulated": {"rollout.grad_steps": "2", "rollout.accum_steps": "3", "rollout.carry": "same-batch"},
+    "fresh": {"rollout.accum_steps": "3", "rollout.carry": "fresh"},
+    "handover": {"rollout.accum_steps": "2", "rollout.carry": "handover"},
+    "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.rate": "none"},
+}
+
+
+def trainer_of(config: Config, run: Path) -> Trainer:
+    data = load_training_set(config, torch.device("cpu"))
+    trainer = build_trainer(config, run, data)
+    if not run.exists():
+        create_run(run, config, data.shape, data.metadata.task, [])
+    return trainer
+
+
+def everything(run: Path) -> dict[str, torch.Tensor]:
+    """Every tensor of the newest checkpoint."""
+    folder = checkpoint.checkpoints(run)[-1]
+    return {
+        f"{path.name}/{name}": t for path in sorted(folder.glob("*.safetensors")) for name, t in load_file(path).items()
+    }
+
+
+def untimed(run: Path) -> list[dict[str, object]]:
+    return [{k: v for k, v in line.items() if k not in TIMED} for line in read_metrics(run)]
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_resuming_equals_not_stopping(changes: dict[str, str], tiny: Config, tmp_path: Path) -> None:
+    """Stopped at step 3 of 6, between two log lines: weights, EMA, moments, carry, random states and metrics."""
+    config = override(tiny, changes)
+    trainer_of(config, tmp_path / "whole").train()
+    assert trainer_of(config, tmp_path / "parts").train(max_steps=3).stopped_by == "--max-steps 3"
+    torch.manual_seed(12345)  # whatever another process left behind
+    second = trainer_of(config, tmp_path / "parts")
+    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    assert second.train().stopped_by is None
+    whole, parts = everything(tmp_path / "whole"), everything(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
+    # the stop itself writes one line more than the run without it
+    extra = {line["step"] for line in untimed(tmp_path / "parts")} - {
+        line["step"] for line in untimed(tmp_path / "whole")
+    }
+    assert extra <= {3}
+
+
+def test_metrics_are_those_of_an_unbroken_run(tiny: Config, tmp_path: Path) -> None:
+    """Killed after a checkpoint at step 3 and a line at step 4: the line is cut off and written again."""
+    trainer_of(tiny, tmp_path / "whole").train()
+    first = trainer_of(tiny, tmp_path / "parts")
+    first.save = lambda position: checkpoint_once(first, position)  # type: ignore[method-assign]
+    first.train(max_steps=5)
+    second = trainer_of(tiny, tmp_path / "parts")
+    second.resume(checkpoint.checkpoints(tmp_path / "parts")[-1])
+    assert second.step == 3
+    second.train()
+    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+
+
+def checkpoint_once(trainer: Trainer, position: int) -> None:
+    """Save at step 3 only, as if the process had died before the next one."""
+    if trainer.step == 3:
+        Trainer.save(trainer, position)
+
+
+def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tmp_path: Path) -> None:
+    """N_grad = 3 at frozen weights: each parameter's gradient equals the mean of three single steps'."""
+    grads: dict[int, list[dict[str, torch.Tensor]]] = {}
+    for grad_steps in (1, 3):
+        trainer = trainer_of(override(tiny, {"rollout.grad_steps": str(grad_steps)}), tmp_path / str(grad_steps))
+        seen: list[dict[str, torch.Tensor]] = []
+
+        def frozen(step: int, trainer: Trainer = trainer, seen: list = seen) -> torch.Tensor:
+            seen.append({name: p.grad.clone() for name, p in trainer.model.named_parameters()})
+            trainer.model.zero_grad()
+            return torch.zeros(())
+
+        trainer.optimizers.step = frozen  # type: ignore[method-assign]
+        for _ in range(3 // grad_steps):
+            trainer.optimizer_step()
+        grads[grad_steps] = seen
+    for name, averaged in grads[3][0].items():
+        mean = sum(single[name] for single in grads[1]) / 3
+        torch.testing.assert_close(averaged, mean, atol=1e-7, rtol=1e-5, msg=name)
+
+
+def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
+    config = override(
+        tiny, {"training.steps": "150", "optimizer.lr": "3e-3", "model.hidden_size": "32", "data.augment": "false"}
+    )
+    trainer_of(config, tmp_path / "run").train()
+    lines = read_metrics(tmp_path / "run")
+    assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
+    assert lines[-1]["cell"] > 0.7
+
+
+def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> None:
+    trainer_of(override(tiny, {"training.checkpoint_every": "1", "training.keep": "3"}), tmp_path / "run").train()
+    names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
+    assert names == ["step-000004", "step-000005", "step-000006"]
+
+
+def test_a_torn_checkpoint_is_passed_over(tiny: Config, tmp_path: Path) -> None:
+    trainer_of(tiny, tmp_path / "run").train()
+    newest = checkpoint.checkpoints(tmp_path / "run")[-1] / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="torn"):
+        assert next(checkpoint.readable(tmp_path / "run")).name == "step-000003"
+
+
+def test_a_loss_that_is_no_number_stops_with_its_name(tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(tiny, tmp_path / "run")
+    with torch.no_grad():
+        trainer.model.head.weight.fill_(float("nan"))
+    with pytest.raises(Diverged, match="loss lm is nan at step 2"):
+        trainer.train()
+
+
+def test_checkpoint_trees_survive_packing() -> None:
+    tree = {"a": torch.arange(3), "b": {"0": [torch.ones(2), 1.5, None]}, "c": "text"}
+    tensors: dict[str, torch.Tensor] = {}
+    back = checkpoint.unpack(json.loads(json.dumps(checkpoint.pack(tree, tensors))), tensors)
+    assert torch.equal(back["a"], tree["a"])
+    assert torch.equal(back["b"]["0"][0], torch.ones(2))
+    assert back["b"]["0"][1:] == [1.5, None]
+
+
+def test_a_full_disk_leaves_no_half_checkpoint(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    trainer = trainer_of(tiny, tmp_path / "run")
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        trainer.train()
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [f"{key}={value}" for key, value in {"training.steps": 100_000, "training.log_every": 5}.items()]
+    root = Path(__file__).parents[2]
+    command = [
+        sys.executable,
+        str(root / "train.py"),
+        "sudoku-4x4",
+        f"data={tiny.data.directory}",
+        f"run={run}",
+        *words,
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        for _ in range(600):
+            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
+                break
+            time.sleep(0.1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert f"python train.py run={run} --resume" in out
+    assert len(checkpoint.checkpoints(run)) == 1
+
+
+@pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
+def test_golden_curve(family: str, tiny: Config, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """20 steps in float32: the recorded losses, to the bit where torch and the processor are the same."""
+    config = override(tiny, VARIANTS[family] | {"training.steps": "20", "training.log_every": "1"})
+    trainer_of(config, tmp_path / "run").train()
+    losses = [line["loss"] for line in read_metrics(tmp_path / "run")]
+    file = GOLDEN / f"{family}.json"
+    machine = f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
+    if request.config.getoption("--record-golden"):
+        file.write_text(json.dumps({"machine": machine, "loss": losses}, indent=1) + "\n")
+    golden = json.loads(file.read_text())
+    assert losses == (golden["loss"] if golden["machine"] == machine else pytest.approx(golden["loss"], rel=2e-3))

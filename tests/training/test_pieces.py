@@ -1,0 +1,112 @@
+"""Optimizers, averages, schedules and precision, each against its formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+from torch import nn
+
+from reason.errors import ConfigError
+from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.training.ema import Ema, EmaConfig
+from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
+from reason.training.precision import activation_dtype, pick_device
+from reason.training.schedules import ScheduleConfig
+
+CPU = torch.device("cpu")
+SMALL = RecursiveConfig(hidden_size=8, heads=2, expansion=1, prefix=2)
+
+
+def model() -> RecursiveModel:
+    return RecursiveModel(SMALL, Shape(cells=4, vocabulary=5, identifiers=6))
+
+
+@pytest.mark.parametrize("kind", ["adam-atan2", "adamw"])
+def test_weights_move_as_the_formula_says(kind: str) -> None:
+    net = model()
+    config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.3, betas=(0.9, 0.95))
+    optimizers = Optimizers(net, config, total_steps=3)
+    start = net.head.weight.detach().double().numpy().copy()
+    gradients = [torch.randn_like(net.head.weight) for _ in range(3)]
+    for step, gradient in enumerate(gradients):
+        net.head.weight.grad = gradient.clone()
+        norm = optimizers.step(step)
+        assert norm.item() == pytest.approx(gradient.norm().item(), rel=1e-5)
+    if kind == "adam-atan2":
+        expected = reference.adam_atan2(start, [g.double().numpy() for g in gradients], 0.01, (0.9, 0.95), 0.3)
+    else:
+        twin = nn.Parameter(torch.from_numpy(start))
+        adamw = torch.optim.AdamW([twin], lr=0.01, betas=(0.9, 0.95), weight_decay=0.3)
+        for gradient in gradients:
+            twin.grad = gradient.double()
+            adamw.step()
+        expected = twin.detach().numpy()
+    np.testing.assert_allclose(net.head.weight.detach().numpy(), expected, atol=1e-6)
+
+
+def test_atan2_is_unchanged_by_the_scale_of_the_gradient() -> None:
+    ends = []
+    for scale in (1.0, 1e6):
+        torch.manual_seed(3)
+        net = model()
+        optimizers = Optimizers(net, OptimizerConfig(lr=0.1, weight_decay=0), 1)
+        net.head.weight.grad = scale * torch.ones_like(net.head.weight)
+        optimizers.step(0)
+        ends.append(net.head.weight.detach().clone())
+    torch.testing.assert_close(*ends)
+
+
+def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
+    table = nn.Embedding(6, 3, sparse=True)
+    before = table.weight.detach().clone()
+    pull = torch.tensor([[1.0, 1, 0], [-3, 1, 0], [2, 2, -1]])  # rows 4, 4, 1
+    (table(torch.tensor([4, 4, 1])) * pull).sum().backward()
+    (table(torch.tensor([1])) * torch.tensor([[-5.0, 0, 0]])).sum().backward()  # a second supervision step
+    SignSGD(table.weight, lr=0.1, weight_decay=0.5).step(factor=2.0)
+    expected = before.clone()
+    expected[4] = before[4] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, 0])
+    expected[1] = before[1] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, -1])
+    torch.testing.assert_close(table.weight.detach(), expected)
+    assert table.weight.grad is None
+
+
+@pytest.mark.parametrize("ramp", [False, True])
+def test_ema(ramp: bool) -> None:
+    net = model()
+    average = Ema(net, EmaConfig(rate=0.9, ramp=ramp))
+    expected = net.head.weight.detach().clone()
+    for step in range(1, 30):
+        with torch.no_grad():
+            net.head.weight.add_(torch.randn_like(net.head.weight))
+        average.update(step)
+        rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
+        expected = rate * expected + (1 - rate) * net.head.weight.detach()
+    torch.testing.assert_close(average.state_dict()["head.weight"], expected)
+    other = Ema(model(), EmaConfig(rate=0.9))
+    other.load_state_dict(average.state_dict())
+    torch.testing.assert_close(other.state_dict()["head.weight"], expected)
+
+
+def test_schedules() -> None:
+    constant = ScheduleConfig(warmup=4)
+    assert [constant.factor(step, 10) for step in (0, 1, 3, 4, 9)] == [0.25, 0.5, 1, 1, 1]
+    cosine = ScheduleConfig(kind="cosine", warmup=2, floor=0.1)
+    assert cosine.factor(1, 12) == 1
+    assert cosine.factor(7, 12) == pytest.approx(0.55)
+    assert cosine.factor(12, 12) == pytest.approx(0.1)
+    course = [cosine.factor(step, 12) for step in range(2, 13)]
+    assert course == sorted(course, reverse=True)
+
+
+def test_precision() -> None:
+    assert activation_dtype("fp32", CPU) == torch.float32
+    assert activation_dtype("bf16", CPU) == torch.bfloat16
+    assert activation_dtype("auto", CPU) in (torch.float32, torch.bfloat16)
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    assert pick_device("cpu") == CPU
+    with pytest.raises(ConfigError, match="device=auto"):
+        pick_device("cuda:99")
