@@ -23,13 +23,15 @@ def main(argv: list[str]) -> int:
     if name is None:
         view = Table(title="presets: python train.py NAME", title_justify="left")
         view.add_column("name", no_wrap=True)
+        view.add_column("parameters", justify="right", no_wrap=True)
         view.add_column("what it is")
         for each in PRESETS.values():
-            view.add_row(each.name, each.summary)
+            view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
         console.print(view)
         return 0
     chosen = preset(name)
     console.print(inspect.cleandoc(chosen.recipe.__doc__ or ""), highlight=False)
+    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
     default = leaves(Config().model_dump())
     view = Table(title=f"{name}: settings that differ from the defaults", title_justify="left")
     for column in ("setting", "value", "default"):

@@ -6,17 +6,22 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from reason.config import Config
 from reason.errors import ConfigError
-from reason.presets import small
+from reason.models import build_model
+from reason.models.base import Shape
+from reason.presets import authors, cmm, small
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe and the name it is called by."""
+    """A recipe, the name it is called by, and the shape of the puzzles it is made for."""
 
     name: str
     recipe: Callable[[], Config]
+    shape: Shape
 
     @property
     def summary(self) -> str:
@@ -27,14 +32,31 @@ class Preset:
         """The recipe's config, under the preset's name."""
         return self.recipe().model_copy(update={"name": self.name})
 
+    def parameter_count(self) -> int:
+        """Trained numbers of the model, for puzzles of the preset's own shape; no memory is taken."""
+        with torch.device("meta"):
+            return build_model(self.config().model, self.shape).parameter_count()
+
+
+SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
+MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
-    name: Preset(name, recipe)
-    for name, recipe in {
-        "sudoku-4x4": small.sudoku_4x4,
-        "sudoku-6x6": small.sudoku_6x6,
-        "sudoku-6x6-attention": small.sudoku_6x6_attention,
-    }.items()
+    name: Preset(name, recipe, shape)
+    for name, recipe, shape in (
+        ("sudoku-4x4", small.sudoku_4x4, SUDOKU_4),
+        ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
+        ("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
+        ("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
+        ("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
+        ("hrm-maze", authors.hrm_maze, MAZE_30),
+        ("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
+        ("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
+        ("trm-att-maze", authors.trm_att_maze, MAZE_30),
+        ("cmm-1-hrm", cmm.table_1_hrm, SUDOKU_9),
+        ("cmm-1-trm", cmm.table_1_trm, SUDOKU_9),
+        ("cmm-2-trm", cmm.table_2_trm, MAZE_30),
+    )
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reason.config import Config
 from reason.data import DataConfig
+from reason.losses import LossConfig, LossWeights
 from reason.models import RecursiveConfig
 from reason.rollout import RolloutConfig
 from reason.training.config import TrainingConfig
@@ -23,12 +24,12 @@ def sudoku_6x6() -> Config:
             generate="sudoku --size 6 --train 2500 --test 1000 --seed 0",
         ),
         model=RecursiveConfig(
-            hidden_size=128, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
+            hidden_size=128, expansion=3, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
         ),
         rollout=RolloutConfig(supervision_steps=8),
-        optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup=50)),
+        optimizer=OptimizerConfig(lr=2e-3, weight_decay=0.1, schedule=ScheduleConfig(kind="cosine", warmup=50)),
         ema=EmaConfig(ramp=True),
-        training=TrainingConfig(steps=1500, batch_size=128),
+        training=TrainingConfig(steps=800, batch_size=128),
     )
 
 
@@ -40,6 +41,24 @@ def sudoku_6x6_attention() -> Config:
     base = sudoku_6x6()
     model = base.model.model_copy(update={"mixer": "attention", "positions": "rotary"})
     return base.model_copy(update={"model": model})
+
+
+def sudoku_6x6_hrm() -> Config:
+    """HRM on 6×6 Sudoku: two networks, one-step gradient, Q-learning.
+
+    As sudoku-6x6-attention, with HRM's structure in small: two layers a network, N_H 2, N_L 2, one prefix token.
+    """
+    base = sudoku_6x6_attention()
+    model = base.model.model_copy(
+        update={"separate_networks": True, "gradient": "last-call", "l_cycles": 2, "prefix": 1}
+    )
+    return base.model_copy(
+        update={
+            "model": model,
+            "rollout": base.rollout.model_copy(update={"halting": "q-learning"}),
+            "loss": LossConfig(weights=LossWeights(q_continue=0.5)),
+        }
+    )
 
 
 def sudoku_4x4() -> Config:

@@ -1,0 +1,46 @@
+"""Every preset takes two real optimizer steps, at reduced width, on puzzles of its own shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.layout import Split, write_dataset
+from reason.cli.train import build_trainer, load_training_set
+from reason.config import override
+from reason.presets import PRESETS, preset
+from reason.training.log import read_metrics
+
+NARROW = {
+    "model.hidden_size": "16",
+    "model.heads": "2",
+    "model.expansion": "1",
+    "training.batch_size": "2",
+    "training.steps": "2",
+    "training.log_every": "1",
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_two_steps(name: str, tmp_path: Path) -> None:
+    shape = preset(name).shape
+    tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (4, shape.cells))
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=shape.vocabulary)
+    config = override(preset(name).config(), NARROW)
+    config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
+    (tmp_path / "run").mkdir()
+    trainer = build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu")))
+    before = [p.detach().clone() for p in trainer.model.parameters()]
+    trainer.train()
+    lines = read_metrics(tmp_path / "run")
+    assert [line["step"] for line in lines] == [1, 2]
+    assert all(np.isfinite(line["loss"]) for line in lines)
+    assert any(not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_a_preset_states_the_sizes_that_its_papers_state() -> None:
+    counts = {name: preset(name).parameter_count() for name in ("hrm-sudoku", "trm-att-sudoku", "trm-mlp-sudoku")}
+    assert counts == {"hrm-sudoku": 27_275_266, "trm-att-sudoku": 6_828_034, "trm-mlp-sudoku": 5_028_866}
