@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: help env demo test test-slow lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -16,6 +16,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
+
+env: $(STAMP)  ## the environment alone: .venv
 
 demo: $(STAMP)  ## environment, a 6x6 Sudoku set, a trained reasoner, its accuracy-by-step curve
 	@$(BIN)/reason demo
@@ -32,7 +34,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/mypy
 
 bench: $(STAMP)  ## throughput of a training step, and where the time goes
-	$(BIN)/reason bench
+	$(BIN)/reason bench sudoku-6x6 training.precision=fp32,auto
 
 clean:  ## remove the environment and caches (data/ and runs/ stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

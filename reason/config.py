@@ -9,9 +9,10 @@ import difflib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from reason.data import DataConfig
 from reason.errors import ConfigError
@@ -88,12 +89,12 @@ def override(config: Config, pairs: dict[str, str]) -> Config:
         if isinstance(node[leaf], dict):
             inner = ", ".join(f"{key}.{name}" for name in node[leaf])
             raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
-        node[leaf] = _parsed(value)
+        node[leaf] = _parsed(value, _field([*path, leaf]))
     return validated(tree, shown=pairs)
 
 
-def _parsed(text: str) -> Any:
-    if text.lower() in ("none", "null"):
+def _parsed(text: str, field: FieldInfo | None) -> Any:
+    if text.lower() in ("none", "null") and field is not None and type(None) in get_args(field.annotation):
         return None
     if text[:1] in "[{":
         try:
@@ -101,6 +102,17 @@ def _parsed(text: str) -> Any:
         except json.JSONDecodeError:
             return text
     return text
+
+
+def _field(path: list[str]) -> FieldInfo | None:
+    """The field of Config at a dotted path."""
+    room: Any = Config
+    for part in path[:-1]:
+        field = room.model_fields.get(part)
+        room = type(field.default) if field is not None else None
+        if room is None or not issubclass(room, BaseModel):
+            return None
+    return room.model_fields.get(path[-1]) if path else None
 
 
 def validated(tree: Any, shown: dict[str, str] | None = None) -> Config:
@@ -126,13 +138,7 @@ def validated(tree: Any, shown: dict[str, str] | None = None) -> Config:
 
 def _about(path: list[str]) -> str:
     """'; KEY is <description> (default X)' for a key of Config, else ''."""
-    room: Any = Config
-    for part in path[:-1]:
-        field = room.model_fields.get(part)
-        room = type(field.default) if field is not None and isinstance(field.default, BaseModel) else None
-        if room is None:
-            return ""
-    field = room.model_fields.get(path[-1]) if path else None
+    field = _field(path)
     return "" if field is None else f"; {field.description} (default {field.default})"
 
 

@@ -23,6 +23,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
             "data.augment": "false",
             "ema.rate": "none",
             "model.states": "1",
+            "model.positions": "none",
             "optimizer.schedule.warmup": "7",
             "seed": "5",
         },
@@ -32,6 +33,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
     assert config.data.augment is False
     assert config.ema.rate is None
     assert config.model.states == 1
+    assert config.model.positions == "none"
     assert config.optimizer.schedule.warmup == 7
     assert config.seed == 5
     assert Config().optimizer.lr == 1e-4  # nothing shared was changed

@@ -37,6 +37,9 @@ class Counter(Reasoner):
 
     patience: Tensor | float = 1e9
 
+    def networks(self) -> list[torch.nn.Module]:
+        return []
+
     def core(self, state: Count, x: Tensor) -> Tensor:
         raise NotImplementedError
 

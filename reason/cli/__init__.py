@@ -16,6 +16,7 @@ USAGE = """usage: reason COMMAND …
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
   presets    every recipe, with its size and where it is from
+  bench      puzzle-steps per second, variants beside each other
   import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
   demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
 
@@ -28,6 +29,7 @@ COMMANDS = {
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
     "presets": "reason.cli.presets",
+    "bench": "reason.cli.bench",
     "import-weights": "reason.cli.import_weights",
     "demo": "reason.cli.demo",
 }

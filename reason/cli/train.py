@@ -151,6 +151,9 @@ def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
     model = model.to(data.device)
+    if config.training.compile != "none":
+        for network in model.networks():
+            network.compile(backend=config.training.compile, dynamic=False, fullgraph=True)
     task = task_of(data.metadata)
     symmetry = task.symmetry if task is not None and config.data.augment else None
     return Trainer(config, run, model, Sampler(data, config.training.batch_size, data_seed, symmetry))

@@ -72,6 +72,10 @@ class Reasoner(nn.Module, ABC):
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
 
+    @abstractmethod
+    def networks(self) -> list[nn.Module]:
+        """F: what is called again and again, and what torch.compile is worth its while for."""
+
     def parameter_count(self) -> int:
         """Trained numbers, the puzzle-identifier table left out, as the papers count."""
         return sum(p.numel() for name, p in self.named_parameters() if not name.startswith("puzzle_embedding"))

@@ -160,6 +160,10 @@ class RecursiveModel(Reasoner):
         halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         return Readout(logits, halt, go_on)
 
+    def networks(self) -> list[nn.Module]:
+        """F_L, and F_H where it is another."""
+        return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
+
     def core(self, state: RecursiveState, x: Tensor) -> Tensor:
         """F_H(z_H + z_L) (with one state: F(z))."""
         return self._high_network(state.z_h if self.config.states == 1 else state.z_h + state.z_l)

@@ -27,7 +27,7 @@ def sudoku_6x6() -> Config:
             hidden_size=128, expansion=3, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
         ),
         rollout=RolloutConfig(supervision_steps=8),
-        optimizer=OptimizerConfig(lr=2e-3, weight_decay=0.1, schedule=ScheduleConfig(kind="cosine", warmup=50)),
+        optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup=50)),
         ema=EmaConfig(ramp=True),
         training=TrainingConfig(steps=800, batch_size=128),
     )

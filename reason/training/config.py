@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from reason.section import Section
@@ -16,7 +18,9 @@ class TrainingConfig(Section):
     precision: Precision = Field(
         "auto", description="of activations: auto takes bf16 where the hardware computes in it"
     )
-    compile: bool = Field(False, description="torch.compile the supervision step (needs a C++ compiler on CPU)")
+    compile: Literal["none", "inductor", "aot_eager"] = Field(
+        "none", description="torch.compile of every network call; inductor needs a C++ compiler on a CPU"
+    )
     log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
     keep: int = Field(2, ge=1, description="checkpoints kept, the newest")

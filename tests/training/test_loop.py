@@ -126,6 +126,24 @@ def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tm
         torch.testing.assert_close(averaged, mean, atol=1e-7, rtol=1e-5, msg=name)
 
 
+@pytest.mark.parametrize("family", ["trm-mlp", "hrm"])
+def test_compiled_equals_eager(family: str, tiny: Config, tmp_path: Path) -> None:
+    """The losses of eager mode; every graph whole, and none made after the first two optimizer steps."""
+    torch._dynamo.reset()
+    eager = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "eager")
+    compiled = trainer_of(override(tiny, VARIANTS[family] | {"training.compile": "aot_eager"}), tmp_path / "compiled")
+    graphs = []
+    for _ in range(5):
+        torch.manual_seed(1)  # the same exploration for both
+        eager.optimizer_step()
+        torch.manual_seed(1)
+        compiled.optimizer_step()
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[1] == graphs[-1] > 0
+    losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, compiled)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
 def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
     config = override(
         tiny, {"training.steps": "150", "optimizer.lr": "3e-3", "model.hidden_size": "32", "data.augment": "false"}
