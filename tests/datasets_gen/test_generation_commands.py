@@ -16,16 +16,12 @@ from datasets_gen.layout import read_metadata, read_split
 
 
 def make(directory, *more, size=4, train=40, test=20, seed=0):
-    words = (
-        f"sudoku --size {size} --train {train} --test {test} --seed {seed} --output-dir {directory}".split()
-    )
+    words = f"sudoku --size {size} --train {train} --test {test} --seed {seed} --output-dir {directory}".split()
     return main([*words, *more])
 
 
 def bytes_of(directory):
-    return {
-        str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()
-    }
+    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
 def test_a_set_is_made_verified_and_shown(tmp_path, capsys):
@@ -59,9 +55,7 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
     make(tmp_path / "two", "--processes", "2", size=6)
     make(tmp_path / "three", size=6, seed=1)
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
-    assert (
-        read_split(tmp_path / "one", "train")[1].inputs != read_split(tmp_path / "three", "train")[1].inputs
-    ).any()
+    assert (read_split(tmp_path / "one", "train")[1].inputs != read_split(tmp_path / "three", "train")[1].inputs).any()
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.construct import full_grid, thin
 from datasets_gen.sudoku.generate import Chunk, random_chunk, random_splits
 from datasets_gen.sudoku.geometry import BOXES
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import full_grid, rate, solve, thin
+from datasets_gen.sudoku.solver import rate, solve
 
 SIZES = pytest.mark.parametrize("size", BOXES)
 HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012
@@ -82,7 +83,7 @@ def test_the_solver_finds_the_known_answer_of_a_famous_hard_puzzle():
     solved = solve(puzzle.parse(HARD)[None] - 1)
     assert solved.counts[0] == 1
     assert "".join(map(str, solved.solutions[0])) == HARD_ANSWER
-    assert rate(puzzle.parse(HARD)[None] - 1)[0] > 5
+    assert rate(puzzle.parse(HARD)[None] - 1, shuffles=8)[0] > 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -113,9 +114,7 @@ def test_minimal_puzzles_have_one_solution_and_no_clue_to_spare(size):
         solved = solve(question[None])
         assert solved.counts[0] == 1
         assert (solved.solutions[0] == answer).all()
-        spared = np.array(
-            [np.where(np.arange(size * size) == c, 0, question) for c in np.flatnonzero(question)]
-        )
+        spared = np.array([np.where(np.arange(size * size) == c, 0, question) for c in np.flatnonzero(question)])
         assert (solve(spared).counts == 2).all()
 
 
@@ -217,9 +216,7 @@ def test_unknown_sizes_are_refused():
 @SIZES
 def test_splits_are_disjoint_under_the_symmetries(size):
     splits = random_splits(size, {"train": 200, "validation": 100, "test": 100}, seed=5)
-    joined = [
-        np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")
-    ]
+    joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
     assert len(np.unique(Sudoku(size).signatures(*joined))) == 400
     assert Sudoku(size).valid(*joined).all()
 
@@ -253,7 +250,5 @@ def test_impossible_numbers_of_clues_are_refused(clues):
 def test_every_permutation_of_digits_keeps_the_4x4_signature():
     answer = full_grid(4, generator(0))
     question = thin(answer, answer, generator(1))
-    boards = np.array(
-        [[np.array([0, *p])[question], np.array([0, *p])[answer]] for p in permutations(range(1, 5))]
-    )
+    boards = np.array([[np.array([0, *p])[question], np.array([0, *p])[answer]] for p in permutations(range(1, 5))])
     assert len(np.unique(signatures(boards[:, 0], boards[:, 1]))) == 1
