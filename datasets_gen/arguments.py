@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
 from datasets_gen.puzzles import Puzzle
 from reason.version import __version__
-
-RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends; guesses
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
@@ -61,36 +56,19 @@ def save(
     splits: Mapping[str, Split],
     generator: str,
     made_by: Mapping[str, Any],
+    facts: Mapping[str, Any],
 ) -> None:
     """Write the set with the command that makes it again, and say where it is."""
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
-    words = [
-        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
-        for name, value in made_by.items()
-    ]
+    words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]
     provenance = {
         "command": " ".join(["python -m datasets_gen", generator, *words]),
         "generator": generator,
         "options": made_by,
         "version": __version__,
-        "ratings": {name: rating_histogram(split.ratings) for name, split in splits.items()},
+        **facts,
     }
     order = {name: splits[name] for name in SPLITS if name in splits}
-    write_dataset(
-        options.output_dir, order, task=puzzle.task, vocab_size=puzzle.vocab_size, provenance=provenance
-    )
+    write_dataset(options.output_dir, order, task=puzzle.task, vocab_size=puzzle.vocab_size, provenance=provenance)
     made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in order.items())
     print(f"{options.output_dir}: {made} puzzles of {puzzle.seq_len} cells, {puzzle.vocab_size} tokens")
-
-
-def rating_histogram(ratings: np.ndarray | None) -> dict[str, int]:
-    """How many ratings fall into the bins 0, 1-4, 5-19, 20-49, 50-99 and 100+ (guesses, rounded)."""
-    if ratings is None:
-        return {}
-    edges = [*RATING_BINS, np.inf]
-    counts = np.histogram(np.rint(ratings), edges)[0]
-    names = [
-        f"{low}+" if high == np.inf else str(low) if high == low + 1 else f"{low}-{high - 1}"
-        for low, high in itertools.pairwise(edges)
-    ]
-    return dict(zip(names, map(int, counts), strict=True))

@@ -48,12 +48,8 @@ class Metadata(BaseModel):
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1)
     total_puzzles: int | None = None
-    task: dict[str, Any] = Field(
-        default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}'
-    )
-    provenance: dict[str, Any] = Field(
-        default_factory=dict, description="command, seed and version that made it"
-    )
+    task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
+    provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
 
 
 @dataclass(frozen=True)
@@ -93,9 +89,7 @@ def check_free(directory: Path) -> None:
         DatasetError: something is there already.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DatasetError(
-            f"{directory} already exists and is not empty; name another --output-dir or remove it"
-        )
+        raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
 
 
 @contextlib.contextmanager
@@ -227,14 +221,10 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     joined = parts[0] if len(parts) == 1 else _join(parts)
     groups = len(joined.group_indices) - 1
     if groups != metadata.total_groups:
-        raise DatasetError(
-            f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}"
-        )
+        raise DatasetError(f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}")
     puzzles = len(joined.puzzle_indices) - 1
     if metadata.total_puzzles is not None and puzzles != metadata.total_puzzles:
-        raise DatasetError(
-            f"{folder}: dataset.json says {metadata.total_puzzles} puzzles, the arrays hold {puzzles}"
-        )
+        raise DatasetError(f"{folder}: dataset.json says {metadata.total_puzzles} puzzles, the arrays hold {puzzles}")
     return metadata, joined
 
 
@@ -244,9 +234,7 @@ def _load(path: Path) -> np.ndarray:
     except FileNotFoundError:
         raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
     except (ValueError, OSError, EOFError) as error:
-        raise DatasetError(
-            f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again"
-        ) from None
+        raise DatasetError(f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again") from None
     if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
         raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
     return array
@@ -258,9 +246,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     for key in ("inputs", "labels"):
         path, array = folder / f"{name}__{key}.npy", arrays[key]
         if array.ndim != 2 or array.shape[1] != metadata.seq_len:
-            raise DatasetError(
-                f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}"
-            )
+            raise DatasetError(f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}")
         ignored = -100 if key == "labels" else 0
         outside = (array >= metadata.vocab_size) | ((array < 0) & (array != ignored))
         if outside.any():
@@ -278,9 +264,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     path = folder / f"{name}__puzzle_identifiers.npy"
     if identifiers.shape != (len(puzzles) - 1,):
         raise DatasetError(f"{path} has shape {identifiers.shape}, {len(puzzles) - 1} puzzles expected")
-    if len(identifiers) and not (
-        identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers
-    ):
+    if len(identifiers) and not (identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers):
         raise DatasetError(f"{path}: an identifier is outside 0..{metadata.num_puzzle_identifiers - 1}")
     ratings_path = folder / f"{name}__ratings.npy"
     ratings = _load(ratings_path) if ratings_path.exists() else None
@@ -291,9 +275,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
     if indices.ndim != 1 or len(indices) == 0 or indices[0] != 0 or indices[-1] != total:
-        raise DatasetError(
-            f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}"
-        )
+        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}")
     if (np.diff(indices.astype(np.int64)) <= 0).any():
         raise DatasetError(f"{path} must increase: an entry owns no {what}")
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from datasets_gen.layout import DatasetError, Metadata
+from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
 
@@ -21,6 +22,10 @@ class Puzzle(Protocol):
     @property
     def seq_len(self) -> int:
         """Cells S of an example."""
+
+    @property
+    def rating_name(self) -> str:
+        """What a rating counts."""
 
     @property
     def symmetry(self) -> GridSymmetry | None:
@@ -59,6 +64,10 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
     match task.pop("name", None), metadata.seq_len, metadata.vocab_size:
         case ("sudoku", _, _):
             return Sudoku(int(task["size"]))
+        case ("maze", _, _):
+            return Maze(int(task["size"]))
+        case (None, 900, 6):
+            return Maze(30)
         case (None, 81, 11):
             return Sudoku(9)
     raise DatasetError(

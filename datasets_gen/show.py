@@ -39,8 +39,7 @@ def run(options: argparse.Namespace) -> None:
     metadata, split = read_split(directory, name)
     if not 0 <= options.index < len(split.inputs):
         raise DatasetError(
-            f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; "
-            f"give 0 to {len(split.inputs) - 1}"
+            f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; give 0 to {len(split.inputs) - 1}"
         )
     print(_drawing(metadata, split, name, options.index))
     for other in splits_of(directory):
@@ -75,7 +74,7 @@ def _summary(name: str, metadata: Metadata, split: Split) -> str:
         open_cells = (split.inputs != split.labels).sum(1)
         lines += ["", *_histogram("cells the answer fills", open_cells)]
     if split.ratings is not None and len(split.ratings):
-        lines += ["", *_histogram("rating (guesses)", split.ratings)]
+        lines += ["", *_histogram(f"rating ({puzzle_of(metadata).rating_name})", split.ratings)]
     if "command" in metadata.provenance:
         lines += ["", f"made by: {metadata.provenance['command']}"]
     return "\n".join(lines)

@@ -36,6 +36,8 @@ class Sudoku:
         """Padding, blank and the digits."""
         return self.size + 2
 
+    rating_name = "guesses"
+
     @property
     def seq_len(self) -> int:
         """Cells of the board, row by row."""

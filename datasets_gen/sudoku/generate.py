@@ -12,13 +12,14 @@ import numpy as np
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ordered_map
 from datasets_gen.progress import progress
+from datasets_gen.streams import STREAMS, stream
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.construct import full_grid, thin
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import full_grid, rate, thin
+from datasets_gen.sudoku.solver import rate
 
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
 CHUNK = 64  # boards per task
-STREAMS = ("train", "test", "validation")  # in this order: asking for a validation set changes no other
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,23 @@ class Puzzles(NamedTuple):
 
     questions: np.ndarray  # (N, S) digits, 0 blank
     answers: np.ndarray  # (N, S)
-    ratings: np.ndarray  # (N,) float32  mean guesses
+    ratings: np.ndarray  # (N,) int32  guesses under one shuffle, as published
     signatures: np.ndarray  # (N,) uint64
 
 
 def random_chunk(chunk: Chunk) -> Puzzles:
     """The puzzles of one task: `CHUNK`, or fewer where thinning ended above the asked number of clues."""
-    sequence = np.random.SeedSequence(chunk.seed, spawn_key=(chunk.split, chunk.number))
-    rng = np.random.Generator(np.random.PCG64(sequence))
+    rng = stream(chunk.seed, chunk.split, chunk.number)
     answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
-    ratings = rate(questions).astype(np.float32)
-    return Puzzles(questions, answers, ratings, signatures(questions, answers))
+    return puzzles_of(questions, answers)
+
+
+def puzzles_of(questions: np.ndarray, answers: np.ndarray) -> Puzzles:
+    """Rate and sign N puzzles given as digits (N, S)."""
+    return Puzzles(questions, answers, rate(questions).astype(np.int32), signatures(questions, answers))
 
 
 def random_splits(
@@ -93,7 +97,7 @@ def random_splits(
 
 def _distinct(
     chunks: Iterator[Puzzles], seen: set[int], clues: int | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.float32]]:
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.int32]]:
     """The puzzles whose signature is new; gives up when chunk after chunk brings none."""
     barren = 0
     for chunk in chunks:

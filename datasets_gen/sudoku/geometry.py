@@ -14,7 +14,7 @@ class Geometry(NamedTuple):
     """Index tables of one board size n with S = n² cells, for the solver and the rules."""
 
     units: np.ndarray  # (3n, n)  cells of every row, then column, then box
-    unit_of: np.ndarray  # (S, 3)   row, column and box of a cell, as indices into units
+    units_of: np.ndarray  # (S,)     bit u is set where the cell lies in units[u]
     peers: np.ndarray  # (S, P)   cells that share a unit with a cell
     segments: np.ndarray  # (K, W)   the cells that a line and a box share, padded by repeating the first
     line_rest: np.ndarray  # (K, L)   the rest of that line, padded likewise
@@ -28,8 +28,8 @@ def geometry(size: int) -> Geometry:
     cells = np.arange(size * size).reshape(size, size)
     boxes = cells.reshape(size // height, height, size // width, width).swapaxes(1, 2).reshape(size, size)
     units = np.concatenate([cells, cells.T, boxes])
-    unit_of = np.stack([np.nonzero((units == cell).any(1))[0] for cell in range(size * size)])
-    peers = [np.setdiff1d(units[unit_of[cell]], [cell]) for cell in range(size * size)]
+    owns = (units[:, :, None] == np.arange(size * size)).any(1)  # (3n, S)
+    peers = [np.setdiff1d(units[owns[:, cell]], [cell]) for cell in range(size * size)]
     segments, line_rest, box_rest = [], [], []
     for line in units[: 2 * size]:
         for box in boxes:
@@ -39,9 +39,9 @@ def geometry(size: int) -> Geometry:
                 line_rest.append(np.setdiff1d(line, shared))
                 box_rest.append(np.setdiff1d(box, shared))
     return Geometry(
-        np.ascontiguousarray(units, np.int16),
-        np.ascontiguousarray(unit_of, np.int16),
-        np.array(peers, np.int16),
+        np.ascontiguousarray(units, np.uint8),
+        (owns << np.arange(3 * size)[:, None]).sum(0),
+        np.array(peers, np.uint8),
         _padded(segments),
         _padded(line_rest),
         _padded(box_rest),
@@ -50,4 +50,4 @@ def geometry(size: int) -> Geometry:
 
 def _padded(rows: list[np.ndarray]) -> np.ndarray:
     width = max(map(len, rows))
-    return np.array([np.pad(row, (0, width - len(row)), constant_values=row[0]) for row in rows], np.int16)
+    return np.array([np.pad(row, (0, width - len(row)), constant_values=row[0]) for row in rows], np.uint8)

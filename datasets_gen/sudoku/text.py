@@ -47,7 +47,6 @@ def parse(text: str, size: int) -> np.ndarray:
             )
     if len(digits) != size * size:
         raise DatasetError(
-            f"the board has {len(digits)} cells, a {size}x{size} Sudoku has {size * size}; "
-            f"type '.' for every open cell"
+            f"the board has {len(digits)} cells, a {size}x{size} Sudoku has {size * size}; type '.' for every open cell"
         )
     return np.array(digits, np.uint8)

@@ -1,0 +1,138 @@
+"""Mazes: the shortest path from S to G in a grid of walls; the rules, drawing and parsing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError
+from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
+
+CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
+READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
+
+
+@dataclass(frozen=True)
+class Maze:
+    """Tokens: 0 padding (never used), 1 wall, 2 free, 3 start, 4 goal, 5 path. Every cell is scored.
+
+    Of several shortest paths the label shows the one that a breadth-first search from S finds when it tries
+    down, left, right, up and the first to reach a cell is its parent: the rule of the published Maze-Hard.
+    """
+
+    size: int = 30
+
+    vocab_size = 6
+    rating_name = "path cells"
+    symmetry = None  # a flipped or turned maze has another tie-broken path
+
+    def __post_init__(self) -> None:
+        if self.size < 2:
+            raise DatasetError(f"maze size {self.size} leaves no room for a start and a goal; give 2 or more")
+
+    @property
+    def seq_len(self) -> int:
+        """Cells of the maze, row by row."""
+        return self.size**2
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the maze."""
+        return self.size, self.size
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps."""
+        return {"name": "maze", "size": self.size}
+
+    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The first broken rule of one maze (S,), (S,), with rows and columns counted from 1."""
+        outside = (question < WALL) | (question > GOAL)
+        if outside.any():
+            cell = int(outside.argmax())
+            return f"the question holds token {question[cell]} at {self._place(cell)}: no wall, free cell, S or G"
+        for name, token in (("S", START), ("G", GOAL)):
+            if (count := int((question == token).sum())) != 1:
+                return f"the question has {count} cells {name}, one expected"
+        changed = (question != answer) & ~((question == FREE) & (answer == PATH))
+        if changed.any():
+            cell = int(changed.argmax())
+            return f"the answer changes {self._place(cell)}, which is no free cell turned into path"
+        label, length, _ = (column[0] for column in solve(question[None]))
+        if length == 0:
+            return "no path leads from S to G"
+        cells = int((answer == PATH).sum()) + 2
+        if cells != length:
+            return f"the answer's path has {cells} cells with both ends, the shortest has {length}"
+        walked = int(solve(np.where((answer == FREE), WALL, np.where(answer == PATH, FREE, answer))[None])[1][0])
+        if walked != length:
+            return "the answer's cells do not join S and G"
+        if (answer != label).any():
+            cell = int((answer != label).argmax())
+            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self._place(cell)}"
+        return None
+
+    def _place(self, cell: int) -> str:
+        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
+
+    def _sound(self, questions: np.ndarray) -> np.ndarray:
+        return (
+            ((questions >= WALL) & (questions <= GOAL)).all(1)
+            & ((questions == START).sum(1) == 1)
+            & ((questions == GOAL).sum(1) == 1)
+        )
+
+    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N, S), (N, S) -> (N,) bool: the answer marks one of the shortest paths and nothing else."""
+        kept = ((questions == answers) | ((questions == FREE) & (answers == PATH))).all(1)
+        right = kept & self._sound(questions)
+        lengths = solve(questions[right])[1]
+        corridors = np.where(answers[right] == FREE, WALL, answers[right])
+        corridors = np.where(corridors == PATH, FREE, corridors)
+        marked = (answers[right] == PATH).sum(1) + 2
+        right[right] = (lengths > 0) & (solve(corridors)[1] == lengths) & (marked == lengths)
+        return right
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) bool: solved, and by the tie-broken path. `fault` says what is wrong elsewhere."""
+        valid = self.solved(questions, answers)
+        valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
+        return valid
+
+    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) uint64, equal for mazes that a flip or a turn makes equal."""
+        grids = questions.reshape(-1, self.size, self.size)
+        turns = [np.rot90(side, k, (1, 2)) for side in (grids, grids.swapaxes(1, 2)) for k in range(4)]
+        keys = np.random.Generator(np.random.PCG64(0)).integers(0, 1 << 63, (6, self.seq_len), np.uint64)
+        cells = np.arange(self.seq_len)
+        return np.min([keys[turn.reshape(len(grids), -1), cells].sum(1) for turn in turns], axis=0)
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The maze (S,) as text, framed; the path is what a question leaves open."""
+        rows = np.array(list(CHARACTERS))[tokens].reshape(self.grid_shape)
+        frame = "+" + "-" * self.size + "+"
+        return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
+
+        Raises:
+            DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
+        """
+        lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
+        typed = "".join(line.ljust(self.size) for line in lines if line) if len(lines) > 1 else lines[0]
+        for place, character in enumerate(typed):
+            if character not in READ:
+                raise DatasetError(
+                    f"character {place + 1} of the maze is {character!r}; type '#' for a wall, ' ' or '.' for a "
+                    f"free cell, S, G, and o for the path"
+                )
+        if len(typed) != self.seq_len:
+            raise DatasetError(f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected")
+        tokens = np.array([READ[character] for character in typed], np.uint8)
+        for name, token in (("S", START), ("G", GOAL)):
+            if (count := int((tokens == token).sum())) != 1:
+                raise DatasetError(f"the maze has {count} cells {name}; mark one")
+        return tokens

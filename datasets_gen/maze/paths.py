@@ -1,0 +1,135 @@
+"""Compiled breadth-first search on square mazes, and the label that it defines.
+
+A maze is (S,) uint8 of tokens, S = size² cells row by row: 1 wall, 2 free, 3 start, 4 goal, 5 path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datasets_gen.compiled import compiled
+
+WALL, FREE, START, GOAL, PATH = 1, 2, 3, 4, 5
+
+
+@compiled
+def _explore(open_cells, start, size, distance, parent, ways, queue):
+    """Breadth-first search from `start` that tries down, left, right, up; returns the cells reached.
+
+    open_cells (S,) bool. Fills distance (S,) moves, -1 unreached; parent (S,), the first that got there;
+    ways (S,) shortest paths, 2 for any more than one.
+    """
+    distance[:] = -1
+    distance[start], parent[start], ways[start] = 0, start, 1
+    queue[0] = start
+    done, reached = 0, 1
+    while done < reached:
+        cell = queue[done]
+        done += 1
+        row, column = cell // size, cell % size
+        for side in range(4):
+            if side == 0 and row < size - 1:
+                following = cell + size
+            elif side == 1 and column > 0:
+                following = cell - 1
+            elif side == 2 and column < size - 1:
+                following = cell + 1
+            elif side == 3 and row > 0:
+                following = cell - size
+            else:
+                continue
+            if not open_cells[following]:
+                continue
+            if distance[following] < 0:
+                distance[following] = distance[cell] + 1
+                parent[following] = cell
+                ways[following] = ways[cell]
+                queue[reached] = following
+                reached += 1
+            elif distance[following] == distance[cell] + 1:
+                ways[following] = 2
+    return reached
+
+
+@compiled
+def _solve_all(mazes, size):
+    count, cells = mazes.shape
+    labels = mazes.copy()
+    lengths = np.zeros(count, np.int64)
+    several = np.zeros(count, np.int64)
+    distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    for i in range(count):
+        start, goal = -1, -1
+        for cell in range(cells):
+            if mazes[i, cell] == 3:
+                start = cell
+            elif mazes[i, cell] == 4:
+                goal = cell
+        _explore(mazes[i] != 1, start, size, distance, parent, ways, queue)
+        if distance[goal] < 0:
+            continue
+        lengths[i], several[i] = distance[goal] + 1, ways[goal]
+        cell = parent[goal]
+        while cell != start:
+            labels[i, cell] = 5
+            cell = parent[cell]
+    return labels, lengths, several
+
+
+@compiled
+def search_mazes(rng, tries, size, lowest, highest, min_path, unique, kept):
+    """Draw `tries` mazes; those with goals far from their start go, with start and weight, into `kept`.
+
+    Each draws its wall density between `lowest` and `highest`, its walls cell by cell, and a start among the
+    free cells. kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 every goal at least `min_path` cells
+    from the start, with `unique` by one shortest path), the number of such goals. Stops early where `kept` is
+    full. Returns how many were kept.
+    """
+    cells = size * size
+    free = np.empty(cells, np.bool_)
+    distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    found = 0
+    for _ in range(tries):
+        density = lowest + (highest - lowest) * rng.random()
+        total = 0
+        for cell in range(cells):
+            free[cell] = rng.random() >= density
+            total += free[cell]
+        place = int(rng.random() * total)
+        if total < min_path:
+            continue
+        start = -1
+        while place >= 0:
+            start += 1
+            place -= free[start]
+        reached = _explore(free, start, size, distance, parent, ways, queue)
+        far = 0
+        if distance[queue[reached - 1]] + 1 >= min_path:
+            for k in range(reached):
+                far += distance[queue[k]] + 1 >= min_path and not (unique and ways[queue[k]] > 1)
+        if far == 0:
+            continue
+        for cell in range(cells):
+            kept[found, cell] = 2 if free[cell] else 1
+        for k in range(reached):
+            if distance[queue[k]] + 1 >= min_path and not (unique and ways[queue[k]] > 1):
+                kept[found, queue[k]] = 4
+        kept[found, start] = 3
+        kept[found, cells] = far
+        found += 1
+        if found == len(kept):
+            break
+    return found
+
+
+def solve(mazes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels (N, S), path cells with both ends (N,), and shortest paths (N,): 0, 1, or 2 for more.
+
+    The label is the published one: the path that a breadth-first search from the start finds when it tries
+    down, left, right, up and the first to reach a cell is its parent. Every maze (N, S) has one start and goal;
+    where no path exists its label is the maze and its length 0.
+    """
+    size = round(mazes.shape[1] ** 0.5)
+    return _solve_all(np.ascontiguousarray(mazes, np.uint8), size)

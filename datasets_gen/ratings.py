@@ -1,0 +1,30 @@
+"""The bins in which ratings of Sudoku are counted and mixed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends, in guesses
+BIN_NAMES = (*(f"{a}-{b - 1}" if b > a + 1 else f"{a}" for a, b in itertools.pairwise(RATING_BINS)), "100+")
+EXTREME_MIX = (0.15, 0.13, 0.25, 0.33, 0.12, 0.015)  # Sudoku-Extreme's shares, estimated
+
+
+def bins_of(ratings: np.ndarray) -> np.ndarray:
+    """Ratings (N,) -> index of the bin of each (N,)."""
+    return np.searchsorted(RATING_BINS, ratings, side="right") - 1
+
+
+def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
+    """How many ratings fall into each bin, by its name."""
+    counts = np.bincount(bins_of(ratings), minlength=len(RATING_BINS))
+    return dict(zip(BIN_NAMES, map(int, counts), strict=True))
+
+
+def quotas(total: int, mix: tuple[float, ...]) -> np.ndarray:
+    """Whole numbers in the proportions of `mix` that sum to `total`: largest remainders get the rest."""
+    exact = total * np.array(mix) / sum(mix)
+    whole = np.floor(exact).astype(np.int64)
+    whole[np.argsort(whole - exact, kind="stable")[: total - whole.sum()]] += 1
+    return whole

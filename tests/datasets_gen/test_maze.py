@@ -1,0 +1,192 @@
+"""Rules, label and generator of mazes."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datasets_gen import parallel
+from datasets_gen.__main__ import main
+from datasets_gen.layout import DatasetError, read_split
+from datasets_gen.maze import Maze
+from datasets_gen.maze.generate import Kind, maze_splits
+from datasets_gen.maze.paths import solve
+
+OPEN = """
+S..
+...
+..G
+"""
+
+
+def random_maze(size, density, seed):
+    """Tokens (S,) of a maze, walls at random, with a start and a goal."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    cells = np.where(rng.random(size * size) < density, 1, 2).astype(np.uint8)
+    start, goal = rng.permutation(size * size)[:2]
+    cells[start], cells[goal] = 3, 4
+    return cells
+
+
+def label_naively(maze, size):
+    """The published rule, written a second time: (label or None, cells of the shortest path)."""
+    grid = maze.reshape(size, size)
+    start, goal = (tuple(np.argwhere(grid == token)[0]) for token in (3, 4))
+    parents = {start: None}
+    queue = deque([start])
+    while queue:
+        row, column = queue.popleft()
+        for step in ((1, 0), (0, -1), (0, 1), (-1, 0)):
+            cell = (row + step[0], column + step[1])
+            if min(cell) >= 0 and max(cell) < size and grid[cell] != 1 and cell not in parents:
+                parents[cell] = (row, column)
+                queue.append(cell)
+    if goal not in parents:
+        return None, 0
+    label, cell, length = grid.copy(), parents[goal], 2
+    while cell != start:
+        label[cell] = 5
+        cell, length = parents[cell], length + 1
+    return label.ravel(), length
+
+
+def test_ties_go_down_first_then_left_right_up():
+    puzzle = Maze(3)
+    question = puzzle.parse(OPEN)
+    assert (solve(question[None])[0][0] == puzzle.parse("S..\no..\nooG")).all()
+    goal_above = puzzle.parse("..G\n...\nS..")
+    assert (solve(goal_above[None])[0][0] == puzzle.parse("..G\n..o\nSoo")).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(size=st.integers(2, 9), density=st.floats(0, 0.6), seed=st.integers(0, 2**32))
+def test_labels_agree_with_a_second_implementation(size, density, seed):
+    question = random_maze(size, density, seed)
+    label, length = label_naively(question, size)
+    labels, lengths, several = solve(question[None])
+    assert lengths[0] == length
+    puzzle = Maze(size)
+    if label is None:
+        assert puzzle.fault(question, question) == "no path leads from S to G"
+        assert not puzzle.solved(question[None], question[None])[0]
+    else:
+        assert (labels[0] == label).all()
+        assert several[0] in (1, 2)
+        assert puzzle.fault(question, label) is None
+        assert puzzle.valid(question[None], label[None])[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(size=st.integers(4, 8), seed=st.integers(0, 2**32))
+def test_a_transposed_label_is_a_shortest_path_but_rarely_the_label(size, seed):
+    """Why mazes have no symmetry to augment with: the path stays shortest, the tie-break does not."""
+    question = random_maze(size, 0.1, seed)
+    label, _ = label_naively(question, size)
+    if label is None:
+        return
+    turned_question, turned = (tokens.reshape(size, size).T.ravel() for tokens in (question, label))
+    puzzle = Maze(size)
+    assert puzzle.symmetry is None
+    assert puzzle.solved(turned_question[None], turned[None])[0]
+    same = (solve(turned_question[None])[0][0] == turned).all()
+    assert puzzle.valid(turned_question[None], turned[None])[0] == same
+    assert puzzle.signatures(question[None], label[None]) == puzzle.signatures(turned_question[None], turned[None])
+
+
+def test_fault_and_valid_name_the_same_mazes():
+    puzzle = Maze(3)
+    question = puzzle.parse(OPEN)
+    cases = [
+        ("S..\no..\nooG", None),
+        ("So.\n.o.\n.oG", "not the tie-broken one"),
+        ("S..\no..\no.G", "has 4 cells with both ends, the shortest has 5"),
+        ("S.o\n..o\n.oG", "do not join"),
+        ("S..\n#..\nooG", "the answer changes row 2, column 1"),
+    ]
+    for text, words in cases:
+        answer = puzzle.parse(text)
+        fault = puzzle.fault(question, answer)
+        assert (fault is None) == puzzle.valid(question[None], answer[None])[0] == (words is None)
+        assert words is None or words in fault
+    other_shortest = puzzle.parse(cases[1][0])
+    assert puzzle.solved(question[None], other_shortest[None])[0]
+    two_starts = np.where(np.arange(9) == 4, 3, question)
+    assert "2 cells S" in puzzle.fault(two_starts, two_starts)
+    assert not puzzle.valid(two_starts[None], two_starts[None])[0]
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_generated_mazes_keep_what_was_asked(unique):
+    splits = maze_splits(Kind(8, 0.3, 0.5, 14, unique), {"train": 60, "test": 20})
+    questions = np.concatenate([split.inputs for split in splits.values()])
+    labels, lengths, several = solve(questions)
+    assert lengths.min() >= 14
+    assert not unique or (several == 1).all()
+    assert unique or (several == 2).any()
+    assert Maze(8).valid(questions, labels).all()
+    assert len(np.unique(Maze(8).signatures(questions, labels))) == 80
+    assert (splits["train"].ratings == lengths[:60]).all()
+
+
+def test_the_distribution_is_that_of_plain_rejection():
+    """Weighted mazes with one far goal are distributed as random (maze, S, G) that happen to be far apart."""
+    from scipy.stats import ks_2samp
+
+    kind = Kind(6, 0.3, 0.5, 10, False)
+    ours = maze_splits(kind, {"train": 1500}, seed=1)["train"]
+    rng = np.random.Generator(np.random.PCG64(5))
+    drawn = []
+    while len(drawn) < 1500:
+        walls = rng.random((4000, 36)) < rng.uniform(0.3, 0.5, (4000, 1))
+        mazes = np.where(walls, 1, 2).astype(np.uint8)
+        mazes = mazes[(mazes == 2).sum(1) >= 10]
+        ends = np.argsort(np.where(mazes == 2, rng.random(mazes.shape), 2), axis=1)
+        mazes[np.arange(len(mazes)), ends[:, 0]], mazes[np.arange(len(mazes)), ends[:, 1]] = 3, 4
+        drawn.extend(mazes[solve(mazes)[1] >= 10])
+    plain = np.array(drawn[:1500])
+    assert ks_2samp(ours.ratings, solve(plain)[1]).pvalue > 0.001
+    assert ks_2samp((ours.inputs == 1).sum(1), (plain == 1).sum(1)).pvalue > 0.001
+
+
+def test_same_seed_same_mazes_whatever_the_processes(tmp_path, monkeypatch):
+    words = "maze --size 6 --min-path 9 --train 30 --test 5 --output-dir"
+    assert main([*words.split(), str(tmp_path / "one"), "--processes", "1"]) == 0
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    assert main([*words.split(), str(tmp_path / "two"), "--processes", "2"]) == 0
+    assert main([*words.split(), str(tmp_path / "three"), "--seed", "1"]) == 0
+    one, two, three = (read_split(tmp_path / name, "train")[1] for name in ("one", "two", "three"))
+    assert (one.inputs == two.inputs).all()
+    assert (one.inputs != three.inputs).any()
+    assert main(["verify", str(tmp_path / "one")]) == 0
+    assert main(["show", str(tmp_path / "one")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Kind(5, 0.3, 0.5, 40, False), "choose from 2"),
+        (Kind(2, 0.0, 0.0, 2, False), "brought no new one"),
+        (Kind(4, 0.3, 0.5, 16, True), "choose from 2"),
+    ],
+)
+def test_impossible_mazes_are_refused(monkeypatch, kind, words):
+    monkeypatch.setattr("datasets_gen.maze.generate.TRIES", 1000)
+    monkeypatch.setattr("datasets_gen.maze.generate.PILOT", 5000)
+    monkeypatch.setattr("datasets_gen.maze.generate.PATIENCE", 20)
+    with pytest.raises(DatasetError, match=words):
+        maze_splits(kind, {"train": 500})
+
+
+def test_drawing_and_typing_round_trip():
+    puzzle = Maze(7)
+    question = random_maze(7, 0.3, 1)
+    assert (puzzle.parse(puzzle.draw(question)) == question).all()
+    assert (puzzle.parse("".join("?# SGo"[t] for t in question)) == question).all()
+    with pytest.raises(DatasetError, match="'x'"):
+        puzzle.parse("x" * 49)
+    with pytest.raises(DatasetError, match="has 48 cells"):
+        puzzle.parse("#" * 48)
+    with pytest.raises(DatasetError, match="0 cells S"):
+        puzzle.parse("#" * 49)
