@@ -15,6 +15,7 @@ import yaml
 from safetensors.torch import load_file
 from torch import Tensor
 
+from reason.cli.parity import deviations
 from reason.config import Config, override, split_arguments, validated
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -31,7 +32,8 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
 
 Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays.
 The config comes from the shapes, from all_config.yaml beside the file (or `config` in the .npz), and from
-what you type; what none of these decides is the authors' default, and is named."""
+what you type; what none of these decides is the authors' default, and is named. Where an .npz also holds recordings
+of the original code (batch.*, eval.*, train.*, grad.*), the imported model is held against them."""
 
 
 def main(argv: list[str]) -> int:
@@ -68,8 +70,27 @@ def main(argv: list[str]) -> int:
     print(f"{run}: {kind}, {model.parameter_count():,} parameters, {shape.cells} cells, {shape.vocabulary} tokens")
     if assumed:
         print(f"assumed, since neither the file nor you said: {', '.join(assumed)}")
+    if file.suffix == ".npz":
+        _report_parity(model, config, file)
     print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
     return 0
+
+
+def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
+    """Where the file also holds recordings of the original code: the largest deviation of each kind."""
+    with np.load(file, allow_pickle=False) as recorded:
+        if "batch.inputs" not in recorded:
+            return
+        found = deviations(model, config, recorded)
+    for kind, what in (
+        ("eval", "states, logits, q: absolute"),
+        ("train", "losses: absolute"),
+        ("grad", "gradients: relative"),
+    ):
+        of_kind = {key: value for key, value in found.items() if key.startswith(f"{kind}.")}
+        if of_kind:
+            worst = max(of_kind, key=lambda key: of_kind[key])
+            print(f"against the recording, {what} deviation at most {of_kind[worst]:.1e} ({worst}, of {len(of_kind)})")
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -10,10 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from conftest import TINY
 from safetensors.torch import load_file
 
+from datasets_gen.layout import Split, write_dataset
 from reason.cli.train import build_trainer, load_training_set
 from reason.config import Config, override
 from reason.errors import Diverged
@@ -224,14 +227,31 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config,
     assert len(checkpoint.checkpoints(run)) == 1
 
 
+@pytest.fixture
+def settled(tmp_path: Path) -> Config:
+    """A config and a set that depend on no preset and no generator: the golden curves stand for the training."""
+    tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
+    splits = {"train": Split.of_puzzles(np.where(tokens % 2, tokens, 1), tokens)}
+    write_dataset(tmp_path / "set", splits, task={}, vocab_size=6)
+    settings = TINY | {
+        "model.mixer": "mlp",
+        "model.positions": "none",
+        "model.prefix": "0",
+        "model.h_cycles": "2",
+        "model.l_cycles": "2",
+    }
+    config = override(Config(), settings)
+    return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
+
+
 @pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
-def test_golden_curve(family: str, tiny: Config, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_golden_curve(family: str, settled: Config, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """20 steps in float32: the recorded losses, to the bit where torch and the processor are the same."""
-    config = override(tiny, VARIANTS[family] | {"training.steps": "20", "training.log_every": "1"})
+    config = override(settled, VARIANTS[family] | {"training.steps": "20", "training.log_every": "1"})
     trainer_of(config, tmp_path / "run").train()
     losses = [line["loss"] for line in read_metrics(tmp_path / "run")]
     file = GOLDEN / f"{family}.json"
-    machine = f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}"
+    machine = f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads"
     if request.config.getoption("--record-golden"):
         file.write_text(json.dumps({"machine": machine, "loss": losses}, indent=1) + "\n")
     golden = json.loads(file.read_text())

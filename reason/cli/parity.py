@@ -1,0 +1,72 @@
+"""An imported model held against a recording of the original code: states, logits, losses, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reason.balance import weighted_sum
+from reason.config import Config
+from reason.losses import evaluate_terms
+from reason.models.base import Batch
+from reason.models.foreign import to_foreign
+from reason.models.recursive import RecursiveModel
+from reason.rollout import first_carry, supervise, unroll
+
+Arrays = Mapping[str, np.ndarray]
+LOSSES = {"lm": "train.lm_loss", "halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
+
+
+def deviations(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, float]:
+    """What differs by how much, for every array that `recorded` holds.
+
+    `eval.NAME.SEGMENT`: the largest absolute difference after that supervision step from the initial state.
+    `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration.
+    `grad.NAME`: the norm of the difference relative to the norm of the recorded gradient.
+    """
+    keys = ("inputs", "labels", "puzzle_identifiers")
+    batch = Batch(*(torch.from_numpy(recorded[f"batch.{key}"]).long() for key in keys))
+    return _forward(model, batch, recorded) | _training(model, config, batch, recorded)
+
+
+def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str, float]:
+    segments = [int(name.rsplit(".", 1)[1]) for name in recorded if name.startswith("eval.")]
+    found = {}
+    with torch.no_grad():
+        for segment, (state, out) in enumerate(unroll(model, batch, max(segments, default=-1) + 1)):
+            seen = {"z_H": state.z_h, "z_L": state.z_l, "logits": out.logits, "q_halt": out.halt}
+            for name, value in (seen | {"q_continue": out.go_on}).items():
+                key = f"eval.{name}.{segment}"
+                if key in recorded and value is not None:
+                    found[key] = float((value - torch.from_numpy(recorded[key])).abs().max())
+    return found
+
+
+def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arrays) -> dict[str, float]:
+    if "train.loss" not in recorded:
+        return {}
+    rules = config.rollout.model_copy(update={"exploration": 0.0})
+    model.zero_grad()
+    _, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
+    terms = evaluate_terms(seen, config.loss)
+    total = weighted_sum(terms, config.loss.weights)
+    total.backward()
+    losses = {"train.loss": total} | {LOSSES[name]: loss for name, loss in terms.items()}
+    found = {key: abs(loss.item() - float(recorded[key])) for key, loss in losses.items() if key in recorded}
+    names = dict(zip(model.state_dict(), to_foreign(model, prefix=""), strict=True))
+    for ours, parameter in model.named_parameters():
+        key = f"grad.{names[ours]}" if not ours.startswith("puzzle_embedding") else "grad.puzzle_emb.local_weights"
+        if key in recorded and parameter.grad is not None:
+            expected = recorded[key]
+            norm = float(np.linalg.norm(_dense_rows(parameter.grad) - expected))
+            found[key] = norm / max(float(np.linalg.norm(expected)), 1e-30)
+    model.zero_grad()
+    return found
+
+
+def _dense_rows(gradient: Tensor) -> np.ndarray:
+    """A gradient as an array; a sparse one as the rows (B, D) that the batch touched, in the batch's order."""
+    return (gradient._values() if gradient.is_sparse else gradient).numpy()
