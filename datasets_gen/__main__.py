@@ -7,6 +7,7 @@ import os
 import sys
 
 from datasets_gen import show, verify
+from datasets_gen.addition import command as addition
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import command as maze
 from datasets_gen.sudoku import command as sudoku
@@ -16,6 +17,7 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
 
   python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen maze --output-dir data/maze
+  python -m datasets_gen addition --output-dir data/addition
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
@@ -31,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (sudoku, maze, show, verify):
+    for module in (sudoku, maze, addition, show, verify):
         module.add_parser(commands)
     return parser
 

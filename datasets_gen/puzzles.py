@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from datasets_gen.addition import Addition
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
@@ -26,6 +27,10 @@ class Puzzle(Protocol):
     @property
     def rating_name(self) -> str:
         """What a rating counts."""
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board; one row for text."""
 
     @property
     def symmetry(self) -> GridSymmetry | None:
@@ -66,6 +71,8 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
             return Sudoku(int(task["size"]))
         case ("maze", _, _):
             return Maze(int(task["size"]))
+        case ("addition", _, _):
+            return Addition(**{key: value for key, value in task.items() if key != "labels"})
         case (None, 900, 6):
             return Maze(30)
         case (None, 81, 11):

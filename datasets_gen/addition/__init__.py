@@ -1,0 +1,171 @@
+"""Addition as text, `1750+4733= 3846§`: the layout of STARS, causal, and a form whose answer is blank cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError
+
+PAD, EOS, BLANK = 0, 14, 15
+CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
+TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, where not causal.
+
+    digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
+    a fixed width. Scored are the digits of the sum and the end, the other labels are 0.
+    causal: example = text without its last token, label of a cell = the token after it ("shifted"). Otherwise
+    the cells of the answer are blank, as many as the longest sum needs, and labels lie where they belong.
+    """
+
+    digits: int = 4
+    operands: int = 2
+    reverse: bool = True
+    zero_pad: bool = False
+    causal: bool = True
+
+    symmetry = None
+    rating_name = "digits of the longest operand"
+
+    def __post_init__(self) -> None:
+        if self.digits < 1 or self.operands < 2:
+            raise DatasetError(
+                f"addition of {self.operands} operands with {self.digits} digits; give at least 2 operands and 1 digit"
+            )
+
+    @property
+    def vocab_size(self) -> int:
+        """Symbols, padding included."""
+        return 15 if self.causal else 16
+
+    @property
+    def width(self) -> int:
+        """Digits of the largest sum."""
+        return len(str(self.operands * (10**self.digits - 1)))
+
+    @property
+    def prompt_len(self) -> int:
+        """Tokens of the longest `a+b= `."""
+        return self.operands * (self.digits + 1) - 1 + 2
+
+    @property
+    def seq_len(self) -> int:
+        """Cells S of an example."""
+        return self.prompt_len + self.width + (0 if self.causal else 1)
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """One row of cells."""
+        return 1, self.seq_len
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps."""
+        return {
+            "name": "addition",
+            "digits": self.digits,
+            "operands": self.operands,
+            "reverse": self.reverse,
+            "zero_pad": self.zero_pad,
+            "causal": self.causal,
+            "labels": "shifted: a cell's label is the token after it" if self.causal else "in place",
+        }
+
+    def example(self, operands: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens and labels (S,), (S,) of a sum."""
+        prompt = self._prompt(operands)
+        total = str(sum(operands))
+        total = total.zfill(self.width) if self.zero_pad else total
+        answer = (total[::-1] if self.reverse else total) + "§"
+        question, label = np.zeros((2, self.seq_len + 1), np.uint8)
+        question[: len(prompt)] = [TOKENS[character] for character in prompt]
+        label[len(prompt) : len(prompt) + len(answer)] = [TOKENS[character] for character in answer]
+        if self.causal:
+            return (question | label)[:-1], label[1:]
+        question[len(prompt) : len(prompt) + self.width + 1] = BLANK
+        return question[:-1], label[:-1]
+
+    def _prompt(self, operands: list[int]) -> str:
+        width = self.digits if self.zero_pad else 0
+        return "+".join(str(operand).zfill(width) for operand in operands) + "= "
+
+    def read(self, question: np.ndarray) -> list[int]:
+        """The operands of a question (S,).
+
+        Raises:
+            DatasetError: what stands before '=' is no sum, or one too long for this family.
+        """
+        text = "".join(CHARACTERS[token] if token < len(CHARACTERS) else "?" for token in question)
+        terms = text.partition("=")[0].split("+")
+        if not all(term.isdecimal() and len(term) <= self.digits for term in terms):
+            raise DatasetError(f"{text!r} does not begin with whole numbers of up to {self.digits} digits, '+' and '='")
+        if len(terms) != self.operands:
+            raise DatasetError(f"{text!r} adds {len(terms)} numbers, {self.operands} expected")
+        return [int(term) for term in terms]
+
+    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The first broken rule of one example (S,), (S,), with cells counted from 0."""
+        try:
+            expected = self.example(self.read(question))
+        except DatasetError as error:
+            return str(error)
+        for name, tokens, right in (("question", question, expected[0]), ("answer", answer, expected[1])):
+            wrong = tokens != right
+            if wrong.any():
+                cell = int(wrong.argmax())
+                return f"the {name} holds token {tokens[cell]} in cell {cell}, where {right[cell]} is right"
+        return None
+
+    def _labels(self, questions: np.ndarray) -> np.ndarray:
+        return np.array([self.example(self.read(question))[1] for question in questions], np.uint8)
+
+    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N, S), (N, S) -> (N,) bool: every digit of the sum and its end stand in their cells."""
+        labels = self._labels(questions).reshape(questions.shape)
+        return ((labels == 0) | (labels == answers)).all(1)
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) bool: where `fault` is None."""
+        return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
+
+    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) uint64, equal for the same numbers in any order."""
+        return np.array([operands_signature(self.read(question)) for question in questions], np.uint64)
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The text of a question, or of a question's sum with the answer given."""
+        if question is None:
+            return "".join(CHARACTERS[token] for token in tokens if token != PAD)
+        return self._prompt(self.read(question)) + self.draw(tokens[tokens != PAD])
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.
+
+        Raises:
+            DatasetError: no such sum.
+        """
+        typed = text.replace(" ", "").strip()
+        foreign = next((character for character in typed if character not in TOKENS), None)
+        if foreign is not None:
+            raise DatasetError(f"{foreign!r} is no digit, '+' or '='; type a sum such as 12+34=")
+        operands = self.read(np.array([TOKENS[character] for character in typed.partition("=")[0] + "="]))
+        question = self.example(operands)[0]
+        if self.causal:  # leave out the answer that a training example shows
+            question[len(self._prompt(operands)) :] = PAD
+        return question
+
+
+def operands_signature(operands: list[int]) -> int:
+    """A 64-bit hash of the numbers in any order."""
+    key = 0
+    for operand in sorted(operands):
+        key = (key * 0x9E3779B97F4A7C15 + operand + 1) & 0xFFFFFFFFFFFFFFFF
+        key ^= key >> 29
+        key = (key * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    return key

@@ -1,0 +1,114 @@
+"""Sums as text."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasets_gen.__main__ import main
+from datasets_gen.addition import Addition
+from datasets_gen.layout import DatasetError, read_split
+from datasets_gen.puzzles import puzzle_of
+
+FAMILIES = st.builds(Addition, st.integers(1, 6), st.integers(2, 4), st.booleans(), st.booleans(), st.booleans())
+
+
+def test_the_layout_of_stars():
+    puzzle = Addition()
+    question, label = puzzle.example([1750, 4733])
+    assert puzzle.draw(question) == "1750+4733= 3846§"
+    assert puzzle.vocab_size == 15
+    text = "1750+4733= 3846§"
+    for cell, token in enumerate(label):
+        expected = text[cell + 1] if 10 <= cell < len(text) - 1 else None
+        assert token == (puzzle.example([0, 0])[1][0] if expected is None else "·0123456789+= §".index(expected))
+
+
+@given(FAMILIES, st.data())
+def test_questions_labels_and_rules_agree(puzzle, data):
+    operands = data.draw(
+        st.lists(st.integers(0, 10**puzzle.digits - 1), min_size=puzzle.operands, max_size=puzzle.operands)
+    )
+    question, label = puzzle.example(operands)
+    assert question.shape == label.shape == (puzzle.seq_len,)
+    assert question.max() < puzzle.vocab_size
+    assert puzzle.read(question) == operands
+    assert puzzle.fault(question, label) is None
+    assert puzzle.valid(question[None], label[None])[0]
+    assert puzzle.solved(question[None], label[None])[0]
+    scored = label[label > 0]
+    digits = "".join(str(token - 1) for token in scored[:-1])
+    assert scored[-1] == 14
+    assert int(digits[::-1] if puzzle.reverse else digits) == sum(operands)
+    if puzzle.causal:  # the label of every scored cell is the next input, where there is one
+        cells = np.flatnonzero(label[:-1])
+        assert (question[cells + 1] == label[cells]).all()
+    else:
+        assert (question[label > 0] == 15).all()
+        assert (question == 15).sum() == puzzle.width + 1  # as many for every sum: its length is not given away
+    wrong = label.copy()
+    cell = np.flatnonzero(label)[0]
+    wrong[cell] = wrong[cell] % 10 + 1
+    assert f"in cell {cell}" in puzzle.fault(question, wrong)
+    assert not puzzle.solved(question[None], wrong[None])[0]
+    typed = puzzle.parse("+".join(map(str, operands)) + "=")
+    assert puzzle.read(typed) == operands
+    assert (
+        puzzle.signatures(question[None], label[None])
+        == puzzle.signatures(puzzle.example(operands[::-1])[0][None], label[None])
+    ).all()
+
+
+def test_sets_are_disjoint_seeded_and_verified(tmp_path, capsys):
+    words = ["addition", "--train", "300", "--validation", "50", "--test", "100", "--output-dir"]
+    assert main([*words, str(tmp_path / "one")]) == 0
+    assert main([*words, str(tmp_path / "two")]) == 0
+    assert main([*words, str(tmp_path / "three"), "--seed", "1"]) == 0
+    one, two, three = (read_split(tmp_path / name, "train") for name in ("one", "two", "three"))
+    assert (one[1].inputs == two[1].inputs).all()
+    assert (one[1].inputs != three[1].inputs).any()
+    assert one[0].task["labels"].startswith("shifted")
+    assert puzzle_of(one[0]) == Addition()
+    assert main(["verify", str(tmp_path / "one")]) == 0
+    assert main(["show", str(tmp_path / "one")]) == 0
+    operands = np.array([Addition().read(question) for question in one[1].inputs])
+    assert operands.min() >= 1000
+    assert operands.max() <= 9999
+
+
+def test_a_length_split_trains_short_and_tests_long(tmp_path):
+    words = "addition --digits 3 --test-digits 6 --train 300 --test 300 --output-dir"
+    assert main([*words.split(), str(tmp_path / "set")]) == 0
+    train, test = (read_split(tmp_path / "set", name)[1] for name in ("train", "test"))
+    assert set(train.ratings) == {1, 2, 3}
+    assert set(test.ratings) == {1, 2, 3, 4, 5, 6}
+    assert train.inputs.shape[1] == test.inputs.shape[1] == Addition(6).seq_len
+    assert main(["verify", str(tmp_path / "set")]) == 0
+
+
+@pytest.mark.parametrize("flags", ["--no-reverse", "--zero-pad", "--operands 3", "--blank-answer"])
+def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
+    words = f"addition --digits 2 --train 40 --test 10 {flags} --output-dir {tmp_path / 'set'}"
+    assert main(words.split()) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--digits 1 --train 50", "of 55 that exist"),
+        ("--digits 0", "at least 2 operands and 1 digit"),
+        ("--operands 1", "at least 2 operands and 1 digit"),
+        ("--min-digits 5", "choose from 1 to 4"),
+    ],
+)
+def test_impossible_sums_are_refused(tmp_path, capsys, flags, message):
+    assert main(["addition", *flags.split(), "--output-dir", str(tmp_path / "set")]) == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["12", "12345+1=", "1+2+3=", "a+1=", "+1="])
+def test_a_mistyped_sum_is_refused(text):
+    with pytest.raises(DatasetError):
+        Addition().parse(text)
