@@ -61,6 +61,40 @@ def sudoku_6x6_hrm() -> Config:
     )
 
 
+def maze_10x10() -> Config:
+    """TRM with an MLP mixer on 10×10 mazes: the path of 14 or more cells from S to G.
+
+    As sudoku-6x6, with 5,000 mazes, since a maze has no symmetry that keeps its tie-broken label.
+    """
+    base = sudoku_6x6()
+    return base.model_copy(
+        update={
+            "data": DataConfig(
+                directory="data/maze-10x10",
+                generate="maze --size 10 --min-path 14 --train 5000 --test 500 --seed 0",
+            ),
+            "training": TrainingConfig(steps=800, batch_size=64),
+        }
+    )
+
+
+def addition_3() -> Config:
+    """TRM with an MLP mixer on 3-digit addition, the answer's cells blank.
+
+    As sudoku-6x6, with 20,000 of the 810,000 sums.
+    """
+    base = sudoku_6x6()
+    return base.model_copy(
+        update={
+            "data": DataConfig(
+                directory="data/addition-3",
+                generate="addition --digits 3 --blank-answer --train 20000 --test 1000 --seed 0",
+            ),
+            "training": TrainingConfig(steps=600, batch_size=256),
+        }
+    )
+
+
 def sudoku_4x4() -> Config:
     """TRM with an MLP mixer on 4×4 Sudoku: one minute, to try an idea in.
 
