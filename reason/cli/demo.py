@@ -37,8 +37,7 @@ def main(argv: list[str]) -> int:
             return 130
     print(f"demo: python evaluate.py {RUN}")
     results, folder = evaluate.evaluate_run(RUN, {})
-    console = Console()
-    console.print(table(results))
+    Console().print(table(results))
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
     print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))
     trained, exact = results["trained_steps"], results["exact_by_step"]

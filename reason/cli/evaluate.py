@@ -45,9 +45,8 @@ def main(argv: list[str]) -> int:
         run = newest_run()
         print(f"no run named; taking the newest: {run}")
     results, folder = evaluate_run(run, pairs)
-    console = Console()
-    console.print(table(results))
-    console.print(headline(results), highlight=False)
+    Console().print(table(results))
+    print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
 

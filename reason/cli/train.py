@@ -144,8 +144,8 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
         raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
     if data.metadata.task.get("causal"):
         raise ConfigError(
-            f"{data.directory} has causal labels, each cell's label the token after it, and a {config.model.kind} model "
-            "sees all cells at once; make the set with --blank-answer"
+            f"{data.directory} has causal labels, each cell's label the token after it, and a {config.model.kind} "
+            "model sees all cells at once; make the set with --blank-answer"
         )
     return data
 
