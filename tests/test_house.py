@@ -32,7 +32,7 @@ MAY_IMPORT = {
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = ("reason.assemble", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
 
 
 def module(path: Path) -> str:

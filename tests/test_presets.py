@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.train import build_trainer, load_training_set
+from reason.assemble import build_trainer, load_training_set
 from reason.config import override
 from reason.presets import PRESETS, preset
 from reason.training.log import read_metrics

@@ -15,7 +15,7 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.train import build_trainer, load_training_set
+from reason.assemble import build_trainer, load_training_set
 from reason.config import Config, override, split_arguments
 from reason.errors import ConfigError
 from reason.models.base import Shape

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from tqdm import tqdm
@@ -14,14 +14,15 @@ from tqdm import tqdm
 from reason.balance import weighted_sum
 from reason.data import Sampler
 from reason.errors import Diverged
-from reason.losses import evaluate_terms
+from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner
-from reason.rollout import Carry, first_carry, supervise
+from reason.rollout import Carry, RolloutConfig, first_carry, supervise
 from reason.training import checkpoint
-from reason.training.ema import Ema
+from reason.training.config import TrainingConfig
+from reason.training.ema import Ema, EmaConfig
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
-from reason.training.optim import Optimizers
+from reason.training.optim import OptimizerConfig, Optimizers
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,35 @@ class Outcome:
     stopped_by: str | None
 
 
+class Settings(Protocol):
+    """The sections of a config that training reads."""
+
+    @property
+    def rollout(self) -> RolloutConfig:
+        """Supervision steps, carry, halting."""
+
+    @property
+    def loss(self) -> LossConfig:
+        """Terms and weights."""
+
+    @property
+    def optimizer(self) -> OptimizerConfig:
+        """How weights move."""
+
+    @property
+    def ema(self) -> EmaConfig:
+        """Which average is kept."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """How long, and what is written down."""
+
+
 class Trainer:
     """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
 
-    def __init__(self, config: Any, run: Path, model: Reasoner, sampler: Sampler):
-        """Start from nothing; `resume` then puts a checkpoint in place. `config` is a reason.config.Config."""
+    def __init__(self, config: Settings, run: Path, model: Reasoner, sampler: Sampler):
+        """Start from nothing; `resume` then puts a checkpoint in place."""
         self.config, self.run, self.model, self.sampler = config, run, model, sampler
         self.device = sampler.data.device
         self.optimizers = Optimizers(model, config.optimizer, config.training.steps)

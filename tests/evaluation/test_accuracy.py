@@ -11,7 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from reason.cli.train import build_trainer, load_training_set
+from reason.assemble import build_trainer, load_training_set
 from reason.config import Config
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import accuracy_by_step

@@ -17,7 +17,7 @@ from conftest import TINY
 from safetensors.torch import load_file
 
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.train import build_trainer, load_training_set
+from reason.assemble import build_trainer, load_training_set
 from reason.config import Config, override
 from reason.errors import Diverged
 from reason.run import create_run

@@ -1,0 +1,68 @@
+"""From a config to a trainer before its first step: the set, the model, the random streams."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import splits_of
+from reason.config import Config
+from reason.data import PuzzleData, Sampler
+from reason.errors import ConfigError
+from reason.models import build_model
+from reason.tasks import task_of
+from reason.training.loop import Trainer
+from reason.training.precision import activation_dtype
+
+
+def make_data_once(config: Config) -> None:
+    """Make the set that a preset names, where it is not there yet, saying how.
+
+    Raises:
+        ConfigError: the preset names no set, or making it failed.
+    """
+    directory = config.data.directory
+    if directory is not None and Path(directory).exists():
+        return
+    if directory is None or config.data.generate is None:
+        raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
+    arguments = [*shlex.split(config.data.generate), "--output-dir", directory]
+    print(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}")
+    if generate(arguments):
+        raise ConfigError(f"the set {directory} could not be made; see above")
+
+
+def load_training_set(config: Config, device: torch.device) -> PuzzleData:
+    """The train split on the device.
+
+    Raises:
+        DatasetError: missing, torn or inconsistent.
+    """
+    assert config.data.directory is not None
+    data = PuzzleData(config.data.directory, "train", device)
+    if data.groups == 0:
+        raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
+    if data.metadata.task.get("causal"):
+        raise ConfigError(
+            f"{data.directory} has causal labels, each cell's label the token after it, and a {config.model.kind} "
+            "model sees all cells at once; make the set with --blank-answer"
+        )
+    return data
+
+
+def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
+    """A trainer before its first step; every random stream comes from config.seed."""
+    weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
+    torch.manual_seed(weights_seed)
+    model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    model = model.to(data.device)
+    if config.training.compile != "none":
+        for network in model.networks():
+            network.compile(backend=config.training.compile, dynamic=False, fullgraph=True)
+    task = task_of(data.metadata)
+    symmetry = task.symmetry if task is not None and config.data.augment else None
+    return Trainer(config, run, model, Sampler(data, config.training.batch_size, data_seed, symmetry))
