@@ -7,7 +7,7 @@ import pytest
 import reference
 import torch
 
-from reason.nn.attention import Attention
+from reason.nn.attention import Attention, attend
 from reason.nn.block import sequence_first
 from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
@@ -58,6 +58,13 @@ def test_attention(rotary: bool) -> None:
     for row in range(2):
         w = layer.qkv.weight.detach().numpy(), layer.out.weight.detach().numpy()
         np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), *w, 2, rotary), atol=1e-6)
+
+
+def test_both_forms_of_attention_agree() -> None:
+    """bfloat16 on a CPU takes another road than float32; the two differ by rounding alone."""
+    q, k, v = (torch.randn(2, 3, 7, 8).bfloat16() for _ in range(3))
+    exact = attend(q.float(), k.float(), v.float())
+    torch.testing.assert_close(attend(q, k, v).float(), exact, atol=2e-2, rtol=2e-2)
 
 
 @pytest.mark.parametrize("activation", ["silu", "tanh"])
