@@ -1,0 +1,34 @@
+"""Whole trainings: each small preset learns its puzzle (minutes each; run with -m slow)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reason.cli import main
+
+pytestmark = pytest.mark.slow
+
+GOALS = {"sudoku-6x6": 0.9, "sudoku-6x6-attention": 0.9, "sudoku-6x6-hrm": 0.9}
+
+
+@pytest.mark.parametrize(("name", "goal"), GOALS.items())
+def test_unseen_puzzles_are_solved(name: str, goal: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", name, "run=run"]) == 0
+    assert main(["evaluate", "run", "name=here"]) == 0
+    results = json.loads((tmp_path / "run/evaluation/here/results.json").read_text())
+    exact = results["exact_by_step"]
+    assert exact[results["trained_steps"] - 1] >= goal
+    assert exact[results["trained_steps"] - 1] > exact[0] + 0.1
+
+
+def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert last.startswith("demo: exact 9")
+    assert "% at step 8 of 8 trained, " in last
+    assert last.endswith("report runs/demo/evaluation/sudoku-6x6-test-T16/report.html")
