@@ -8,6 +8,7 @@ import sys
 
 from datasets_gen import show, verify
 from datasets_gen.addition import command as addition
+from datasets_gen.importers import command as importers
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import command as maze
 from datasets_gen.sudoku import command as sudoku
@@ -33,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (sudoku, maze, addition, show, verify):
+    for module in (sudoku, maze, addition, importers, show, verify):
         module.add_parser(commands)
     return parser
 

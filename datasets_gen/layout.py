@@ -7,6 +7,7 @@
     DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
     DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
     DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
+    DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
 
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
 """
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
+OPTIONAL = ("ratings", "sources")  # (P,), ours
 
 
 class DatasetError(ValueError):
@@ -50,6 +52,7 @@ class Metadata(BaseModel):
     total_puzzles: int | None = None
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
+    sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,19 @@ class Split:
     puzzle_indices: np.ndarray  # (P+1,)
     group_indices: np.ndarray  # (G+1,)
     ratings: np.ndarray | None = None  # (P,)
+    sources: np.ndarray | None = None  # (P,)
 
     @classmethod
-    def of_puzzles(cls, inputs: np.ndarray, labels: np.ndarray, ratings: np.ndarray | None = None) -> Split:
+    def of_puzzles(
+        cls,
+        inputs: np.ndarray,
+        labels: np.ndarray,
+        ratings: np.ndarray | None = None,
+        sources: np.ndarray | None = None,
+    ) -> Split:
         """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
         indices = np.arange(len(inputs) + 1)
-        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings)
+        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources)
 
     def metadata(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """The counts that dataset.json states of this split."""
@@ -123,33 +133,39 @@ def write_dataset(
     vocab_size: int,
     pad_id: int = 0,
     ignore_label_id: int | None = 0,
+    blank_identifier_id: int = 0,
     identifiers: list[str] | None = None,
+    sources: list[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
 ) -> None:
     """Write every split, or nothing: the folder appears in one rename.
 
-    Tokens are stored as uint8 where the vocabulary fits, indices as int32.
+    Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
     """
     identifiers = identifiers or ["<blank>"]
-    token = np.uint8 if vocab_size <= 256 else np.int32
     with atomic_directory(Path(directory)) as scratch:
-        (scratch / "identifiers.json").write_text(json.dumps(identifiers))
+        for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
+            (scratch / file).write_text(json.dumps(content))
         for name, split in splits.items():
             folder = scratch / name
             folder.mkdir()
             arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
-            arrays |= {"inputs": split.inputs.astype(token), "labels": split.labels.astype(token)}
-            if split.ratings is not None:
-                arrays["ratings"] = split.ratings
+            for key in ARRAYS[:2]:
+                tokens = getattr(split, key)
+                small = vocab_size <= 256 and (tokens.size == 0 or tokens.min() >= 0)  # some ignore -100
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32)
+            arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 np.save(folder / f"all__{key}.npy", array)
             metadata = Metadata(
                 pad_id=pad_id,
                 ignore_label_id=ignore_label_id,
-                blank_identifier_id=0,
+                blank_identifier_id=blank_identifier_id,
                 vocab_size=vocab_size,
                 num_puzzle_identifiers=len(identifiers),
                 provenance=dict(provenance or {}),
+                sources=sources or [],
                 **split.metadata(task),
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
@@ -266,11 +282,18 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
         raise DatasetError(f"{path} has shape {identifiers.shape}, {len(puzzles) - 1} puzzles expected")
     if len(identifiers) and not (identifiers.min() >= 0 and identifiers.max() < metadata.num_puzzle_identifiers):
         raise DatasetError(f"{path}: an identifier is outside 0..{metadata.num_puzzle_identifiers - 1}")
-    ratings_path = folder / f"{name}__ratings.npy"
-    ratings = _load(ratings_path) if ratings_path.exists() else None
-    if ratings is not None and ratings.shape != identifiers.shape:
-        raise DatasetError(f"{ratings_path} has shape {ratings.shape}, {len(identifiers)} puzzles expected")
-    return Split(inputs, labels, identifiers, puzzles.astype(np.int64), groups.astype(np.int64), ratings)
+    optional = {}
+    for key in OPTIONAL:
+        path = folder / f"{name}__{key}.npy"
+        if not path.exists():
+            continue
+        optional[key] = array = _load(path)
+        if array.shape != identifiers.shape:
+            raise DatasetError(f"{path} has shape {array.shape}, {len(identifiers)} puzzles expected")
+    sources = optional.get("sources", np.zeros(0, int))
+    if ((sources < 0) | (sources >= len(metadata.sources))).any():
+        raise DatasetError(f"{folder}: {name}__sources.npy names a source that dataset.json does not list")
+    return Split(inputs, labels, identifiers, puzzles.astype(np.int64), groups.astype(np.int64), **optional)
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
@@ -286,12 +309,15 @@ def _join(parts: list[Split]) -> Split:
         offsets = np.cumsum([0] + [end[-1] for end in ends])
         return np.concatenate([[0]] + [end[1:] + offset for end, offset in zip(ends, offsets, strict=False)])
 
-    rated = [part.ratings for part in parts if part.ratings is not None]
+    optional: dict[str, np.ndarray | None] = {}
+    for key in OPTIONAL:
+        present = [getattr(part, key) for part in parts if getattr(part, key) is not None]
+        optional[key] = np.concatenate(present) if len(present) == len(parts) else None
     return Split(
         np.concatenate([part.inputs for part in parts]),
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.puzzle_identifiers for part in parts]),
         chain("puzzle_indices"),
         chain("group_indices"),
-        np.concatenate(rated) if len(rated) == len(parts) else None,
+        **optional,
     )

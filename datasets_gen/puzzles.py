@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from datasets_gen.addition import Addition
+from datasets_gen.arc import Arc
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
@@ -73,6 +74,8 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
             return Maze(int(task["size"]))
         case ("addition", _, _):
             return Addition(**{key: value for key, value in task.items() if key != "labels"})
+        case ("arc", _, _) | (None, 900, 12):
+            return Arc()
         case (None, 900, 6):
             return Maze(30)
         case (None, 81, 11):

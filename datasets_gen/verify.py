@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from datasets_gen.arc import Arc
+from datasets_gen.arc.augment import Augmentation
 from datasets_gen.layout import DatasetError, Metadata, Split, read_identifiers, read_split, splits_of
 from datasets_gen.puzzles import Puzzle, puzzle_of
 
@@ -66,7 +68,7 @@ def checked(directory: Path) -> list[str]:
     for name, (metadata, split) in splits.items():
         _check_rules(puzzle, f"{directory / name}", metadata, split)
         lines.append(f"{name}: every question has one solution and every label is it")
-    lines += _check_leaks(puzzle, {name: split for name, (_, split) in splits.items()})
+    lines += _check_leaks(puzzle, {name: split for name, (_, split) in splits.items()}, identifiers)
     return lines
 
 
@@ -83,16 +85,20 @@ def _check_rules(puzzle: Puzzle, where: str, metadata: Metadata, split: Split) -
         raise DatasetError(f"{where}: example {bad[0]}: {fault} ({len(bad)} faulty examples)")
 
 
-def _check_leaks(puzzle: Puzzle, splits: dict[str, Split]) -> list[str]:
-    seen: dict[int, tuple[str, int]] = {}
+def _check_leaks(puzzle: Puzzle, splits: dict[str, Split], identifiers: list[str]) -> list[str]:
+    """No puzzle in two splits. Two tasks of ARC share a pair as published: there, only within a task."""
+    tasks = [Augmentation.of(name)[0] for name in identifiers] if isinstance(puzzle, Arc) else []
+    seen: dict[tuple[str, int], tuple[str, int]] = {}
     for name, split in splits.items():
-        own: dict[int, tuple[str, int]] = {}
+        own: dict[tuple[str, int], tuple[str, int]] = {}
+        owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices))
         for index, signature in enumerate(puzzle.signatures(split.inputs, split.labels).tolist()):
-            if signature in seen:
-                other, twin = seen[signature]
+            key = (tasks[owner[index]] if tasks else "", signature)
+            if key in seen:
+                other, twin = seen[key]
                 raise DatasetError(
                     f"leak: {name} example {index} is {other} example {twin} under the puzzle's symmetries"
                 )
-            own.setdefault(signature, (name, index))
+            own.setdefault(key, (name, index))
         seen |= own
-    return [f"no puzzle is in two splits under the puzzle's symmetries: {', '.join(splits)}"] if seen else []
+    return [f"no puzzle is in two splits under the puzzle's symmetries: {', '.join(splits)}"] if len(splits) > 1 else []

@@ -1,0 +1,212 @@
+"""`python -m datasets_gen import` and `export`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.addition import Addition
+from datasets_gen.arc import Arc
+from datasets_gen.arc.build import arc_splits, read_tasks
+from datasets_gen.importers.sums import read_sums, split_of_sums
+from datasets_gen.importers.tables import read_table, write_table
+from datasets_gen.layout import (
+    DatasetError,
+    Split,
+    check_free,
+    read_identifiers,
+    read_split,
+    splits_of,
+    write_dataset,
+)
+from datasets_gen.maze import Maze
+from datasets_gen.puzzles import puzzle_of
+from datasets_gen.sudoku import Sudoku
+from reason.version import __version__
+
+HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
+EXAMPLES = """\
+Nothing is downloaded. What to fetch, and how to import it:
+  Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
+                   python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
+  Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
+                   python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
+  HRM, TRM         a folder that one of their dataset builders wrote
+                   python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
+  ARC-AGI-1, -2    the challenges and solutions files of the combined (Kaggle) form, side by side
+                   python -m datasets_gen import arc arc-agi_training_challenges.json \\
+                       arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
+  STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
+                   python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
+A file's split is read from its name (train, valid, test, eval), or said with --split; otherwise it is test.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the commands `import` and `export`."""
+    parser = commands.add_parser(
+        "import",
+        help="read a published set into the layout",
+        description="Reads puzzles made elsewhere from local files into the layout.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("format", choices=["sudoku-csv", "maze-csv", "arc", "addition-jsonl", "npy"])
+    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files, or a folder for npy")
+    parser.add_argument(
+        "--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet"
+    )
+    parser.add_argument("--split", help="the split of all the sources: train, validation or test")
+    parser.add_argument(
+        "--augmentations",
+        type=int,
+        default=20,
+        metavar="N",
+        help="arc: copies of every task besides itself (20; papers: 1000)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="arc: of the augmentations (default 0)")
+    parser.set_defaults(command=run_import)
+
+    parser = commands.add_parser(
+        "export",
+        help="write a split as the published CSV",
+        description="Writes Sudoku or mazes as CSV: source, question, answer, rating.",
+        epilog="example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
+    parser.add_argument("--split", help="train, validation or test (default: the first there is)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")
+    parser.set_defaults(command=run_export)
+
+
+def run_import(options: argparse.Namespace) -> None:
+    """Read, and save; nothing is written where a source is faulty."""
+    check_free(options.output_dir)
+    match options.format:
+        case "sudoku-csv" | "maze-csv":
+            contents = _from_tables(options)
+        case "addition-jsonl":
+            contents = _from_sums(options)
+        case "arc":
+            contents = _from_arc(options)
+        case _:
+            contents = _from_npy(options)
+    provenance = {
+        "command": f"python -m datasets_gen import {options.format}",
+        "files": [source.name for source in options.sources],
+        "version": __version__,
+    }
+    contents["provenance"] = {**contents.get("provenance", {}), **provenance}
+    write_dataset(options.output_dir, **contents)
+    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in contents["splits"].items())
+    print(f"{options.output_dir}: {made} examples, {contents['vocab_size']} tokens")
+
+
+def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
+    name = options.format.removesuffix("-csv")
+    tables = {_split_of(source, options): read_table(source, name) for source in _distinct(options)}
+    first = next(iter(tables.values()))
+    sources = sorted({source for table in tables.values() for source in table.sources})
+    splits = {}
+    for key, table in tables.items():
+        if table.puzzle != first.puzzle:
+            raise DatasetError(
+                f"the sources hold boards of {first.puzzle.size} and of {table.puzzle.size} rows; import them apart"
+            )
+        number = np.array([sources.index(source) for source in table.sources], np.int32)
+        splits[key] = replace(table.split, sources=number[table.split.sources])
+    return {
+        "splits": splits,
+        "task": first.puzzle.task,
+        "vocab_size": first.puzzle.vocab_size,
+        "sources": sources,
+        "provenance": {"style": first.style},
+    }
+
+
+def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
+    sums = {_split_of(source, options): read_sums(source) for source in _distinct(options)}
+    puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
+    splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
+    return {"splits": splits, "task": puzzle.task, "vocab_size": puzzle.vocab_size}
+
+
+def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
+    if options.augmentations < 0:
+        raise DatasetError(f"--augmentations {options.augmentations} is negative; give a whole number from 0")
+    tasks: dict[str, dict[str, Any]] = {"train": {}, "test": {}}
+    for source in options.sources:
+        name = options.split or _hint(source) or "test"
+        tasks["train" if name == "train" else "test"].update(read_tasks(source))
+    splits, identifiers = arc_splits(
+        tasks["train"], tasks["test"], augmentations=options.augmentations, seed=options.seed
+    )
+    made_by = {"augmentations": options.augmentations, "seed": options.seed}
+    return {
+        "splits": splits,
+        "task": Arc().task,
+        "vocab_size": Arc.vocab_size,
+        "identifiers": identifiers,
+        "provenance": {"options": made_by},
+        "files": {"test_puzzles.json": tasks["test"]},
+    }
+
+
+def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
+    if len(options.sources) != 1:
+        raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
+    source = options.sources[0]
+    splits: dict[str, Split] = {}
+    for name in splits_of(source) or ["train"]:  # "train" says what is missing
+        metadata, splits[name] = read_split(source, name)
+    try:
+        task = puzzle_of(metadata).task
+    except DatasetError:
+        task = metadata.task
+    return {
+        "splits": splits,
+        "task": task,
+        "vocab_size": metadata.vocab_size,
+        "pad_id": metadata.pad_id,
+        "ignore_label_id": metadata.ignore_label_id,
+        "blank_identifier_id": metadata.blank_identifier_id,
+        "identifiers": read_identifiers(source),
+        "sources": metadata.sources,
+        "provenance": metadata.provenance,
+    }
+
+
+def run_export(options: argparse.Namespace) -> None:
+    """Write the CSV.
+
+    Raises:
+        DatasetError: a set of another family.
+    """
+    name = options.split or next(iter(splits_of(options.directory)), "train")
+    metadata, split = read_split(options.directory, name)
+    puzzle = puzzle_of(metadata)
+    if not isinstance(puzzle, Sudoku | Maze):
+        raise DatasetError(f"{options.directory} holds {puzzle.task['name']}; only Sudoku and mazes are written as CSV")
+    write_table(options.output, puzzle, metadata, split)
+    print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
+
+
+def _hint(source: Path) -> str | None:
+    return next((split for word, split in HINTS.items() if word in source.stem.lower()), None)
+
+
+def _split_of(source: Path, options: argparse.Namespace) -> str:
+    return options.split or _hint(source) or "test"
+
+
+def _distinct(options: argparse.Namespace) -> list[Path]:
+    names = [_split_of(source, options) for source in options.sources]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise DatasetError(f"two sources are for the split '{twice}'; name the files train.csv, test.csv, or join them")
+    return options.sources
