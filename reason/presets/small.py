@@ -36,25 +36,29 @@ def sudoku_6x6() -> Config:
 def sudoku_6x6_attention() -> Config:
     """TRM with attention and rotary positions on 6×6 Sudoku.
 
-    As sudoku-6x6, with the other mixer.
+    As sudoku-6x6 with the other mixer, four prefix tokens (rotary positions know distances alone; the prefix
+    tells a cell where it is: without it the loss fell half as fast) and more, larger steps.
     """
     base = sudoku_6x6()
-    model = base.model.model_copy(update={"mixer": "attention", "positions": "rotary"})
-    return base.model_copy(update={"model": model})
+    return base.model_copy(
+        update={
+            "model": base.model.model_copy(update={"mixer": "attention", "positions": "rotary", "prefix": 4}),
+            "optimizer": base.optimizer.model_copy(update={"lr": 1.5e-3}),
+            "training": base.training.model_copy(update={"steps": 2000}),
+        }
+    )
 
 
 def sudoku_6x6_hrm() -> Config:
     """HRM on 6×6 Sudoku: two networks, one-step gradient, Q-learning.
 
-    As sudoku-6x6-attention, with HRM's structure in small: two layers a network, N_H 2, N_L 2, one prefix token.
+    As sudoku-6x6-attention, with HRM's structure in small: three layers a network, N_H 2, N_L 2, one prefix token.
     """
     base = sudoku_6x6_attention()
-    model = base.model.model_copy(
-        update={"separate_networks": True, "gradient": "last-call", "l_cycles": 2, "prefix": 1}
-    )
+    structure = {"separate_networks": True, "gradient": "last-call", "layers": 3, "l_cycles": 2, "prefix": 1}
     return base.model_copy(
         update={
-            "model": model,
+            "model": base.model.model_copy(update=structure),
             "rollout": base.rollout.model_copy(update={"halting": "q-learning"}),
             "loss": LossConfig(weights=LossWeights(q_continue=0.5)),
         }
