@@ -66,15 +66,14 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     trained_steps = config.rollout.supervision_steps
     steps = settings.steps or 2 * trained_steps
     directory = directory or config.data.directory
-    assert directory is not None, "a run's config names its set"
+    if directory is None:
+        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     device = pick_device(config.device)
     data = PuzzleData(directory, settings.split, device)
     trained = load_run(run, device, config, settings.weights)
-    if data.shape != trained.shape:
+    if not data.shape.fits(trained.shape):
         raise ConfigError(
-            f"{directory} has {data.shape.cells} cells, {data.shape.vocabulary} tokens and {data.shape.identifiers} "
-            f"identifiers; {run} was trained on {trained.shape.cells}, {trained.shape.vocabulary} and "
-            f"{trained.shape.identifiers}: name a set of the same shape with data=DIR"
+            f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
     accuracy = accuracy_by_step(trained.model, data, steps, settings.batch_size, settings.limit)
     results = {

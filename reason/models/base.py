@@ -22,6 +22,14 @@ class Shape(Section):
     vocabulary: int
     identifiers: int = 1
 
+    def __str__(self) -> str:
+        return f"{self.cells} cells, {self.vocabulary} tokens and {self.identifiers} puzzle identifiers"
+
+    def fits(self, built: Shape) -> bool:
+        """Can a model built for `built` read a set of this shape? It must know every identifier."""
+        same = (self.cells, self.vocabulary) == (built.cells, built.vocabulary)
+        return same and self.identifiers <= built.identifiers
+
 
 class Batch(NamedTuple):
     """Puzzles on the device, all int64. A label of IGNORE is not scored."""

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from reason.balance import weighted_sum
 from reason.data import Sampler
-from reason.errors import Diverged
+from reason.errors import ConfigError, Diverged
 from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise
@@ -168,8 +168,14 @@ class Trainer:
         )
 
     def resume(self, folder: Path) -> None:
-        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit."""
+        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
+
+        Raises:
+            ConfigError: the checkpoint holds weights alone, as an imported one does.
+        """
         state = checkpoint.load_state(folder)
+        if "optimizer" not in state:
+            raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
         self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
         if self.ema is not None:
             self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))

@@ -168,7 +168,7 @@ def test_a_set_of_another_shape_is_refused_with_both_shapes(
     assert main(["evaluate", "r", "data=six"]) == 1
     error = capsys.readouterr().err
     assert "six has 36 cells" in error
-    assert "trained on 16" in error
+    assert "built for 16 cells" in error
     assert not (here / "r/evaluation").exists()
     assert main(["evaluate", "r", "evaluation.split=validation"]) == 1
     assert "has no split 'validation'; it has train, test" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.cli.import_weights import read_weights
 from reason.cli.parity import deviations
@@ -48,6 +49,20 @@ def test_the_same_rows_halt(name: str, tmp_path: Path) -> None:
     batch = Batch(*(torch.from_numpy(arrays[f"batch.{key}"]).long() for key in keys))
     carry, _ = supervise(model, first_carry(model, batch), lambda: batch, config.rollout, 0)
     assert carry.halted.tolist() == arrays["train.halted"].tolist()
+
+
+def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, arrays = imported("trm_mlp", tmp_path / "run")
+    assert main(["evaluate", str(tmp_path / "run")]) == 1
+    assert "names no data set of its own; type data=DIR" in capsys.readouterr().err
+    tokens = arrays["batch.inputs"]
+    splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
+    write_dataset(tmp_path / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
+    assert main(["evaluate", str(tmp_path / "run"), f"data={tmp_path / 'set'}", "steps=2"]) == 0
+    assert main(["train", f"run={tmp_path / 'run'}", f"data={tmp_path / 'set'}", "--resume"]) == 1
+    assert "no training to go on with (imported)" in capsys.readouterr().err
 
 
 def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
