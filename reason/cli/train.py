@@ -93,7 +93,7 @@ def _resumed(words: list[str], pairs: dict[str, str]) -> Trainer:
     if directory is not None:
         config = config.model_copy(update={"data": config.data.model_copy(update={"directory": directory})})
     data = load_training_set(config, pick_device(config.device))
-    if not data.shape.fits(read_shape(run)):
+    if data.shape != read_shape(run):
         raise ConfigError(
             f"{data.directory} holds {data.shape}, the run was built for {read_shape(run)}; name its own data=DIR"
         )
