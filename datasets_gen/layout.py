@@ -249,7 +249,7 @@ def _load(path: Path) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # a torn file makes numpy raise almost anything
         raise DatasetError(f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again") from None
     if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
         raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
@@ -297,8 +297,9 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
-    if indices.ndim != 1 or len(indices) == 0 or indices[0] != 0 or indices[-1] != total:
-        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}")
+    ends = indices.ravel()[[0, -1]].tolist() if indices.size else []
+    if indices.ndim != 1 or ends != [0, total]:
+        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {ends}")
     if (np.diff(indices.astype(np.int64)) <= 0).any():
         raise DatasetError(f"{path} must increase: an entry owns no {what}")
 
