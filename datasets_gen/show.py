@@ -6,11 +6,15 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ks_2samp
 
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of
 from datasets_gen.puzzles import Puzzle, puzzle_of
+from datasets_gen.ratings import rating_histogram
+from datasets_gen.sudoku import Sudoku
 
 BAR = 40  # characters of the longest bar
+GUESSES = f"rating ({Sudoku.rating_name})"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -19,12 +23,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "show",
         help="draw a puzzle and summarise its set",
         description="Draws one puzzle with its answer and summarises the set.",
-        epilog="example:\n  python -m datasets_gen show data/sudoku --split test --index 3",
+        epilog="examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
+        "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    parser.add_argument(
+        "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"
+    )
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
     parser.set_defaults(command=run)
 
@@ -45,18 +53,47 @@ def run(options: argparse.Namespace) -> None:
         )
     puzzle = puzzle_of(metadata)
     print(_drawing(puzzle, split, name, options.index))
-    by_split = {other: read_split(directory, other) for other in names}
-    for other, (its_metadata, its_split) in by_split.items():
+    found = {}
+    for other in names:
+        its_metadata, its_split = read_split(directory, other)
+        found[other] = _statistics(puzzle, its_split)
         print()
-        print(_summary(other, its_metadata, its_split, _statistics(puzzle, its_split)))
+        print(_summary(other, its_metadata, its_split, found[other]))
+    for against in options.against:
+        for other in splits_of(against) or ["train"]:
+            found[f"{against.name}/{other}"] = _statistics(puzzle, _of_family(puzzle, against, other))
+    common = set.intersection(*(set(values) for values in found.values()))
+    columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
+    if options.against:
+        print()
+        print("\n".join(_comparison(columns, name)))
     if options.png:
-        found = {other: _statistics(puzzle, its_split) for other, (_, its_split) in by_split.items()}
-        common = set.intersection(*(set(values) for values in found.values()))
-        columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
         from datasets_gen.plots import picture  # matplotlib takes a second to come
 
         picture(options.png, puzzle, split, options.index, columns)
         print(f"\n{options.png}")
+
+
+def _of_family(puzzle: Puzzle, directory: Path, name: str) -> Split:
+    metadata, split = read_split(directory, name)
+    if puzzle_of(metadata) != puzzle:
+        raise DatasetError(f"--against {directory}: {puzzle_of(metadata).task} is another puzzle than {puzzle.task}")
+    return split
+
+
+def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
+    """Two-sample Kolmogorov-Smirnov tests of one split against all others."""
+    lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]
+    for title, values in columns.items():
+        for other in values:
+            if other != name:
+                test = ks_2samp(values[name], values[other])
+                lines.append(
+                    f"  {title}: {name} (mean {values[name].mean():.4g}, n {len(values[name])}) against {other} "
+                    f"(mean {values[other].mean():.4g}, n {len(values[other])}): D {test.statistic:.3f}, "
+                    f"p {test.pvalue:.2g}"
+                )
+    return lines
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
@@ -91,10 +128,18 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
     ]
     for title, values in statistics.items():
         if len(values):
-            lines += ["", *_histogram(title, values)]
+            lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
     if "command" in metadata.provenance:
         lines += ["", f"made by: {metadata.provenance['command']}"]
     return "\n".join(lines)
+
+
+def _rating_bins(title: str, values: np.ndarray) -> list[str]:
+    """The bins in which Sudoku-Extreme is described."""
+    lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
+    for name, count in rating_histogram(values).items():
+        lines.append(f"  {name:>14} {count:7d} {count / len(values):6.1%} {'#' * round(BAR * count / len(values))}")
+    return lines
 
 
 def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
