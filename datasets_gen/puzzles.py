@@ -30,6 +30,10 @@ class Puzzle(Protocol):
         """What a rating counts."""
 
     @property
+    def rules(self) -> str:
+        """What `verify` says when they hold."""
+
+    @property
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board; one row for text."""
 
@@ -49,6 +53,12 @@ class Puzzle(Protocol):
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` would be None; fast."""
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) of examples, by name."""
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """What the stored ratings (N,) must be, where that follows from the puzzle."""
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""

@@ -6,11 +6,15 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ks_2samp
 
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of
-from datasets_gen.puzzles import puzzle_of
+from datasets_gen.puzzles import Puzzle, puzzle_of
+from datasets_gen.ratings import rating_histogram
+from datasets_gen.sudoku import Sudoku
 
 BAR = 40  # characters of the longest bar
+GUESSES = f"rating ({Sudoku.rating_name})"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -19,41 +23,93 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "show",
         help="draw a puzzle and summarise its set",
         description="Draws one puzzle with its answer and summarises the set.",
-        epilog="example:\n  python -m datasets_gen show data/sudoku --split test --index 3",
+        epilog="examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
+        "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    parser.add_argument(
+        "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"
+    )
+    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the drawing, then the statistics of every split.
+    """Print the drawing, then the statistics of every split; write the picture where one is wanted.
 
     Raises:
         DatasetError: no such set, split or index.
     """
     directory = options.directory
-    name = options.split or next(iter(splits_of(directory)), "train")
+    names = splits_of(directory)
+    name = options.split or next(iter(names), "train")
     metadata, split = read_split(directory, name)
     if not 0 <= options.index < len(split.inputs):
         raise DatasetError(
             f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; give 0 to {len(split.inputs) - 1}"
         )
-    print(_drawing(metadata, split, name, options.index))
-    for other in splits_of(directory):
-        print()
-        print(_summary(other, *read_split(directory, other)))
-
-
-def _drawing(metadata: Metadata, split: Split, name: str, index: int) -> str:
     puzzle = puzzle_of(metadata)
+    print(_drawing(puzzle, split, name, options.index))
+    found = {}
+    for other in names:
+        its_metadata, its_split = read_split(directory, other)
+        found[other] = _statistics(puzzle, its_split)
+        print()
+        print(_summary(other, its_metadata, its_split, found[other]))
+    for against in options.against:
+        for other in splits_of(against) or ["train"]:
+            found[f"{against.name}/{other}"] = _statistics(puzzle, _of_family(puzzle, against, other))
+    common = set.intersection(*(set(values) for values in found.values()))
+    columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
+    if options.against:
+        print()
+        print("\n".join(_comparison(columns, name)))
+    if options.png:
+        from datasets_gen.plots import picture  # matplotlib takes a second to come
+
+        picture(options.png, puzzle, split, options.index, columns)
+        print(f"\n{options.png}")
+
+
+def _of_family(puzzle: Puzzle, directory: Path, name: str) -> Split:
+    metadata, split = read_split(directory, name)
+    if puzzle_of(metadata) != puzzle:
+        raise DatasetError(f"--against {directory}: {puzzle_of(metadata).task} is another puzzle than {puzzle.task}")
+    return split
+
+
+def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
+    """Two-sample Kolmogorov-Smirnov tests of one split against all others."""
+    lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]
+    for title, values in columns.items():
+        for other in values:
+            if other != name:
+                test = ks_2samp(values[name], values[other])
+                lines.append(
+                    f"  {title}: {name} (mean {values[name].mean():.4g}, n {len(values[name])}) against {other} "
+                    f"(mean {values[other].mean():.4g}, n {len(values[other])}): D {test.statistic:.3f}, "
+                    f"p {test.pvalue:.2g}"
+                )
+    return lines
+
+
+def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
+    """Values (N,) or (P,) by name; the rating where it says more than the others."""
+    found = puzzle.features(split.inputs, split.labels)
+    if split.ratings is not None and puzzle.rating_name not in found:
+        found = {f"rating ({puzzle.rating_name})": split.ratings} | found
+    return found
+
+
+def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
     question, answer = split.inputs[index], split.labels[index]
     title = f"{name} {index}"
     if split.ratings is not None:
         owner = int(np.searchsorted(split.puzzle_indices, index, side="right")) - 1
-        title += f", rating {split.ratings[owner]:g}"
+        title += f", rating {split.ratings[owner]:g} ({puzzle.rating_name})"
     boards = [puzzle.draw(question), puzzle.draw(answer, question)]
     return f"{title}\n\n" + _side_by_side(*boards)
 
@@ -64,24 +120,30 @@ def _side_by_side(left: str, right: str) -> str:
     return "\n".join(f"{a:<{width}}{b}" for a, b in zip(lines, right.split("\n"), strict=True))
 
 
-def _summary(name: str, metadata: Metadata, split: Split) -> str:
+def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, np.ndarray]) -> str:
     lines = [
         f"{name}: {len(split.inputs):,} examples of {metadata.seq_len} cells, {metadata.vocab_size} tokens; "
         f"{len(split.puzzle_indices) - 1:,} puzzles in {len(split.group_indices) - 1:,} groups; "
         f"task {metadata.task.get('name', 'not stated')}"
     ]
-    if split.inputs.size:
-        open_cells = (split.inputs != split.labels).sum(1)
-        lines += ["", *_histogram("cells the answer fills", open_cells)]
-    if split.ratings is not None and len(split.ratings):
-        lines += ["", *_histogram(f"rating ({puzzle_of(metadata).rating_name})", split.ratings)]
+    for title, values in statistics.items():
+        if len(values):
+            lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
     if "command" in metadata.provenance:
         lines += ["", f"made by: {metadata.provenance['command']}"]
     return "\n".join(lines)
 
 
+def _rating_bins(title: str, values: np.ndarray) -> list[str]:
+    """The bins in which Sudoku-Extreme is described."""
+    lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
+    for name, count in rating_histogram(values).items():
+        lines.append(f"  {name:>14} {count:7d} {count / len(values):6.1%} {'#' * round(BAR * count / len(values))}")
+    return lines
+
+
 def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
-    lines = [f"{title}: mean {values.mean():.1f}, from {values.min():g} to {values.max():g}"]
+    lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
     if values.min() == values.max():
         return lines
     whole = np.issubdtype(values.dtype, np.integer)

@@ -32,6 +32,7 @@ class Addition:
 
     symmetry = None
     rating_name = "digits of the longest operand"
+    rules = "every sum is right, and every digit of it in its cell"
 
     def __post_init__(self) -> None:
         if self.digits < 1 or self.operands < 2:
@@ -133,6 +134,14 @@ class Addition:
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) by name."""
+        return {"scored cells": (answers != PAD).sum(1)}
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """Digits of the longest operand (N,)."""
+        return np.array([len(str(max(self.read(question)))) for question in questions])
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for the same numbers in any order."""

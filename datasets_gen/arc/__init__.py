@@ -51,6 +51,7 @@ class Arc:
     grid_shape = (SIDE, SIDE)
     symmetry = None  # the identifier fixes the augmentation
     rating_name = "none"
+    rules = "every question and every label is a grid bounded by ends"
     task = {"name": "arc"}  # noqa: RUF012
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
@@ -81,6 +82,14 @@ class Arc:
             DatasetError: always.
         """
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.arc.vote")
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) by name."""
+        return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """None: nothing rates a task."""
+        return None
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for the same pair of grids, wherever on the board they lie."""

@@ -26,6 +26,7 @@ class Maze:
 
     vocab_size = 6
     rating_name = "path cells"
+    rules = "every label is the shortest path that the tie-break chooses"
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
@@ -100,6 +101,14 @@ class Maze:
         valid = self.solved(questions, answers)
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
         return valid
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) by name."""
+        return {"path cells": (answers == PATH).sum(1) + 2, "share of walls": (questions == WALL).mean(1)}
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """Cells of the path (N,), both ends counted."""
+        return (answers == PATH).sum(1) + 2
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for mazes that a flip or a turn makes equal."""

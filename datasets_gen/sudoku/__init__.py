@@ -37,6 +37,7 @@ class Sudoku:
         return self.size + 2
 
     rating_name = "guesses"
+    rules = "every question has one solution, and every label is it"
 
     @property
     def seq_len(self) -> int:
@@ -113,6 +114,14 @@ class Sudoku:
         valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
         valid[valid] = solve(questions[valid] - 1).counts == 1
         return valid
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) by name."""
+        return {"clues": (questions > 1).sum(1)}
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """None: guesses depend on the solver that counts them."""
+        return None
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for puzzles that a symmetry turns into one another."""

@@ -150,3 +150,16 @@ def test_dataset_json_with_a_missing_field(tmp_path, capsys):
     path.write_text(json.dumps(fields))
     assert main(["verify", str(tmp_path / "set")]) == 1
     assert "vocab_size: Field required" in capsys.readouterr().err
+
+
+def test_sets_are_compared(tmp_path, capsys):
+    make(tmp_path / "one", size=6, train=100)
+    make(tmp_path / "two", "--clues", "20", size=6, train=100)
+    make(tmp_path / "small", size=4)
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "two")]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "clues: train" in line and "two/train" in line]
+    assert len(lines) == 1
+    assert "against two/train (mean 20, n 100): D 1.000" in lines[0]
+    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
+    assert "another puzzle" in capsys.readouterr().err

@@ -1,174 +1,14 @@
-"""The on-disk layout of a puzzle set: HRM's and TRM's, read and written.
-
-    DIR/identifiers.json                       names of the puzzle identifiers
-    DIR/SPLIT/dataset.json                     `Metadata`
-    DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
-    DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
-    DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
-    DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
-    DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
-    DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
-
-N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
-"""
+"""Reading a puzzle set, and every check that needs no puzzle."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-SPLITS = ("train", "validation", "test")
-ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
-OPTIONAL = ("ratings", "sources")  # (P,), ours
-
-
-class DatasetError(ValueError):
-    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
-
-
-class Metadata(BaseModel):
-    """dataset.json: HRM's and TRM's fields, then ours (which their readers ignore)."""
-
-    model_config = ConfigDict(extra="allow")
-
-    pad_id: int
-    ignore_label_id: int | None
-    blank_identifier_id: int
-    vocab_size: int = Field(gt=0)
-    seq_len: int = Field(gt=0)
-    num_puzzle_identifiers: int = Field(gt=0)
-    total_groups: int = Field(ge=0)
-    mean_puzzle_examples: float
-    sets: list[str] = Field(min_length=1)
-    total_puzzles: int | None = None
-    task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
-    provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
-    sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
-
-
-@dataclass(frozen=True)
-class Split:
-    """The arrays of one split, all its sets joined. Dtypes as stored (uint8 or int32), indices int64."""
-
-    inputs: np.ndarray  # (N, S)
-    labels: np.ndarray  # (N, S)
-    puzzle_identifiers: np.ndarray  # (P,)
-    puzzle_indices: np.ndarray  # (P+1,)
-    group_indices: np.ndarray  # (G+1,)
-    ratings: np.ndarray | None = None  # (P,)
-    sources: np.ndarray | None = None  # (P,)
-
-    @classmethod
-    def of_puzzles(
-        cls,
-        inputs: np.ndarray,
-        labels: np.ndarray,
-        ratings: np.ndarray | None = None,
-        sources: np.ndarray | None = None,
-    ) -> Split:
-        """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
-        indices = np.arange(len(inputs) + 1)
-        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources)
-
-    def metadata(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """The counts that dataset.json states of this split."""
-        puzzles, groups = len(self.puzzle_indices) - 1, len(self.group_indices) - 1
-        return {
-            "seq_len": self.inputs.shape[1],
-            "total_groups": groups,
-            "total_puzzles": puzzles,
-            "mean_puzzle_examples": len(self.inputs) / max(puzzles, 1),
-            "sets": ["all"],
-            "task": dict(task),
-        }
-
-
-def check_free(directory: Path) -> None:
-    """Whether a set may be written there.
-
-    Raises:
-        DatasetError: something is there already.
-    """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
-
-
-@contextlib.contextmanager
-def atomic_directory(directory: Path) -> Iterator[Path]:
-    """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
-
-    Raises:
-        DatasetError: `directory` exists and is not empty.
-    """
-    directory = Path(directory)
-    check_free(directory)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        yield scratch
-        if directory.exists():
-            directory.rmdir()
-        scratch.rename(directory)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
-
-
-def write_dataset(
-    directory: Path | str,
-    splits: Mapping[str, Split],
-    *,
-    task: Mapping[str, Any],
-    vocab_size: int,
-    pad_id: int = 0,
-    ignore_label_id: int | None = 0,
-    blank_identifier_id: int = 0,
-    identifiers: list[str] | None = None,
-    sources: list[str] | None = None,
-    provenance: Mapping[str, Any] | None = None,
-    files: Mapping[str, Any] | None = None,
-) -> None:
-    """Write every split, or nothing: the folder appears in one rename.
-
-    Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
-    """
-    identifiers = identifiers or ["<blank>"]
-    with atomic_directory(Path(directory)) as scratch:
-        for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
-            (scratch / file).write_text(json.dumps(content))
-        for name, split in splits.items():
-            folder = scratch / name
-            folder.mkdir()
-            arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
-            for key in ARRAYS[:2]:
-                tokens = getattr(split, key)
-                small = vocab_size <= 256 and (tokens.size == 0 or tokens.min() >= 0)  # some ignore -100
-                arrays[key] = tokens.astype(np.uint8 if small else np.int32)
-            arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
-            for key, array in arrays.items():
-                np.save(folder / f"all__{key}.npy", array)
-            metadata = Metadata(
-                pad_id=pad_id,
-                ignore_label_id=ignore_label_id,
-                blank_identifier_id=blank_identifier_id,
-                vocab_size=vocab_size,
-                num_puzzle_identifiers=len(identifiers),
-                provenance=dict(provenance or {}),
-                sources=sources or [],
-                **split.metadata(task),
-            )
-            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
+from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
 
 
 def read_metadata(directory: Path | str, split: str) -> Metadata:
@@ -249,7 +89,7 @@ def _load(path: Path) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # a torn file makes numpy raise almost anything
         raise DatasetError(f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again") from None
     if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
         raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
@@ -297,8 +137,9 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
-    if indices.ndim != 1 or len(indices) == 0 or indices[0] != 0 or indices[-1] != total:
-        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {indices.ravel()[[0, -1]].tolist()}")
+    ends = indices.ravel()[[0, -1]].tolist() if indices.size else []
+    if indices.ndim != 1 or ends != [0, total]:
+        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {ends}")
     if (np.diff(indices.astype(np.int64)) <= 0).any():
         raise DatasetError(f"{path} must increase: an entry owns no {what}")
 

@@ -1,0 +1,33 @@
+"""The on-disk layout of a puzzle set: HRM's and TRM's, read and written.
+
+    DIR/identifiers.json                       names of the puzzle identifiers
+    DIR/SPLIT/dataset.json                     `Metadata`
+    DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
+    DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
+    DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
+    DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
+    DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
+    DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
+
+N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
+"""
+
+from datasets_gen.layout.reading import read_identifiers, read_metadata, read_split, splits_of
+from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
+from datasets_gen.layout.writing import atomic_directory, check_free, write_dataset
+
+__all__ = [
+    "ARRAYS",
+    "OPTIONAL",
+    "SPLITS",
+    "DatasetError",
+    "Metadata",
+    "Split",
+    "atomic_directory",
+    "check_free",
+    "read_identifiers",
+    "read_metadata",
+    "read_split",
+    "splits_of",
+    "write_dataset",
+]

@@ -1,0 +1,118 @@
+"""Hard Sudoku: neighbours, lineages, and the mix."""
+
+import numpy as np
+import pytest
+
+from datasets_gen import parallel
+from datasets_gen.layout import DatasetError
+from datasets_gen.ratings import BIN_NAMES, EXTREME_MIX, bins_of, quotas, rating_histogram
+from datasets_gen.streams import stream
+from datasets_gen.sudoku import Sudoku, extreme, select
+from datasets_gen.sudoku.construct import full_grid, neighbour, thin
+from datasets_gen.sudoku.extreme import Lineage, descend, easy_chunk
+from datasets_gen.sudoku.select import extreme_splits
+from datasets_gen.sudoku.solver import rate, solve
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_neighbours_are_minimal_puzzles_close_by(size):
+    rng = stream(size)
+    answer = full_grid(size, rng)
+    board = thin(answer, answer, rng)
+    for _ in range(10):
+        child, solution = neighbour(board, rng)
+        solved = solve(child[None])
+        assert solved.counts[0] == 1
+        assert (solved.solutions[0] == solution).all()
+        spared = np.array([np.where(np.arange(size**2) == cell, 0, child) for cell in np.flatnonzero(child)])
+        assert (solve(spared).counts == 2).all()
+        assert ((child == board) & (board > 0)).sum() >= (board > 0).sum() // 3
+        board = child
+
+
+@pytest.mark.parametrize("total", [1, 2, 7, 100, 999, 1000, 5000])
+def test_quotas_are_the_mix_to_within_one(total):
+    wanted = quotas(total, EXTREME_MIX)
+    assert wanted.sum() == total
+    assert np.abs(wanted - total * np.array(EXTREME_MIX) / sum(EXTREME_MIX)).max() < 1
+
+
+def test_bins_hold_what_their_names_say():
+    assert BIN_NAMES == ("0", "1-4", "5-19", "20-49", "50-99", "100+")
+    assert bins_of(np.array([0, 1, 4, 5, 19, 20, 49, 50, 99, 100, 500])).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert rating_histogram(np.array([0, 3, 3, 120])) == {
+        "0": 1,
+        "1-4": 2,
+        "5-19": 0,
+        "20-49": 0,
+        "50-99": 0,
+        "100+": 1,
+    }
+
+
+def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
+    chunk = easy_chunk(Lineage(9, 0, 0, 0))
+    clues = (chunk.questions > 0).sum(1)
+    assert Sudoku(9).valid(chunk.questions + 1, chunk.answers + 1).all()
+    assert clues[chunk.ratings == 0].max() > clues[chunk.ratings > 0].max()
+
+
+def test_lineages_climb_and_repeat_themselves(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 900)
+    found = [descend(Lineage(9, 5, 0, number)) for number in range(3)]
+    means = [rate(chunk.questions, shuffles=8) for chunk in found]
+    assert np.mean([mean[-5:].mean() for mean in means]) > 2 + np.mean([mean[:2].mean() for mean in means])
+    again = descend(Lineage(9, 5, 0, 1))
+    assert all((a == b).all() for a, b in zip(found[1], again, strict=True))
+    other = descend(Lineage(9, 5, 1, 1))
+    assert not set(other.signatures.tolist()) & set(again.signatures.tolist())
+
+
+def reachable_mix(monkeypatch):
+    """A mix that short lineages reach."""
+    monkeypatch.setattr(extreme, "STEPS", 240)
+    monkeypatch.setattr(select, "EXTREME_MIX", (0.3, 0.3, 0.4, 0.0, 0.0, 0.0))
+
+
+def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
+    reachable_mix(monkeypatch)
+    splits = extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3)
+    for name, split in splits.items():
+        histogram = np.bincount(bins_of(split.ratings), minlength=6)
+        assert (histogram == quotas(len(split.inputs), select.EXTREME_MIX)).all(), name
+        assert (split.ratings == rate(split.inputs - 1)).all()
+    joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
+    assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
+    assert Sudoku(9).valid(*joined).all()
+    alone = extreme_splits(9, {"train": 40, "test": 20}, seed=3)
+    assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
+
+
+def test_a_lowest_rating_holds_twice_over(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 600)
+    split = extreme_splits(9, {"train": 12}, min_rating=4)["train"]
+    assert split.ratings.min() >= 4
+    assert rate(split.inputs - 1, shuffles=8).min() >= 4
+
+
+def test_ratings_out_of_reach_are_given_up(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 60)
+    monkeypatch.setattr(select, "PATIENCE", 3)
+    with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
+        extreme_splits(9, {"train": 10}, min_rating=5000)
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_nothing(monkeypatch):
+    one = extreme_splits(9, {"train": 60}, seed=2, processes=1)["train"]
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    two = extreme_splits(9, {"train": 60}, seed=2, processes=2)["train"]
+    assert (one.inputs == two.inputs).all()
+    assert (one.ratings == two.ratings).all()
+
+
+@pytest.mark.slow
+def test_the_mix_of_sudoku_extreme():
+    split = extreme_splits(9, {"train": 200}, seed=1)["train"]
+    assert (np.bincount(bins_of(split.ratings), minlength=6) == quotas(200, EXTREME_MIX)).all()
+    assert 19 <= split.ratings.mean() <= 27

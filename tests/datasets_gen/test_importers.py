@@ -1,0 +1,186 @@
+"""Published files in, and out again unchanged."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasets_gen.__main__ import main
+from datasets_gen.arc import Arc, grid_of, tokens_of
+from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc.vote import score
+from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SUDOKU, MAZE = FIXTURES / "sudoku.csv", FIXTURES / "maze_train.csv"
+ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+
+
+@pytest.mark.parametrize(("kind", "source", "split"), [("sudoku", SUDOKU, "test"), ("maze", MAZE, "train")])
+def test_csv_files_round_trip_byte_for_byte(tmp_path, kind, source, split):
+    assert main(["import", f"{kind}-csv", str(source), "--output-dir", str(tmp_path / "set")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert main(["show", str(tmp_path / "set"), "--png", str(tmp_path / "picture.png")]) == 0
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    out = tmp_path / "out.csv"
+    assert main(["export", str(tmp_path / "set"), "--split", split, "--output", str(out)]) == 0
+    assert out.read_bytes() == source.read_bytes()
+    metadata, puzzles = read_split(tmp_path / "set", split)
+    assert puzzles.ratings.dtype == np.int32
+    assert metadata.sources
+
+
+def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
+    """Two sets, int32 tokens, no total_puzzles: as their builders write them."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    fields = {
+        "pad_id": 0,
+        "ignore_label_id": 0,
+        "blank_identifier_id": 0,
+        "vocab_size": 300,
+        "seq_len": 5,
+        "num_puzzle_identifiers": 3,
+        "total_groups": 3,
+        "mean_puzzle_examples": 1.75,
+        "sets": ["one", "two"],
+    }
+    folder = tmp_path / "tree/train"
+    folder.mkdir(parents=True)
+    (folder / "dataset.json").write_text(json.dumps(fields))
+    (tmp_path / "tree/identifiers.json").write_text(json.dumps(["<blank>", "a", "b"]))
+    stored = {}
+    for name, puzzles, groups in (("one", [0, 2, 3], [0, 2]), ("two", [0, 1, 4], [0, 1, 2])):
+        arrays = {
+            "inputs": rng.integers(0, 300, (puzzles[-1], 5), np.int32),
+            "labels": rng.integers(0, 300, (puzzles[-1], 5), np.int64),
+            "puzzle_identifiers": np.array([1, 2], np.int32),
+            "puzzle_indices": np.array(puzzles, np.int32),
+            "group_indices": np.array(groups, np.int32),
+        }
+        stored[name] = arrays
+        for key, array in arrays.items():
+            np.save(folder / f"{name}__{key}.npy", array)
+    assert main(["import", "npy", str(tmp_path / "tree"), "--output-dir", str(tmp_path / "set")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    metadata, split = read_split(tmp_path / "set", "train")
+    for key in ("inputs", "labels"):
+        assert (getattr(split, key) == np.concatenate([stored["one"][key], stored["two"][key]])).all()
+    assert split.puzzle_indices.tolist() == [0, 2, 3, 4, 7]
+    assert split.group_indices.tolist() == [0, 2, 3, 4]
+    assert split.puzzle_identifiers.tolist() == [1, 2, 1, 2]
+    assert metadata.total_puzzles == 4
+    assert read_identifiers(tmp_path / "set") == ["<blank>", "a", "b"]
+
+
+def test_sums_of_stars(tmp_path):
+    source = str(FIXTURES / "test_4digit.jsonl")
+    assert main(["import", "addition-jsonl", source, "--output-dir", str(tmp_path / "set")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert read_split(tmp_path / "set", "test")[1].inputs.shape == (3, 16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("sudoku-csv", "source,question\n,12\n", "no column answer"),
+        ("sudoku-csv", "source,question,answer,rating\n", "holds no puzzle"),
+        ("sudoku-csv", f"question,answer,rating\n{'.' * 16},{'1' * 15},0\n", "line 2: answer has 15 cells"),
+        ("sudoku-csv", f"question,answer,rating\n{'7' + '.' * 15},{'1' * 16},0\n", "question of puzzle 1 holds '7'"),
+        ("sudoku-csv", f"question,answer,rating\n{'.' * 16},{'1' * 16},easy\n", "rating 'easy' is no number"),
+        ("maze-csv", f"question,answer,rating\n{'x' * 4},{'#' * 4},3\n", "holds 'x' in cell 1"),
+        ("maze-csv", "question,answer,rating\n###,###,3\n", "no square board"),
+        ("addition-jsonl", '{"num1": 1, "num2": 2, "sum": 4}\n', "1 + 2 is not 4"),
+        ("addition-jsonl", "1+2=3\n", "line 1"),
+        ("arc", "[]", "holds no ARC tasks"),
+    ],
+)
+def test_faulty_files_are_refused_with_their_line(tmp_path, capsys, kind, text, message):
+    source = tmp_path / "file.csv"
+    source.write_text(text)
+    assert main(["import", kind, str(source), "--output-dir", str(tmp_path / "set")]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.parametrize("kind", ["sudoku-csv", "maze-csv", "addition-jsonl", "arc", "npy"])
+def test_missing_files_are_named(tmp_path, capsys, kind):
+    assert main(["import", kind, str(tmp_path / "none"), "--output-dir", str(tmp_path / "set")]) == 1
+    assert str(tmp_path / "none") in capsys.readouterr().err
+
+
+@given(
+    st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))),
+    st.integers(0, 2**32),
+)
+def test_grids_survive_the_board_and_every_augmentation(shape, seed):
+    rng = np.random.Generator(np.random.PCG64(seed))
+    grid = rng.integers(0, 10, shape)
+    top, left = (int(rng.integers(0, 31 - side)) for side in shape)
+    tokens = tokens_of(grid, top, left)
+    assert (grid_of(tokens) == grid).all()
+    assert Arc().fault(tokens, tokens) is None
+    augmentation = Augmentation.draw(rng)
+    assert (augmentation.undo(augmentation.apply(grid)) == grid).all()
+    assert Augmentation.of(augmentation.name("task")) == ("task", augmentation)
+    assert ((grid == 0).sum()) == (augmentation.apply(grid) == 0).sum()
+
+
+def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(tmp_path):
+    words = ["import", "arc", *ARC, "--augmentations", "6", "--output-dir"]
+    assert main([*words, str(tmp_path / "set")]) == 0
+    assert main([*words, str(tmp_path / "again")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
+    solutions = json.loads(Path(ARC[1].replace("challenges", "solutions")).read_text())
+    names = read_identifiers(tmp_path / "set")
+    assert len(names) == 1 + 4 * 7
+    metadata, test = read_split(tmp_path / "set", "test")
+    assert metadata.vocab_size == 12
+    assert (test.labels == read_split(tmp_path / "again", "test")[1].labels).all()
+    owner = np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))
+    asked = [names[identifier] for identifier in owner]
+    for name, grids in solutions.items():  # the identity keeps what the files say
+        rows = [index for index, identifier in enumerate(asked) if identifier == name]
+        assert [grid_of(test.labels[row]).tolist() for row in rows] == grids
+    assert score(asked, test.inputs, test.labels, tasks).solved == 1
+    train = read_split(tmp_path / "set", "train")[1]
+    pairs = json.loads(Path(ARC[0]).read_text())
+    learned = np.repeat(train.puzzle_identifiers, np.diff(train.puzzle_indices))
+    for name, task in pairs.items():
+        found = {grid_of(train.inputs[row]).tobytes() for row in np.flatnonzero(learned == names.index(name))}
+        assert {np.array(pair["input"]).tobytes() for pair in task["train"]} <= found
+
+
+def test_the_vote_counts_majorities_then_confidence(tmp_path):
+    main(["import", "arc", *ARC, "--augmentations", "6", "--output-dir", str(tmp_path / "set")])
+    tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
+    names = read_identifiers(tmp_path / "set")
+    test = read_split(tmp_path / "set", "test")[1]
+    asked = [names[identifier] for identifier in np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))]
+    outputs = test.labels.copy()
+    right = np.array([index % 7 < 3 for index in range(len(asked))])
+    wrong_colour = np.where(outputs > 2, (outputs - 2) % 9 + 3, outputs)  # a wrong grid, differing by augmentation
+    outputs[~right] = wrong_colour[~right]
+    assert score(asked, test.inputs, outputs, tasks, attempts=1).solved <= 1
+    blank = np.zeros_like(outputs)
+    assert score(asked, test.inputs, blank, tasks).solved == 0
+    half = np.where(right[:, None], test.labels, 0)  # fewer votes than the empty grid: found by the second attempt
+    assert score(asked, test.inputs, half, tasks, attempts=1).solved < 1
+    assert score(asked, test.inputs, half, tasks, attempts=2).solved == 1
+    with pytest.raises(DatasetError, match="no test task"):
+        score(["nobody"], test.inputs[:1], test.labels[:1], tasks)
+
+
+def test_the_published_shapes_are_recognised(tmp_path):
+    main(["import", "maze-csv", str(MAZE), "--output-dir", str(tmp_path / "set")])
+    path = tmp_path / "set/train/dataset.json"
+    fields = json.loads(path.read_text())
+    for key in ("task", "provenance", "sources", "total_puzzles"):
+        del fields[key]
+    path.write_text(json.dumps(fields))
+    (tmp_path / "set/train/all__sources.npy").unlink()
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert read_metadata(tmp_path / "set", "train").task == {}
