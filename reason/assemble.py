@@ -26,13 +26,16 @@ def make_data_once(config: Config) -> None:
         ConfigError: the preset names no set, or making it failed.
     """
     directory = config.data.directory
-    if directory is not None and Path(directory).exists():
+    if directory is not None and Path(directory).exists() and any(Path(directory).iterdir()):
         return
     if directory is None or config.data.generate is None:
         raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
     arguments = [*shlex.split(config.data.generate), "--output-dir", directory]
     print(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}")
-    if generate(arguments):
+    status = generate(arguments)
+    if status == 130:
+        raise KeyboardInterrupt
+    if status and not splits_of(directory):  # else another process has made it meanwhile
         raise ConfigError(f"the set {directory} could not be made; see above")
 
 
@@ -42,7 +45,8 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
     Raises:
         DatasetError: missing, torn or inconsistent.
     """
-    assert config.data.directory is not None
+    if config.data.directory is None:
+        raise ConfigError("the run names no data set of its own; type data=DIR")
     data = PuzzleData(config.data.directory, "train", device)
     if data.groups == 0:
         raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -53,8 +53,10 @@ class Config(Section):
         return self
 
 
-def split_arguments(arguments: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Words and `key=value` pairs of a command line, apart.
+def split_arguments(
+    arguments: Iterable[str], shortcuts: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """Words and `key=value` pairs of a command line, apart; `shortcuts` are written out ("data" → "data.directory").
 
     Raises:
         ConfigError: a key is given twice.
@@ -63,6 +65,7 @@ def split_arguments(arguments: Iterable[str]) -> tuple[list[str], dict[str, str]
     pairs: dict[str, str] = {}
     for argument in arguments:
         key, equals, value = argument.partition("=")
+        key = (shortcuts or {}).get(key, key)
         if not equals:
             words.append(argument)
         elif key in pairs:
@@ -78,7 +81,15 @@ def override(config: Config, pairs: dict[str, str]) -> Config:
     Raises:
         ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
     """
-    tree = config.model_dump()
+    return override_tree(config.model_dump(), pairs)
+
+
+def override_tree(tree: dict[str, Any], pairs: dict[str, str]) -> Config:
+    """The same for a config's plain tree, which need not be valid before the settings are in place.
+
+    Raises:
+        ConfigError: as `override`.
+    """
     for key, value in pairs.items():
         *path, leaf = key.split(".")
         node: Any = tree
@@ -187,5 +198,7 @@ def read_config(path: Path | str) -> Config:
         return validated(json.loads(path.read_text())["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

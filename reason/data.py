@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,14 @@ class PuzzleData:
         """Base puzzles, each drawn once an epoch."""
         return len(self._puzzles_of) - 1
 
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of inputs and labels: whether a run goes on with the set it started from."""
+        digest = hashlib.sha256()
+        for tokens in (self.inputs, self.labels):
+            digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
+        return digest.hexdigest()
+
     def __len__(self) -> int:
         """Examples."""
         return len(self.inputs)
@@ -82,7 +91,7 @@ class PuzzleData:
 
 def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
     first, count = indices[owners], indices[owners + 1] - indices[owners]
-    chance = torch.rand(len(owners), generator=generator, device=owners.device, dtype=torch.float64)
+    chance = torch.rand(len(owners), generator=generator, device=owners.device)
     return first + (chance * count).long().clamp(max=count - 1)
 
 
@@ -135,7 +144,7 @@ def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) ->
 
 def _permutations(rows: int, size: int, generator: torch.Generator, device: torch.device) -> Tensor:
     """(rows, size) independent uniform permutations."""
-    return torch.rand(rows, size, generator=generator, device=device, dtype=torch.float64).argsort(dim=1)
+    return torch.rand(rows, size, generator=generator, device=device).argsort(dim=1)
 
 
 def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, device: torch.device) -> Tensor:

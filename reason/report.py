@@ -33,7 +33,7 @@ def headline(results: Results) -> str:
     low, high = wilson_interval(exact[trained - 1], results["puzzles"])
     return (
         f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}, {exact[0]:.1%} at "
-        f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} unseen puzzles"
+        f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} puzzles ({results['split']})"
     )
 
 
@@ -87,7 +87,8 @@ def plot(results: Results, path: Path) -> None:
     axes.plot(steps, results["cell_by_step"], color="#e07b39", label="cells")
     if results["trained_steps"] <= results["steps"]:
         axes.axvline(results["trained_steps"], color="grey", ls=":", lw=1, label="steps in training")
-    axes.set(xlabel="supervision steps", ylabel="accuracy on unseen puzzles", ylim=(0, 1.02), title=results["run"])
+    axes.set(xlabel="supervision steps", ylabel=f"accuracy ({results['split']} split)", ylim=(0, 1.02))
+    axes.set_title(results["run"], parse_math=False)
     axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.models.base import Batch, Readout, Reasoner, State
@@ -32,6 +32,15 @@ class RolloutConfig(Section):
         "bce", description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM)"
     )
     exploration: float = Field(0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}")
+
+    @model_validator(mode="after")
+    def _reaches_the_last_step(self) -> RolloutConfig:
+        if self.carry == "fresh" and self.accum_steps < self.supervision_steps:
+            raise ValueError(
+                f"carry=fresh starts all rows anew every {self.accum_steps} steps, so none would ever take "
+                f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
+            )
+        return self
 
 
 @dataclass(frozen=True)

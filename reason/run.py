@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from reason.config import Config, read_config
 from reason.errors import ConfigError
@@ -21,10 +24,35 @@ from reason.version import __version__
 ROOT = Path("runs")
 
 
-def next_run(name: str) -> Path:
-    """runs/NAME-N with the smallest N ≥ 1 above every one that is there."""
-    taken = [path.name.removeprefix(f"{name}-") for path in ROOT.glob(f"{name}-*")]
-    return ROOT / f"{name}-{max((int(n) for n in taken if n.isdigit()), default=0) + 1}"
+def reserve_run(name: str) -> Path:
+    """Make the folder runs/NAME-N with the smallest N ≥ 1 above every one that is there, and take it."""
+    ROOT.mkdir(exist_ok=True)
+    while True:
+        taken = [path.name.removeprefix(f"{name}-") for path in ROOT.glob(f"{name}-*")]
+        run = ROOT / f"{name}-{max((int(n) for n in taken if n.isdigit()), default=0) + 1}"
+        try:
+            run.mkdir()
+        except FileExistsError:  # another process was faster
+            continue
+        return run
+
+
+@contextlib.contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Train in a run's folder alone.
+
+    Raises:
+        ConfigError: another process trains there.
+    """
+    lock = FileLock(run / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def newest_run() -> Path:
@@ -39,31 +67,41 @@ def newest_run() -> Path:
     return max(found)[1]
 
 
-def create_run(run: Path, config: Config, shape: Shape, task: dict[str, Any], command: list[str]) -> None:
+def create_run(
+    run: Path, config: Config, shape: Shape, task: dict[str, Any], command: list[str], fingerprint: str = ""
+) -> None:
     """Make the folder and its config.json: all that evaluation and resume need to know, written in one rename.
 
     Raises:
         ConfigError: the folder already holds a run.
     """
     refuse_existing(run)
+    fresh = not run.exists()
     run.mkdir(parents=True, exist_ok=True)
     record = {
         "config": config.model_dump(mode="json"),
         "shape": shape.model_dump(),
         "task": task,
+        "training_set": fingerprint,
         "command": command,
         "version": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
     scratch = run / ".config.json.partial"
-    scratch.write_text(json.dumps(record, indent=2) + "\n")
-    scratch.rename(run / "config.json")
+    try:
+        scratch.write_text(json.dumps(record, indent=2) + "\n")
+        scratch.rename(run / "config.json")
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        if fresh:
+            run.rmdir()
+        raise
 
 
 def refuse_existing(run: Path) -> None:
     """Raises ConfigError where `run` already holds a run."""
-    if (run / "config.json").exists():
+    if any((run / part).exists() for part in ("config.json", "metrics.jsonl", "checkpoints")):
         raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
     if run.exists() and not run.is_dir():
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
@@ -101,6 +139,19 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
 
 def read_shape(run: Path) -> Shape:
-    """The puzzle shape that a run was built for; reads what `create_run` wrote."""
-    read_config(run / "config.json")  # says what is wrong with a folder that is no run
-    return Shape.model_validate(json.loads((run / "config.json").read_text())["shape"])
+    """The puzzle shape that a run was built for."""
+    return Shape.model_validate(read_record(run)["shape"])
+
+
+def read_record(run: Path) -> dict[str, Any]:
+    """What `create_run` wrote.
+
+    Raises:
+        ConfigError: the folder holds no run, or its config.json is damaged.
+    """
+    read_config(run / "config.json")
+    record = json.loads((run / "config.json").read_text())
+    missing = [key for key in ("shape", "training_set") if key not in record]
+    if missing:
+        raise ConfigError(f"{run / 'config.json'} lacks {', '.join(missing)}; it was not written by this version")
+    return record

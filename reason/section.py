@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """Settings of one room: immutable, unknown keys refused, defaults checked like given values."""
+    """Settings of one room: immutable, unknown keys refused, defaults checked, no inf or NaN."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)

@@ -9,6 +9,7 @@ from datasets_gen.puzzles import Puzzle, puzzle_of
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
     try:
-        return puzzle_of(metadata)
-    except DatasetError:
+        puzzle = puzzle_of(metadata)
+    except (DatasetError, KeyError, TypeError, ValueError):
         return None
+    return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None

@@ -56,6 +56,10 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
         ("device", "tpu", "auto, cpu, mps, cuda"),
         ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
         ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
+        ("optimizer.betas", "[1.5,0.9]", "less than 1"),
+        ("optimizer.lr", "inf", "finite number"),
+        ("loss.weights.lm", "nan", "finite number"),
+        ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
         ("rollout.halting", "q-learning", "type loss.weights.q_continue=0.5"),
     ],
 )
@@ -69,6 +73,26 @@ def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> N
 def test_no_override_escapes_as_another_error(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"\w"):
         override(Config(), {f"z{key}": value})
+
+
+@given(key=st.sampled_from(sorted(leaves(Config().model_dump()))), value=st.text(max_size=12) | st.floats().map(str))
+def test_no_value_escapes_as_another_error(key: str, value: str) -> None:
+    try:
+        config = override(Config(), {key: value})
+    except ConfigError:
+        return
+    assert validated(json.loads(config.model_dump_json())) == config
+
+
+def test_no_loss_at_all_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"type loss\.weights\.lm=1"):
+        override(Config(), {"loss.weights.lm": "0", "loss.weights.halt": "0"})
+
+
+def test_shortcuts_are_written_out_once() -> None:
+    assert split_arguments(["data=x"], {"data": "data.directory"}) == ([], {"data.directory": "x"})
+    with pytest.raises(ConfigError, match="given twice: x and y"):
+        split_arguments(["data=x", "data.directory=y"], {"data": "data.directory"})
 
 
 def test_words_and_pairs() -> None:

@@ -16,23 +16,25 @@ MAY_IMPORT = {
     "reason.version": set(),
     "reason.errors": set(),
     "reason.section": set(),
+    "reason.floats": set(),
     "reason.tasks": {"datasets_gen"},
     "reason.nn": set(),
     "reason.models": {"reason.nn", "reason.section", "reason.errors"},
     "reason.data": {"datasets_gen", "reason.models.base", "reason.section"},
     "reason.rollout": {"reason.models", "reason.section"},
-    "reason.losses": {"reason.rollout", "reason.models.base", "reason.section"},
+    "reason.losses": {"reason.floats", "reason.rollout", "reason.models.base", "reason.section"},
     "reason.balance": {"reason.losses"},
     "reason.training": {
-        "reason.balance", "reason.data", "reason.errors", "reason.losses", "reason.models", "reason.rollout",
-        "reason.section",
+        "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
+        "reason.rollout", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.losses.halting", "reason.models.base", "reason.rollout", "reason.section",
+        "reason.data", "reason.floats", "reason.losses.halting", "reason.models.base", "reason.rollout",
+        "reason.section",
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
 
 
 def module(path: Path) -> str:

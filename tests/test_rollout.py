@@ -115,7 +115,7 @@ def test_same_batch_goes_back_to_the_loaders_row() -> None:
 
 
 def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
-    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="fresh", exploration=0)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", exploration=0)
     carries, active = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
     assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True], [False, False, True]] * 2

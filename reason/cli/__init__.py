@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
+import warnings
 from collections.abc import Callable
 
 from datasets_gen.layout import DatasetError
@@ -49,12 +50,12 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    module = importlib.import_module(COMMANDS[command])  # only now, so that `reason --help` does not wait for torch
-    return guarded(module.main, rest)
+    return guarded(lambda words: importlib.import_module(COMMANDS[command]).main(words), rest)  # torch only now
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     """Run a command; what a user can mend becomes one line on stderr, status 1; Ctrl-C status 130."""
+    warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
         return command(arguments)
     except (ConfigError, DatasetError, Diverged) as error:
@@ -62,8 +63,16 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         return 1
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        print(f"error: {error.strerror or error}{where}; nothing half-written was left behind", file=sys.stderr)
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return 1
+    except MemoryError as error:
+        print(f"error: out of memory ({error}); try a smaller model or batch_size", file=sys.stderr)
+        return 1
+    except SystemError as error:
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numba's way to pass one on
+            raise
+        print("interrupted", file=sys.stderr)
+        return 130
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

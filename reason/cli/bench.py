@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -23,7 +24,7 @@ from reason.presets import preset
 from reason.training.loop import Trainer
 from reason.training.precision import pick_device
 
-DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (draw, augment, forward, backward, move, average),
+DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (draw, forward, backward, move, average),
 on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that
 a busy machine slows them alike; read the ratio before the number.
 
@@ -42,10 +43,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=4, help="optimizer steps in a turn (default 4)")
     arguments = parser.parse_intermixed_args(argv)
     words, pairs = split_arguments(arguments.words)
+    if arguments.rounds < 1 or arguments.steps < 1:
+        raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
     if len(words) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
     chosen = preset(words[0])
-    choices = [[(key, value) for value in values.split(",")] for key, values in pairs.items()]
+    choices = [[(key, value) for value in re.split(r",(?![^\[]*\])", values)] for key, values in pairs.items()]
     variants = [dict(variant) for variant in itertools.product(*choices)]
     configs = [override(chosen.config(), variant) for variant in variants]
     with tempfile.TemporaryDirectory() as folder:

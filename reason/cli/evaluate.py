@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from datasets_gen.layout import atomic_directory
-from reason.config import override, read_config, split_arguments
+from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import accuracy_by_step
@@ -30,13 +30,26 @@ DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to be
 Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
 
 
+SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
+READABLE = (
+    "evaluation.",
+    "data.directory",
+    "device",
+    "training.precision",
+    "model.h_cycles",
+    "model.l_cycles",
+    "model.dt",
+)
+
+
 def main(argv: list[str]) -> int:
     """Parse, load, evaluate, report; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="evaluate.py", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("words", nargs="*", metavar="RUN | data=DIR | steps=T | name=NAME | section.key=value")
-    words, pairs = split_arguments(parser.parse_args(argv).words)
+    words, pairs = split_arguments(parser.parse_args(argv).words, SHORTCUTS)
+    words += [pairs.pop("run")] if "run" in pairs else []
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
     if words:
@@ -58,18 +71,24 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
     pairs = dict(pairs)
-    directory, name = pairs.pop("data", None), pairs.pop("name", None)
-    if "steps" in pairs:
-        pairs["evaluation.steps"] = pairs.pop("steps")
-    config = override(read_config(run / "config.json"), pairs)
+    name = pairs.pop("name", None)
+    if name is not None and (not name or Path(name).name != name or name.startswith(".")):
+        raise ConfigError(f"name={name} is no plain folder name")
+    refused = [key for key in pairs if not key.startswith(READABLE)]
+    if refused:
+        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
+    own = read_config(run / "config.json")
+    config = override(own, pairs)
     settings = config.evaluation
-    trained_steps = config.rollout.supervision_steps
+    trained_steps = own.rollout.supervision_steps
     steps = settings.steps or 2 * trained_steps
-    directory = directory or config.data.directory
+    directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     device = pick_device(config.device)
     data = PuzzleData(directory, settings.split, device)
+    if len(data) == 0:
+        raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
     if not data.shape.fits(trained.shape):
         raise ConfigError(
@@ -92,9 +111,16 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **asdict(accuracy),
     }
-    folder = run / "evaluation" / (name or f"{Path(directory).name}-{settings.split}-T{steps}")
+    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     _replace_report(folder, results)
     return results, folder
+
+
+def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
+    """SET-SPLIT-T16, and whatever else was asked for: runs read in two ways must not overwrite each other."""
+    told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
+    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
+    return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
 
 
 def _replace_report(folder: Path, results: dict[str, Any]) -> None:
@@ -103,5 +129,7 @@ def _replace_report(folder: Path, results: dict[str, Any]) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     with atomic_directory(fresh) as scratch:
         write_report(scratch, results)
+    if folder.exists() and not (folder / "results.json").exists():
+        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)

@@ -8,20 +8,22 @@ import pickle
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
 import yaml
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from reason.cli.parity import deviations
-from reason.config import Config, override, split_arguments, validated
-from reason.data import PuzzleData
+from datasets_gen.layout import Metadata, read_metadata, splits_of
+from reason.config import Config, override_tree, split_arguments
 from reason.errors import ConfigError
 from reason.models.foreign import from_foreign, inferred, load_foreign
 from reason.models.recursive import RecursiveModel
-from reason.run import create_run, next_run, refuse_existing
+from reason.parity import deviations
+from reason.run import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
@@ -36,6 +38,12 @@ what you type; what none of these decides is the authors' default, and is named.
 of the original code (batch.*, eval.*, train.*, grad.*), the imported model is held against them."""
 
 
+UNREADABLE = (
+    pickle.UnpicklingError, RuntimeError, ValueError, OSError, KeyError, EOFError, SafetensorError, BadZipFile,
+    yaml.YAMLError,
+)  # fmt: skip
+
+
 def main(argv: list[str]) -> int:
     """Read, infer, write the run; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -47,39 +55,53 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"one weights file is needed, got {' '.join(words) or 'none'}")
     file = Path(words[0])
     directory, run_name = pairs.pop("data", None), pairs.pop("run", None)
-    run = Path(run_name) if run_name else next_run("imported")
-    refuse_existing(run)
+    if run_name:
+        refuse_existing(Path(run_name))
     weights, stated = read_weights(file)
-    data = PuzzleData(directory, "test") if directory else None
+    metadata = _metadata(directory) if directory else None
     ours = from_foreign(weights)
-    section, shape, assumed = inferred(ours, data.shape.cells if data else None, stated)
+    section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
     tree = Config(name="imported").model_dump() | {"model": section}
     tree["data"]["directory"] = directory
     tree["rollout"]["supervision_steps"] = stated.get("halt_max_steps", 16)
     if section["separate_networks"]:
         tree["rollout"]["halting"], tree["loss"]["weights"]["q_continue"] = "q-learning", 0.5
+    if "softmax" in str(stated.get("loss", {}).get("loss_type", "")):
+        tree["loss"]["likelihood"] = "softmax"
     tree["ema"]["rate"] = None
     if stated.get("forward_dtype") == "float32":
         tree["training"]["precision"] = "fp32"
-    config = override(validated(tree), pairs)
+    config = override_tree(tree, pairs)
+    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.cells, shape.vocabulary):
+        raise ConfigError(
+            f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
+        )
     model = RecursiveModel(config.model, shape)
     load_foreign(model, ours)
-    create_run(run, config, shape, data.metadata.task if data else {}, sys.argv)
+    run = Path(run_name) if run_name else reserve_run("imported")
+    create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
-    print(f"{run}: {kind}, {model.parameter_count():,} parameters, {shape.cells} cells, {shape.vocabulary} tokens")
-    if assumed:
-        print(f"assumed, since neither the file nor you said: {', '.join(assumed)}")
+    print(f"{run}: {kind}, {model.parameter_count():,} parameters, {shape}")
+    open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
+    if open_questions:
+        print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
         _report_parity(model, config, file)
     print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
     return 0
 
 
+def _metadata(directory: str) -> Metadata:
+    """dataset.json of whatever split the set has."""
+    splits = splits_of(directory)
+    return read_metadata(directory, splits[0] if splits else "test")
+
+
 def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
     """Where the file also holds recordings of the original code: the largest deviation of each kind."""
     with np.load(file, allow_pickle=False) as recorded:
-        if "batch.inputs" not in recorded:
+        if not {"batch.inputs", "batch.labels", "batch.puzzle_identifiers"} <= set(recorded.files):
             return
         found = deviations(model, config, recorded)
     for kind, what in (
@@ -101,12 +123,9 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     if not file.is_file():
         raise ConfigError(f"no weights file at {file}")
-    stated = (
-        _architecture(yaml.safe_load(sibling.read_text()))
-        if (sibling := file.parent / "all_config.yaml").is_file()
-        else {}
-    )
     try:
+        sibling = file.parent / "all_config.yaml"
+        stated = _architecture(yaml.safe_load(sibling.read_text())) if sibling.is_file() else {}
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 stated |= json.loads(str(arrays["config"])) if "config" in arrays else {}
@@ -115,11 +134,13 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if file.suffix == ".safetensors":
             return load_file(file), stated
         loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, ValueError, OSError, KeyError) as error:
-        reason = str(error).splitlines()[0]
+    except UNREADABLE as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(
             f"{file} cannot be read as weights ({reason}); a torch state_dict, .safetensors or .npz is needed"
         ) from None
+    if isinstance(loaded, dict) and isinstance(loaded.get("model"), dict):  # {"model": state_dict, …}
+        loaded = loaded["model"]
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
         raise ConfigError(f"{file} is not a state_dict: names to tensors expected, got {type(loaded).__name__}")
     return loaded, stated

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import shlex
 import sys
 from pathlib import Path
 
@@ -10,8 +12,8 @@ from reason.assemble import build_trainer, load_training_set, make_data_once
 from reason.config import describe_settings, override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.run import create_run, next_run, read_shape, refuse_existing
-from reason.training.checkpoint import readable
+from reason.run import create_run, locked, read_record, refuse_existing, reserve_run
+from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
 from reason.training.loop import Outcome, Trainer
 from reason.training.precision import activation_dtype, pick_device
 
@@ -39,13 +41,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M minutes")
     arguments = parser.parse_intermixed_args(argv)
     for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
-        if limit is not None and limit <= 0:
+        if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
-    words, pairs = split_arguments(arguments.words)
+    words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
     trainer = _resumed(words, pairs) if arguments.resume else _started(words, pairs)
     print(f"run {trainer.run}: {trainer.config.training.steps} steps, {trainer.model.parameter_count():,} parameters, "
           f"{str(trainer.model.dtype).removeprefix('torch.')} on {trainer.device}")  # fmt: skip
-    outcome = trainer.train(arguments.max_steps, arguments.max_minutes)
+    with locked(trainer.run):
+        outcome = trainer.train(arguments.max_steps, arguments.max_minutes)
     print(_farewell(trainer, outcome))
     return 0
 
@@ -55,7 +58,7 @@ def _farewell(trainer: Trainer, outcome: Outcome) -> str:
         return f"trained {outcome.step} steps; next: python evaluate.py {trainer.run}"
     return (
         f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; "
-        f"go on with: python train.py run={trainer.run} --resume"
+        f"go on with: python train.py {shlex.quote(f'run={trainer.run}')} --resume"
     )
 
 
@@ -64,24 +67,23 @@ def _started(words: list[str], pairs: dict[str, str]) -> Trainer:
         got = "none" if not words else " ".join(words)
         raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
     chosen = preset(words[0])
-    directory, run_name = pairs.pop("data", None), pairs.pop("run", None)
+    run_name = pairs.pop("run", None)
     config = override(chosen.config(), pairs)
-    if directory is not None:
-        config = config.model_copy(update={"data": config.data.model_copy(update={"directory": directory})})
-    run = Path(run_name) if run_name else next_run(config.name)
-    refuse_existing(run)
+    if run_name:
+        refuse_existing(Path(run_name))
     device = pick_device(config.device)
     activation_dtype(config.training.precision, device)  # refused before any data is made
-    if directory is None:
+    if "data.directory" not in pairs:
         make_data_once(config)
     data = load_training_set(config, device)
+    run = Path(run_name) if run_name else reserve_run(config.name)
     trainer = build_trainer(config, run, data)
-    create_run(run, config, data.shape, data.metadata.task, sys.argv)
+    create_run(run, config, data.shape, data.metadata.task, sys.argv, data.fingerprint)
     return trainer
 
 
 def _resumed(words: list[str], pairs: dict[str, str]) -> Trainer:
-    run_name, directory = pairs.pop("run", None), pairs.pop("data", None)
+    run_name, directory = pairs.pop("run", None), pairs.pop("data.directory", None)
     if run_name is None:
         raise ConfigError("--resume needs the run to go on with: type run=DIR")
     if pairs:
@@ -91,14 +93,16 @@ def _resumed(words: list[str], pairs: dict[str, str]) -> Trainer:
     if words and words != [config.name]:
         raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
     if directory is not None:
-        config = config.model_copy(update={"data": config.data.model_copy(update={"directory": directory})})
-    data = load_training_set(config, pick_device(config.device))
-    if data.shape != read_shape(run):
-        raise ConfigError(
-            f"{data.directory} holds {data.shape}, the run was built for {read_shape(run)}; name its own data=DIR"
-        )
-    trainer = build_trainer(config, run, data)
+        config = override(config, {"data.directory": directory})
     folder = next(readable(run), None)
+    if folder is None and checkpoints(run):
+        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is not None:
+        refuse_weights_alone(folder)
+    data = load_training_set(config, pick_device(config.device))
+    if data.fingerprint != read_record(run)["training_set"]:
+        raise ConfigError(f"{data.directory} is not the set that {run} was started with; name that one with data=DIR")
+    trainer = build_trainer(config, run, data)
     if folder is not None:
         trainer.resume(folder)
     if trainer.step >= config.training.steps:

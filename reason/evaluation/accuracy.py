@@ -9,6 +9,7 @@ import torch
 from tqdm import tqdm
 
 from reason.data import PuzzleData
+from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE, Reasoner
 from reason.rollout import unroll
@@ -35,7 +36,7 @@ def accuracy_by_step(
     """
     model.eval()
     count = min(len(data), limit or len(data))
-    sums = torch.zeros(3, steps, dtype=torch.float64, device=data.device)
+    sums = torch.zeros(3, steps, dtype=widest_float(data.device), device=data.device)
     started = time.perf_counter()
     with tqdm(total=count, unit="puzzle", desc="evaluating", disable=not progress, dynamic_ncols=True) as bar:
         for first in range(0, count, batch_size):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.losses.halting import halt_loss, q_continue_loss
@@ -26,6 +26,12 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+
+    @model_validator(mode="after")
+    def _something_to_learn(self) -> LossConfig:
+        if not any(weight for _, weight in self.weights):
+            raise ValueError("every loss weight is 0, so nothing would be learned: type loss.weights.lm=1")
+        return self
 
 
 Term = Callable[[Unroll, LossConfig], Tensor]

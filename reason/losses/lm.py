@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from reason.floats import widest_float
 from reason.models.base import IGNORE
 from reason.rollout import Unroll
 
@@ -28,7 +29,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
-    wide = logits.to(torch.float32 if logits.device.type == "mps" else torch.float64)
+    wide = logits.to(widest_float(logits.device))
     scored = labels != IGNORE
     index = labels.clamp(min=0).unsqueeze(-1)
     if likelihood == "softmax":

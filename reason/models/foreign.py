@@ -36,12 +36,8 @@ _LAYERS = {
 }
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
+OUR_SETTINGS = {"num_heads": "heads", "H_cycles": "h_cycles", "L_cycles": "l_cycles", "puzzle_emb_len": "prefix"}
 _PREFIXES = ("_orig_mod.", "model.", "inner.")
-
-
-def is_foreign(weights: Mapping[str, Tensor]) -> bool:
-    """Does a state_dict use HRM's and TRM's names?"""
-    return any(_bare(name) == "embed_tokens.embedding_weight" for name in weights)
 
 
 def _bare(name: str) -> str:
@@ -71,6 +67,17 @@ def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             "rotary_emb.sin_cached",
         ):
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
+    needed = {
+        "tokens.weight",
+        "head.weight",
+        "q_head.weight",
+        "q_head.bias",
+        "initial_l",
+        "f_l.blocks.0.mlp.down.weight",
+    }
+    missing = sorted(needed - ours.keys())
+    if missing:
+        raise ConfigError(f"no HRM or TRM without {', '.join(missing)} (our names); is this one of their checkpoints?")
     return ours
 
 
@@ -89,11 +96,11 @@ def to_foreign(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") ->
 
 def inferred(
     weights: Mapping[str, Tensor], cells: int | None, stated: Mapping[str, Any]
-) -> tuple[dict[str, Any], Shape, list[str]]:
+) -> tuple[dict[str, Any], Shape, dict[str, str]]:
     """The model section and shape that weights (our names) imply; `stated` is the authors' own config, if at hand.
 
     Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` decide and
-    that are therefore the authors' defaults.
+    that are therefore the authors' defaults, by our name.
 
     Raises:
         ConfigError: the number of cells is decided nowhere.
@@ -102,18 +109,18 @@ def inferred(
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
     positions = "learned" if "positions.weight" in weights else "none" if mixer == "mlp" else "rotary"
-    if positions != "learned" and stated.get("pos_encodings") in ("none", "rope"):
-        positions = {"none": "none", "rope": "rotary"}[stated["pos_encodings"]]
+    if mixer == "attention" and positions == "rotary" and stated.get("pos_encodings") == "none":
+        positions = "none"
     length = None
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
     elif positions == "learned":
         length = weights["positions.weight"].shape[0]
-    assumed: list[str] = []
+    assumed: dict[str, str] = {}
 
     def known(key: str, default: Any) -> Any:
         if key not in stated:
-            assumed.append(f"{key}={default}")
+            assumed[OUR_SETTINGS[key]] = f"{key}={default}"
         return stated.get(key, default)
 
     cells = cells or stated.get("seq_len")
@@ -129,7 +136,9 @@ def inferred(
         if length is None:
             raise ConfigError("the weights do not tell how many cells a puzzle has; name its set with data=DIR")
         cells = length - prefix
-    inner = weights["f_l.blocks.0.mlp.down.weight"].shape[1]
+    for key, fixed in (("rms_norm_eps", 1e-5), ("rope_theta", 10_000.0)):
+        if float(stated.get(key, fixed)) != fixed:
+            raise ConfigError(f"the checkpoint states {key}={stated[key]}; only {fixed:g} is supported")
     section = {
         "kind": "recursive",
         "hidden_size": width,
@@ -137,7 +146,7 @@ def inferred(
         "separate_networks": hrm,
         "mixer": mixer,
         "heads": known("num_heads", 8) if mixer == "attention" else 8,
-        "expansion": _expansion(width, inner, stated.get("expansion")),
+        "expansion": _expansion(weights, stated.get("expansion")),
         "positions": positions,
         "prefix": prefix,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
@@ -149,12 +158,18 @@ def inferred(
     return section, Shape(cells=cells, vocabulary=vocabulary, identifiers=identifiers), assumed
 
 
-def _expansion(width: int, inner: int, stated: float | None) -> float:
-    """An expansion that sizes the gates as they are: the stated one, the authors' 4, or what follows."""
-    for candidate in (stated, 4.0):
-        if candidate is not None and inner_width(width, candidate) == inner:
+def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
+    """An expansion that sizes every gate as it is: the stated one, the authors' 4, or the smallest that does."""
+    gates = [
+        tuple(w.shape)
+        for name, w in weights.items()
+        if name.startswith("f_l.blocks.0.") and name.endswith("down.weight")
+    ]
+    eighths = [n / 8 for n in range(1, 129)]
+    for candidate in (stated, 4.0, *eighths):
+        if candidate is not None and all(inner_width(width, candidate) == inner for width, inner in gates):
             return float(candidate)
-    return inner * 3 / (2 * width)
+    raise ConfigError(f"no expansion gives gates of {', '.join(f'{inner} for {width}' for width, inner in gates)}")
 
 
 def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:

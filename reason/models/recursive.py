@@ -22,7 +22,7 @@ class RecursiveConfig(Section):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
-    hidden_size: int = Field(512, ge=2, description="D, width of every state")
+    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
     layers: int = Field(2, ge=1, description="layers of each reasoning network")
     repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
@@ -42,7 +42,9 @@ class RecursiveConfig(Section):
         "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
     )
     dt: float = Field(1.0, gt=0, le=1, description="Euler step Δt: z ← z + Δt(F(z) − z)")
-    q_from: Literal["first", "mean"] = Field("first", description="halting is read from the first slot or the mean")
+    q_from: Literal["first", "mean"] = Field(
+        "first", description="halting is read from the first slot, or the mean over cells"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
@@ -111,7 +113,7 @@ class RecursiveModel(Reasoner):
         return sequence_first(x) if self.config.mixer == "mlp" else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
-        """Fixed buffers at every position, or z_H = x̂ and z_L = 0, or unit normals drawn per cell."""
+        """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
         match self.config.initial:
             case "buffer":
                 z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
@@ -154,9 +156,10 @@ class RecursiveModel(Reasoner):
         return f if self.config.dt == 1.0 else z + self.config.dt * (f - z)
 
     def readout(self, state: RecursiveState, final: bool = True) -> Readout:
-        """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over slots)."""
-        logits = self.head(state.z_h[:, self.config.prefix :])  # (B, S, V)
-        slot = state.z_h[:, 0] if self.config.q_from == "first" else state.z_h.mean(dim=1)
+        """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
+        cells = state.z_h[:, self.config.prefix :]  # (B, S, D)
+        logits = self.head(cells)
+        slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         return Readout(logits, halt, go_on)
 

@@ -8,6 +8,7 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from reason.errors import ConfigError
 
 TENSOR = "tensor:"
 
@@ -49,7 +52,8 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 def checkpoints(run: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first."""
-    return sorted(run.glob("checkpoints/step-*"))
+    found = [path for path in run.glob("checkpoints/step-*") if path.name.removeprefix("step-").isdigit()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def save_checkpoint(
@@ -76,6 +80,9 @@ def save_checkpoint(
                 os.fsync(file.fileno())
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
+    except SafetensorError as error:  # how safetensors reports a full disk
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
@@ -87,6 +94,12 @@ def save_checkpoint(
 def load_state(folder: Path) -> Any:
     """The state tree of a checkpoint."""
     return unpack(json.loads((folder / "state.json").read_text()), load_file(folder / "state.safetensors"))
+
+
+def refuse_weights_alone(folder: Path) -> None:
+    """Raises ConfigError for a checkpoint without a training to go on with, as an imported one is."""
+    if "optimizer" not in json.loads((folder / "state.json").read_text()):
+        raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
@@ -109,16 +122,20 @@ def readable(run: Path) -> Iterator[Path]:
         yield folder
 
 
-def random_state() -> dict[str, Tensor]:
-    """The default generators' states: exploration, random initial states, noise."""
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The states of the default generators, the CPU's and the device's: exploration, random initial states, noise."""
     state = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state()
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    elif device.type == "mps":
+        state["mps"] = torch.mps.get_rng_state()
     return state
 
 
-def restore_random_state(state: dict[str, Tensor]) -> None:
+def restore_random_state(state: dict[str, Tensor], device: torch.device) -> None:
     """Put the default generators where `random_state` found them."""
     torch.set_rng_state(state["cpu"])
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda"], device)
+    elif device.type == "mps":
+        torch.mps.set_rng_state(state["mps"])

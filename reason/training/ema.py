@@ -19,13 +19,16 @@ class EmaConfig(Section):
 
 
 class Ema:
-    """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM, MATH.md §3)."""
+    """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).
+
+    The table of puzzle embeddings is left out, as in the authors' code, where it is no parameter.
+    """
 
     def __init__(self, model: nn.Module, config: EmaConfig):
         assert config.rate is not None
         self.rate, self.ramp = config.rate, config.ramp
-        self._source = list(model.parameters())
-        self._names = [name for name, _ in model.named_parameters()]
+        averaged = {name: p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")}
+        self._source, self._names = list(averaged.values()), list(averaged)
         self._average = [p.detach().clone() for p in self._source]
 
     @torch.no_grad()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.rollout import Carry, Unroll
@@ -50,7 +52,7 @@ class Meters:
     NAMES = ("supervision_steps", "finished", "exact", "cell", "m")
 
     def __init__(self, device: torch.device):
-        self.sums = torch.zeros(len(self.NAMES), dtype=torch.float64, device=device)
+        self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
         self.losses: dict[str, Tensor] = {}
 
     @torch.no_grad()
@@ -81,6 +83,10 @@ class Meters:
         self.sums.zero_()
         self.losses.clear()
         return means
+
+    def broken(self) -> str | None:
+        """The first term that has become infinite or NaN since the last reading (this waits for the device)."""
+        return next((name for name, total in self.losses.items() if not math.isfinite(total.item())), None)
 
     def state_dict(self) -> dict[str, Any]:
         """The sums, for a checkpoint between two log lines."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +69,8 @@ class Trainer:
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
-        self.carry: Carry = first_carry(model, sampler.draw())
+        rows = torch.zeros(sampler.batch_size, dtype=torch.int64, device=self.device)
+        self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
         self._log_position = 0
 
     def optimizer_step(self) -> torch.Tensor:
@@ -107,7 +107,7 @@ class Trainer:
                     norm = self.optimizer_step()
                     self.seconds = earlier + time.perf_counter() - started
                     bar.update()
-                    if self.step % self.config.training.log_every == 0 or self.step == goal:
+                    if self.step % self.config.training.log_every == 0 or self.step == total:
                         self._log(log, norm, bar)
                     if self.step % self.config.training.checkpoint_every == 0 and self.step < goal:
                         self.save(log.position)
@@ -122,16 +122,10 @@ class Trainer:
 
     def _log(self, log: MetricsLog, norm: torch.Tensor, bar: tqdm) -> None:
         c = self.config
+        self._refuse_broken()
         means = self.meters.read()
         weights = dict(c.loss.weights)
         losses = {name.removeprefix("loss/"): value for name, value in means.items() if name.startswith("loss/")}
-        for name, value in losses.items():
-            if value is None or not math.isfinite(value):
-                good = checkpoint.checkpoints(self.run)
-                raise Diverged(
-                    f"loss {name} is {value} at step {self.step}; last checkpoint: {good[-1] if good else 'none'}; "
-                    "try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
-                )
         drawn = self.index * c.training.batch_size
         record = {
             "step": self.step,
@@ -149,9 +143,24 @@ class Trainer:
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
         bar.set_postfix_str(f"loss {record['loss']:.3f}{exact}, {speed}")
 
+    def _refuse_broken(self) -> None:
+        term = self.meters.broken()
+        if term is not None:
+            good = checkpoint.checkpoints(self.run)
+            raise Diverged(
+                f"loss {term} is no finite number at step {self.step}; last good checkpoint: "
+                f"{good[-1] if good else 'none'}; try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
+            )
+
     def save(self, log_position: int) -> Path:
-        """Write a checkpoint of everything."""
+        """Write a checkpoint of everything.
+
+        Raises:
+            Diverged: a loss since the last log line was infinite or NaN; nothing is written.
+        """
+        self._refuse_broken()
         state = {
+            "device": self.device.type,
             "step": self.step,
             "index": self.index,
             "seconds": self.seconds,
@@ -160,7 +169,7 @@ class Trainer:
             "sampler": self.sampler.state_dict(),
             "carry": vars(self.carry),
             "meters": self.meters.state_dict(),
-            "random": checkpoint.random_state(),
+            "random": checkpoint.random_state(self.device),
         }
         ema = None if self.ema is None else self.ema.state_dict()
         return checkpoint.save_checkpoint(
@@ -171,11 +180,14 @@ class Trainer:
         """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
 
         Raises:
-            ConfigError: the checkpoint holds weights alone, as an imported one does.
+            ConfigError: the checkpoint was made on another kind of device.
         """
         state = checkpoint.load_state(folder)
-        if "optimizer" not in state:
-            raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
+        if state["device"] != self.device.type:
+            raise ConfigError(
+                f"{folder} was made on {state['device']}, this is {self.device}: the random streams of the two differ; "
+                f"go on there, or evaluate it here"
+            )
         self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
         if self.ema is not None:
             self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
@@ -188,7 +200,7 @@ class Trainer:
         self.carry = Carry(
             Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
         )
-        checkpoint.restore_random_state(state["random"])
+        checkpoint.restore_random_state(state["random"], self.device)
 
 
 def _to(value: Any, device: torch.device) -> Any:

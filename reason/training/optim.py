@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from adam_atan2_pytorch import AdamAtan2
@@ -13,13 +13,15 @@ from reason.models.base import Reasoner
 from reason.section import Section
 from reason.training.schedules import ScheduleConfig
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
 
 class OptimizerConfig(Section):
     """How weights move."""
 
     kind: Literal["adam-atan2", "adamw"] = Field("adam-atan2", description="adam-atan2 has no epsilon (HRM, TRM, CMM)")
     lr: float = Field(1e-4, gt=0, description="learning rate of the weights")
-    betas: tuple[float, float] = Field((0.9, 0.95), description="decay of the two moments")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
     schedule: ScheduleConfig = ScheduleConfig()
     puzzle_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
@@ -31,6 +33,7 @@ class SignSGD:
 
     The gradient must be sparse and uncoalesced, as `nn.Embedding(sparse=True)` leaves it: rows that occur
     several times are summed by an equality matrix, so shapes stay static and the device is never waited for.
+    A row that only waits for its next puzzle counts as touched: it decays (ours).
     """
 
     def __init__(self, table: nn.Parameter, lr: float, weight_decay: float):

@@ -13,6 +13,7 @@ import pytest
 
 from reason import cli
 from reason.cli import main
+from reason.run import locked
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,9 @@ WRONG = {
     "evaluate nothing": (["evaluate"], "no run named and none under runs/"),
     "evaluate nowhere": (["evaluate", "nowhere"], "no run at nowhere"),
     "evaluate two": (["evaluate", "a", "b"], "one run at a time"),
+    "bad minutes": (["train", "sudoku-4x4", "--max-minutes", "nan"], "--max-minutes nan: must be above 0"),
+    "shortcut and long form": (["train", "sudoku-4x4", "data=a", "data.directory=b"], "given twice: a and b"),
+    "bench nothing": (["bench", "sudoku-4x4", "--steps", "0"], "both must be at least 1"),
     "show no preset": (["presets", "sudoku6x6"], "did you mean sudoku-6x6?"),
 }
 
@@ -119,6 +123,80 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(
     assert train(sudoku_4x4, "run=r", "seed=3") == 1
     assert "r already holds a run: type --resume to go on with it, or another run=DIR" in capsys.readouterr().err
     assert (here / "r/config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "", "../checkpoints"])
+def test_a_report_goes_nowhere_else(
+    name: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(sudoku_4x4, "run=r") == 0
+    before = sorted(here.rglob("*"))
+    assert main(["evaluate", "r", f"name={name}"]) == 1
+    assert "no plain folder name" in capsys.readouterr().err
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_trained_model_is_read_not_rebuilt(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(sudoku_4x4, "run=r") == 0
+    assert main(["evaluate", "r", "model.hidden_size=32"]) == 1
+    assert "model.hidden_size cannot change for a trained model" in capsys.readouterr().err
+    assert main(["evaluate", "run=r", "steps=2"]) == 0
+    assert main(["evaluate", "r", "steps=2", "evaluation.weights=raw"]) == 0
+    assert main(["evaluate", "r", "steps=2", "model.l_cycles=4"]) == 0
+    names = {path.name for path in (here / "r/evaluation").iterdir()}
+    assert names == {f"sudoku-4x4-test-T2{end}" for end in ("", "-weights=raw", "-l_cycles=4")}
+
+
+def test_a_run_is_trained_by_one_process_alone(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
+    with locked(here / "r"):
+        assert main(["train", "run=r", "--resume"]) == 1
+    assert "is being trained by another process" in capsys.readouterr().err
+    assert main(["train", "run=r", "--resume"]) == 0
+
+
+def test_what_an_earlier_run_left_is_not_built_upon(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(sudoku_4x4, "run=r") == 0
+    (here / "r/config.json").unlink()
+    assert train(sudoku_4x4, "run=r") == 1
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_resume_refuses_another_set_and_torn_checkpoints(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(
+            [
+                "generate",
+                "sudoku",
+                "--size",
+                "4",
+                "--train",
+                "24",
+                "--test",
+                "12",
+                "--seed",
+                "2",
+                "--output-dir",
+                "other",
+            ]
+        )
+        == 0
+    )
+    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
+    assert main(["train", "run=r", "data=other", "--resume"]) == 1
+    assert "other is not the set that r was started with" in capsys.readouterr().err
+    for file in (here / "r/checkpoints").rglob("*.safetensors"):
+        file.write_bytes(b"torn")
+    metrics = (here / "r/metrics.jsonl").read_bytes()
+    assert main(["train", "run=r", "--resume"]) == 1
+    assert "no checkpoint of r can be read" in capsys.readouterr().err
+    assert (here / "r/metrics.jsonl").read_bytes() == metrics
 
 
 def damaged(directory: Path, how: str) -> None:
@@ -186,7 +264,7 @@ def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str])
         raise OSError(28, "No space left on device", "runs/x")
 
     assert cli.guarded(full, []) == 1
-    assert capsys.readouterr().err == "error: No space left on device (runs/x); nothing half-written was left behind\n"
+    assert capsys.readouterr().err == "error: No space left on device (runs/x)\n"
 
 
 @pytest.mark.parametrize(

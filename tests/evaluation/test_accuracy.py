@@ -70,7 +70,8 @@ def test_wilson_interval(share: float, count: int, low: float, high: float) -> N
 
 
 RESULTS = {
-    "run": "runs <x>",
+    "run": "runs <x> $a$",
+    "split": "test",
     "steps": 64,
     "trained_steps": 8,
     "puzzles": 200,
@@ -99,7 +100,7 @@ def test_report_files(changes: dict[str, object], tmp_path: Path) -> None:
     assert (tmp_path / "accuracy_by_step.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "report.html").read_text()
     HTMLParser().feed(page)
-    assert "runs &lt;x&gt;" in page
+    assert "runs &lt;x&gt; $a$" in page
     assert "http" not in page  # self-contained: nothing is fetched
     assert headline(results) in page.replace("&amp;", "&")
     console = Console(record=True, width=100)

@@ -83,7 +83,7 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
             for _ in range(c.l_cycles):
                 z_l = move(z_l, network(z_l + z_h + x, "f_l"))
             z_h = move(z_h, network(z_h + z_l, "f_h" if c.separate_networks else "f_l"))
-    slot = z_h[0] if c.q_from == "first" else z_h.mean(0)
+    slot = z_h[0] if c.q_from == "first" else z_h[c.prefix :].mean(0)
     q = slot @ w["q_head.weight"].T + w["q_head.bias"]
     return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.prefix :] @ w["head.weight"].T, "q": q}
 
@@ -172,7 +172,8 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     state = model.initial_state(x)
     move, point = model.map(state, x, kind)
     if kind == "f_h":
-        torch.testing.assert_close(move(point), model.core(state, x))
+        argument = state.z_h if states == 1 else state.z_h + state.z_l
+        torch.testing.assert_close(move(point), model.f_l(argument, model.rotary))
     else:
         moved = model.step(state, x) if kind == "step" else model._cycle(state, x)
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
