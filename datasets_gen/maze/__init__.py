@@ -116,7 +116,7 @@ class Maze:
         turns = [np.rot90(side, k, (1, 2)) for side in (grids, grids.swapaxes(1, 2)) for k in range(4)]
         keys = np.random.Generator(np.random.PCG64(0)).integers(0, 1 << 63, (6, self.seq_len), np.uint64)
         cells = np.arange(self.seq_len)
-        return np.min([keys[turn.reshape(len(grids), -1), cells].sum(1) for turn in turns], axis=0)
+        return np.min([keys[turn.reshape(len(grids), self.seq_len), cells].sum(1) for turn in turns], axis=0)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
         """The maze (S,) as text, framed; the path is what a question leaves open."""

@@ -92,7 +92,7 @@ def maze_chunk(chunk: Chunk) -> np.ndarray:
     kept = _far(chunk.kind, TRIES, rng)
     weights = kept[:, -1]
     kept = kept[rng.random(len(kept)) * chunk.heaviest < weights]
-    return np.array([_with_one_goal(row[:-1], rng) for row in kept], np.uint8).reshape(len(kept), -1)
+    return np.array([_with_one_goal(row[:-1], rng) for row in kept], np.uint8).reshape(-1, chunk.kind.size**2)
 
 
 def _with_one_goal(cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:

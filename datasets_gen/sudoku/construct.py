@@ -12,7 +12,8 @@ def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
     """A random full board (S,): a random first row, completed in a random order."""
     blank = np.zeros(size * size, np.uint8)
     blank[:size] = rng.random(size).argsort() + 1
-    return _any_solution(blank, rng)
+    orders, ranks = shuffled_orders(rng, 1, size)
+    return solve_many(blank[None], 1, orders, ranks, geometry(size))[0][0]
 
 
 def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
@@ -27,24 +28,21 @@ def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, c
     return thinned
 
 
-def neighbour(board: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def neighbour(
+    board: np.ndarray, rng: np.random.Generator, orders: np.ndarray, ranks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """A minimal puzzle next to a puzzle, and its solution: the {-1+m} neighbourhood.
 
     One clue goes; of the solutions that this allows one is taken at random; clues of it are added until no other
-    is left; then every clue that is not needed goes.
+    is left; then every clue that is not needed goes. orders, ranks: what `shuffled_orders` gave, to choose from.
     """
     size = size_of(board[None])
     clues = np.flatnonzero(board)
     child = board.copy()
     child[clues[int(rng.random() * len(clues))]] = 0
-    solution = _any_solution(child, rng)
-    orders, ranks = shuffled_orders(rng, 2, size)
-    complete_board(child, solution, orders[0], ranks[0], geometry(size))
-    thin_board(child, solution, orders[1], ranks[1], 0, geometry(size))
+    at = int(rng.random() * len(orders))
+    solution = solve_many(child[None], 1, orders[at : at + 1], ranks[at : at + 1], geometry(size))[0][0]
+    at = int(rng.random() * len(orders))
+    complete_board(child, solution, rng.random(len(child)).argsort(), ranks[at], geometry(size))
+    thin_board(child, solution, rng.random(len(child)).argsort(), ranks[at], 0, geometry(size))
     return child, solution
-
-
-def _any_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    size = size_of(board[None])
-    orders, ranks = shuffled_orders(rng, 1, size)
-    return solve_many(board[None], 1, orders, ranks, geometry(size))[0][0]

@@ -21,7 +21,7 @@ from datasets_gen.sudoku.solver import shuffled_orders, solve_many
 
 POOL = 8  # descendants kept
 STEPS = 4800  # neighbours tried by a lineage
-HARVEST = 60  # steps between two puzzles that a lineage gives away
+HARVEST = 30  # steps between two puzzles that a lineage gives away
 COUNTS = 16  # counts that a member's fitness is the mean of, at most
 CAP = 220.0  # guesses in the tree; about a rating of 110
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
@@ -65,7 +65,7 @@ def descend(lineage: Lineage) -> Puzzles:
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
             count(parent)
-        child = _Member(*neighbour(parent.question, rng))
+        child = _Member(*neighbour(parent.question, rng, orders, ranks))
         if child.question.tobytes() not in known:
             known.add(child.question.tobytes())
             count(child)

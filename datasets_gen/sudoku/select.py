@@ -16,8 +16,8 @@ from datasets_gen.sudoku.extreme import Lineage, descend, easy_chunk
 from datasets_gen.sudoku.generate import Puzzles
 from datasets_gen.sudoku.solver import rate
 
-PER_LINEAGE = 16  # puzzles of a split that may share their root
-PER_BIN = 8  # of these, with a rating in the same bin
+PER_LINEAGE = 24  # puzzles of a split that may share their root
+PER_BIN = 12  # of these, with a rating in the same bin
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
 
 

@@ -11,7 +11,7 @@ from datasets_gen import parallel
 from datasets_gen.__main__ import main
 from datasets_gen.layout import DatasetError, read_split
 from datasets_gen.maze import Maze
-from datasets_gen.maze.generate import Kind, maze_splits
+from datasets_gen.maze.generate import Chunk, Kind, maze_chunk, maze_splits
 from datasets_gen.maze.paths import solve
 
 OPEN = """
@@ -128,6 +128,11 @@ def test_generated_mazes_keep_what_was_asked(unique):
     assert Maze(8).valid(questions, labels).all()
     assert len(np.unique(Maze(8).signatures(questions, labels))) == 80
     assert (splits["train"].ratings == lengths[:60]).all()
+
+
+def test_a_task_that_meets_no_maze_is_empty():
+    kind = Kind(30, 0.6, 0.6, 110, False)  # below the percolation threshold
+    assert maze_chunk(Chunk(kind, 0, 0, 0, heaviest=100.0)).shape == (0, 900)
 
 
 def test_the_distribution_is_that_of_plain_rejection():
