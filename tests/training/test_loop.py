@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from datasets_gen.layout import Split, write_dataset
@@ -211,9 +212,12 @@ def test_checkpoint_trees_survive_packing() -> None:
     assert back["b"]["0"][1:] == [1.5, None]
 
 
-def test_a_full_disk_leaves_no_half_checkpoint(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device")])
+def test_a_full_disk_leaves_no_half_checkpoint(
+    error: Exception, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise error
 
     trainer = trainer_of(tiny, tmp_path / "run")
     monkeypatch.setattr(checkpoint, "save_file", full)
