@@ -45,8 +45,9 @@ def main(argv: list[str]) -> int:
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
     trainer = _resumed(words, pairs) if arguments.resume else _started(words, pairs)
-    print(f"run {trainer.run}: {trainer.config.training.steps} steps, {trainer.model.parameter_count():,} parameters, "
-          f"{str(trainer.model.dtype).removeprefix('torch.')} on {trainer.device}")  # fmt: skip
+    dtype = str(trainer.model.dtype).removeprefix("torch.")
+    size = f"{trainer.config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
+    print(f"run {trainer.run}: {size}, {dtype} on {trainer.device}")
     with locked(trainer.run):
         outcome = trainer.train(arguments.max_steps, arguments.max_minutes)
     print(_farewell(trainer, outcome))

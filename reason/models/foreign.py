@@ -37,6 +37,10 @@ _LAYERS = {
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
 OUR_SETTINGS = {"num_heads": "heads", "H_cycles": "h_cycles", "L_cycles": "l_cycles", "puzzle_emb_len": "prefix"}
+_NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
+_TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
+    f"rotary_emb.{part}_cached" for part in ("cos", "sin")
+}
 _PREFIXES = ("_orig_mod.", "model.", "inner.")
 
 
@@ -60,22 +64,9 @@ def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             ours[_WHOLE[bare]] = value.float()
         elif layer is not None and layer[3] in _LAYERS:
             ours[f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"] = value.float()
-        elif bare not in (
-            "puzzle_emb.local_weights",
-            "puzzle_emb.local_ids",
-            "rotary_emb.cos_cached",
-            "rotary_emb.sin_cached",
-        ):
+        elif bare not in _TRANSIENT:
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
-    needed = {
-        "tokens.weight",
-        "head.weight",
-        "q_head.weight",
-        "q_head.bias",
-        "initial_l",
-        "f_l.blocks.0.mlp.down.weight",
-    }
-    missing = sorted(needed - ours.keys())
+    missing = sorted(_NEEDED - ours.keys())
     if missing:
         raise ConfigError(f"no HRM or TRM without {', '.join(missing)} (our names); is this one of their checkpoints?")
     return ours
