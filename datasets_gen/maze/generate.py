@@ -45,7 +45,7 @@ class Chunk:
 def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
     """Splits of `counts` mazes; ratings are path cells with both ends.
 
-    Drawing walls, S and G at random and rejecting short paths would succeed once in 50,000 times (30×30, 110
+    Drawing walls, S and G at random and rejecting short paths would succeed once in 80,000 times (30×30, 110
     cells). The same distribution comes faster from mazes with S alone, kept with a probability in proportion
     to the number of goals that are far enough, G being one of these at random. (ours)
 
