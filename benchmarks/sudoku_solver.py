@@ -1,0 +1,58 @@
+"""The Sudoku solver on a published CSV: answers, speed, and how its ratings rank beside the file's.
+
+    python benchmarks/sudoku_solver.py FILE.csv
+
+FILE has the columns source, question, answer, rating of Sudoku-Extreme. Times are processor time of one core, the
+compiled code warm, finding and proving the one solution (limit 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import spearmanr
+
+from datasets_gen.importers.tables import read_table
+from datasets_gen.sudoku.solver import rate, solve
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    read = read_table(parser.parse_args().file, "sudoku")
+    split, sources = read.split, np.asarray(read.split.sources)
+    questions, answers = split.inputs - 1, split.labels - 1
+    solve(questions[:10])  # compiles
+    view = Table(title="finding and proving the solution", title_justify="left")
+    for column in ("source", "puzzles", "answers equal", "one solution", "µs a puzzle"):
+        view.add_column(column, justify="left" if column == "source" else "right")
+    for index, name in enumerate(read.sources):
+        rows = sources == index
+        started = time.process_time()
+        solved = solve(questions[rows])
+        seconds = time.process_time() - started
+        equal, unique = (solved.solutions == answers[rows]).all(1).sum(), (solved.counts == 1).sum()
+        view.add_row(name, str(rows.sum()), str(equal), str(unique), f"{1e6 * seconds / rows.sum():.0f}")
+    Console().print(view)
+    ratings = {
+        "one shuffle": rate(questions),
+        "mean of 8 shuffles": rate(questions, shuffles=8),
+        "full tree": rate(questions, limit=2),
+    }
+    ranks = Table(title="Spearman's correlation with the file's ratings", title_justify="left")
+    for column in ("our rating", "all", *read.sources):
+        ranks.add_column(column, justify="left" if column == "our rating" else "right")
+    for name, ours in ratings.items():
+        groups = [np.ones(len(ours), bool), *(sources == index for index in range(len(read.sources)))]
+        shares = [spearmanr(ours[rows], split.ratings[rows]).statistic for rows in groups]
+        ranks.add_row(name, *(f"{share:.2f}" for share in shares))
+    Console().print(ranks)
+
+
+if __name__ == "__main__":
+    main()
