@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -80,7 +81,7 @@ def write_dataset(
                 arrays[key] = tokens.astype(np.uint8 if small else np.int32)
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
-                np.save(folder / f"all__{key}.npy", array)
+                _save(folder / f"all__{key}.npy", array)
             metadata = Metadata(
                 pad_id=pad_id,
                 ignore_label_id=ignore_label_id,
@@ -92,3 +93,12 @@ def write_dataset(
                 **split.metadata(task),
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    try:
+        np.save(path, array)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise OSError(errno.ENOSPC, "the disk is full", str(path)) from error  # numpy reports a short write so

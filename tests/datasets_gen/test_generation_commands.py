@@ -163,3 +163,15 @@ def test_sets_are_compared(tmp_path, capsys):
     assert "against two/train (mean 20, n 100): D 1.000" in lines[0]
     assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
     assert "another puzzle" in capsys.readouterr().err
+
+
+def test_a_short_write_is_called_a_full_disk(tmp_path, capsys, monkeypatch):
+    """numpy reports a full disk by an OSError without a number."""
+
+    def short(*_):
+        raise OSError("720000 requested and 151424 written")
+
+    monkeypatch.setattr(np, "save", short)
+    assert make(tmp_path / "set") == 1
+    assert "the disk is full" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
