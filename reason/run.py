@@ -17,7 +17,7 @@ from reason.config import Config, read_config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.training.checkpoint import load_weights, readable
+from reason.training.checkpoint import load_weights, readable, step_of
 from reason.training.precision import activation_dtype
 from reason.version import __version__
 
@@ -111,8 +111,6 @@ def refuse_existing(run: Path) -> None:
 class TrainedRun:
     """A run, read for evaluation."""
 
-    path: Path
-    config: Config
     shape: Shape
     step: int  # optimizer steps of the checkpoint
     weights: str  # "ema" or "raw"
@@ -135,7 +133,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     shape = read_shape(run)
     model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
     model.load_state_dict(load_weights(folder, which))
-    return TrainedRun(run, config, shape, int(folder.name.removeprefix("step-")), which, model.to(device).eval())
+    return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 
 def read_shape(run: Path) -> Shape:
@@ -149,7 +147,7 @@ def read_record(run: Path) -> dict[str, Any]:
     Raises:
         ConfigError: the folder holds no run, or its config.json is damaged.
     """
-    read_config(run / "config.json")
+    read_config(run / "config.json")  # says what is wrong with a folder that is no run
     record = json.loads((run / "config.json").read_text())
     missing = [key for key in ("shape", "training_set") if key not in record]
     if missing:

@@ -94,6 +94,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         raise ConfigError(
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
+    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
+    if folder.exists() and not (folder / "results.json").exists():
+        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
     accuracy = accuracy_by_step(trained.model, data, steps, settings.batch_size, settings.limit)
     results = {
         "run": run.name,
@@ -111,7 +114,6 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **asdict(accuracy),
     }
-    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     _replace_report(folder, results)
     return results, folder
 
@@ -129,7 +131,5 @@ def _replace_report(folder: Path, results: dict[str, Any]) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     with atomic_directory(fresh) as scratch:
         write_report(scratch, results)
-    if folder.exists() and not (folder / "results.json").exists():
-        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)

@@ -53,7 +53,12 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 def checkpoints(run: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first."""
     found = [path for path in run.glob("checkpoints/step-*") if path.name.removeprefix("step-").isdigit()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    return sorted(found, key=step_of)
+
+
+def step_of(folder: Path) -> int:
+    """The optimizer step that a checkpoint folder is named after."""
+    return int(folder.name.removeprefix("step-"))
 
 
 def save_checkpoint(
@@ -80,11 +85,10 @@ def save_checkpoint(
                 os.fsync(file.fileno())
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
-    except SafetensorError as error:  # how safetensors reports a full disk
+    except BaseException as error:
         shutil.rmtree(scratch, ignore_errors=True)
-        raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if isinstance(error, SafetensorError):  # how safetensors reports a full disk
+            raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
         raise
     for old in checkpoints(run)[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
