@@ -18,9 +18,9 @@ RUN = Path("runs/demo")
 
 NEXT = """what to try next
   python evaluate.py {run} steps=64                         does thinking longer help?
-  python -m datasets_gen show {data} --split test    the puzzles it was asked
-  python train.py {preset} model.activation=tanh           one idea changed: CMM's gate
-  python train.py {preset} model.h_cycles=1                another: fewer cycles
+  python -m datasets_gen show {data} --split test      the puzzles it was asked
+  python train.py {preset} model.activation=tanh              one idea changed: CMM's gate
+  python train.py {preset} model.h_cycles=1                   another: fewer cycles
   reason presets                                                everything else"""
 
 
