@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "reason.floats": set(),
     "reason.tasks": {"datasets_gen"},
     "reason.nn": set(),
+    "reason.dynamics": set(),
     "reason.models": {"reason.nn", "reason.section", "reason.errors"},
     "reason.data": {"datasets_gen", "reason.models.base", "reason.section"},
     "reason.rollout": {"reason.models", "reason.section"},

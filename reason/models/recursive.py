@@ -172,16 +172,19 @@ class RecursiveModel(Reasoner):
         return self._high_network(state.z_h if self.config.states == 1 else state.z_h + state.z_l)
 
     def map(self, state: RecursiveState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after a supervision step.
+        """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after the N_H of a supervision step.
 
-        The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)).
+        The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
         if kind == "f_h":
             return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
-        move = self._cycle if kind == "cycle" else self.step
+        cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
 
         def mapped(pair: Tensor) -> Tensor:
-            return torch.stack(move(RecursiveState(pair[:, 0], pair[:, parts - 1]), x)[:parts], dim=1)
+            moved = RecursiveState(pair[:, 0], pair[:, parts - 1])
+            for _ in range(cycles):
+                moved = self._cycle(moved, x)
+            return torch.stack(moved[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)

@@ -1,0 +1,144 @@
+"""Products against autograd's full Jacobian, eigenvalues against exact ones, estimates against their theory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from reason.dynamics import jacobian as J
+from reason.models import RecursiveConfig, build_model
+from reason.models.base import Batch, Shape
+from reason.nn.attention import Attention
+
+
+def smooth_map(size: int = 6) -> tuple[J.Map, Tensor]:
+    weight = torch.randn(size, size, dtype=torch.float64) / math.sqrt(size)
+    return lambda z: torch.tanh(z @ weight.T) + 0.1 * z**2, torch.randn(3, size, dtype=torch.float64)
+
+
+def autograd_jacobian(f: J.Map, z: Tensor) -> Tensor:
+    """(B, N, N), row by row of the batch's whole Jacobian; rows must not see each other."""
+    rows, size = len(z), z[0].numel()
+    whole = torch.autograd.functional.jacobian(f, z).reshape(rows, size, rows, size)
+    assert all(whole[i, :, j].abs().max() == 0 for i in range(rows) for j in range(rows) if i != j)
+    return torch.stack([whole[i, :, i] for i in range(rows)])
+
+
+def test_products_are_those_of_the_full_jacobian() -> None:
+    f, z = smooth_map()
+    full, v = autograd_jacobian(f, z), torch.randn_like(z)
+    torch.testing.assert_close(J.full_jacobian(f, z), full)
+    torch.testing.assert_close(J.jvp(f, z, v), torch.einsum("bij,bj->bi", full, v))
+    torch.testing.assert_close(J.vjp(f, z, v), torch.einsum("bij,bi->bj", full, v))
+    torch.testing.assert_close(J.exact_diagonal(f, z), full.diagonal(dim1=1, dim2=2))
+
+
+@pytest.mark.parametrize("product", [J.jvp, J.vjp])
+def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
+    f, z = smooth_map(4)
+    v = torch.randn_like(z)
+    assert torch.autograd.gradcheck(lambda point: product(f, point, v), z.requires_grad_())
+
+
+@pytest.mark.parametrize("product", [J.jvp, J.vjp])
+@pytest.mark.parametrize("mixer", ["attention", "mlp"])
+@pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
+def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None:
+    """Weights get a gradient through the product, and the map is whole: no gradient truncation shortens it."""
+    positions = "rotary" if mixer == "attention" else "none"
+    config = RecursiveConfig(
+        hidden_size=4, heads=1, expansion=1, mixer=mixer, positions=positions, prefix=1, h_cycles=2, l_cycles=2
+    )
+    model = build_model(config, Shape(cells=3, vocabulary=4)).double()
+    model.dtype = torch.float64
+    tokens = torch.randint(0, 4, (2, 3))
+    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    f, z = model.map(model.initial_state(x), x, kind)
+    full, v = autograd_jacobian(f, z.detach()), torch.randn_like(z)
+    contract = "bij,bj->bi" if product is J.jvp else "bij,bi->bj"
+    got = product(f, z, v)
+    torch.testing.assert_close(got.flatten(1), torch.einsum(contract, full, v.flatten(1)))
+    got.square().sum().backward()
+    assert model.f_l.blocks[0].mlp.down.weight.grad.abs().sum() > 0
+    finite = (f(z + 1e-6 * v) - f(z - 1e-6 * v)).flatten(1) / 2e-6
+    scale = full.abs().max().item()
+    torch.testing.assert_close(finite, torch.einsum("bij,bj->bi", full, v.flatten(1)), atol=1e-6 * scale, rtol=1e-5)
+
+
+def test_compiled_networks_are_bypassed() -> None:
+    attention = Attention(8, 2).double()
+    plain = attention.forward
+    attention.compile(backend="aot_eager")
+    z, v = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
+    torch.testing.assert_close(J.jvp(lambda h: attention(h, None), z, v), J.jvp(lambda h: plain(h, None), z, v))
+
+
+def test_hutchinson_nears_the_trace_with_one_over_root_n() -> None:
+    f, z = smooth_map()
+    z = z[:1]
+    full = autograd_jacobian(f, z)[0]
+    exact = full.trace().item()
+    off = full - full.diag().diag()
+    predicted = (off.square().sum() + (off * off.T).sum()).item()  # variance of one probe
+    counts = [1, 4, 16, 64]
+    errors = []
+    for count in counts:
+        seen = [J.estimated_diagonal(f, z, count).sum().item() - exact for _ in range(200)]
+        errors.append(np.sqrt(np.mean(np.square(seen))))
+    slope = np.polyfit(np.log(counts), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.08)
+    assert errors[0] == pytest.approx(math.sqrt(predicted), rel=0.15)
+
+
+def test_the_estimate_is_exact_for_a_diagonal_map() -> None:
+    scale = torch.tensor([1.0, -2.0, 3.0])
+    assert torch.equal(J.estimated_diagonal(lambda z: z * scale, torch.ones(2, 3), 1), scale.expand(2, 3))
+
+
+def symmetric_with(eigenvalues: list[float]) -> Tensor:
+    basis = torch.linalg.qr(torch.randn(len(eigenvalues), len(eigenvalues), dtype=torch.float64))[0]
+    return basis @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ basis.T
+
+
+@pytest.mark.parametrize("product", [J.jvp, J.vjp])
+def test_power_iteration_finds_a_real_dominant_eigenvalue(product: J.Product) -> None:
+    weight = symmetric_with([-1.3, 0.9, 0.5, 0.1])
+    z = torch.randn(5, 4, dtype=torch.float64)
+    found = J.power_iteration(lambda h: h @ weight.T, z, J.unit_normal_like(z), 60, product)
+    torch.testing.assert_close(found.growth, torch.full((5,), 1.3, dtype=torch.float64))
+    torch.testing.assert_close(J.row_norm(found.direction), torch.ones(5, 1, dtype=torch.float64))
+
+
+def test_one_iteration_is_a_frobenius_estimate() -> None:
+    weight = torch.randn(6, 6, dtype=torch.float64)
+    z = torch.zeros(20_000, 6, dtype=torch.float64)
+    growth = J.power_iteration(lambda h: h @ weight.T, z, J.unit_normal_like(z), 1).growth
+    assert growth.square().mean().item() == pytest.approx(weight.square().sum().item() / 6, rel=0.03)
+
+
+def test_the_gradient_flows_through_the_last_product_alone() -> None:
+    scale = torch.tensor([2.0, 1.0], requires_grad=True)
+    v = torch.tensor([[0.6, 0.8]])
+    growth = J.power_iteration(lambda z: z * scale, torch.zeros(1, 2), v, 2).growth
+    direction = torch.tensor([1.2, 0.8]) / torch.tensor([1.2, 0.8]).norm()  # J v, held fixed
+    expected = torch.autograd.grad((scale * direction).norm(), scale)[0]
+    torch.testing.assert_close(torch.autograd.grad(growth.sum(), scale)[0], expected)
+
+
+@pytest.mark.parametrize("size", [4, 20])
+def test_spectral_radius_is_the_largest_modulus(size: int) -> None:
+    weight = torch.randn(size, size, dtype=torch.float64)
+    expected = torch.linalg.eigvals(weight).abs().max().item()
+    radius = J.spectral_radius(lambda z: z @ weight.T, torch.zeros(1, size, dtype=torch.float64))
+    assert radius == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_map_of_zeros_has_radius_zero_and_no_nan() -> None:
+    z = torch.ones(2, 3)
+    found = J.power_iteration(lambda h: 0 * h, z, J.unit_normal_like(z), 3)
+    assert found.growth.tolist() == [0.0, 0.0]
+    assert not found.direction.isnan().any()
