@@ -13,7 +13,7 @@ from datasets_gen.layout import splits_of
 from reason.config import Config
 from reason.data import PuzzleData, Sampler
 from reason.errors import ConfigError
-from reason.models import build_model
+from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.tasks import task_of
 from reason.training.loop import Trainer
 from reason.training.precision import activation_dtype
@@ -50,12 +50,29 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
     data = PuzzleData(config.data.directory, "train", device)
     if data.groups == 0:
         raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
-    if data.metadata.task.get("causal"):
-        raise ConfigError(
-            f"{data.directory} has causal labels, each cell's label the token after it, and a {config.model.kind} "
-            "model sees all cells at once; make the set with --blank-answer"
-        )
+    _refuse_unreadable(config.model, data)
     return data
+
+
+def _refuse_unreadable(model: RecursiveConfig | LoopedConfig, data: PuzzleData) -> None:
+    """Raises ConfigError where the labels mean something else to this model, or it cannot tell the puzzles apart."""
+    sees_all = not (isinstance(model, LoopedConfig) and model.causal)
+    if data.metadata.task.get("causal") and sees_all:
+        mend = "type model.causal=true, or " if isinstance(model, LoopedConfig) else ""
+        raise ConfigError(
+            f"{data.directory} has causal labels, each cell's label the token after it, and this {model.kind} model "
+            f"sees all cells at once; {mend}make the set with --blank-answer"
+        )
+    if not data.metadata.task.get("causal") and not sees_all:
+        raise ConfigError(
+            f"{data.directory} has its labels in place, and a causal model says the token after each cell; type "
+            "model.causal=false, or make a causal set (python -m datasets_gen addition)"
+        )
+    if isinstance(model, LoopedConfig) and data.shape.identifiers > 1:
+        raise ConfigError(
+            f"{data.directory} tells its {data.shape.identifiers} puzzles apart by identifiers, which a looped model "
+            "does not read; train a recursive one (model.prefix of at least 1)"
+        )
 
 
 def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:

@@ -12,7 +12,7 @@ from reason.config import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, cmm, small
+from reason.presets import authors, cmm, small, stars
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Preset:
 
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
+ADDITION_4 = Shape(cells=16, vocabulary=15)
 MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
@@ -58,6 +59,7 @@ PRESETS: dict[str, Preset] = {
         ("cmm-1-hrm", cmm.table_1_hrm, SUDOKU_9),
         ("cmm-1-trm", cmm.table_1_trm, SUDOKU_9),
         ("cmm-2-trm", cmm.table_2_trm, MAZE_30),
+        *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
     )
 }
 

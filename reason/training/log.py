@@ -49,7 +49,7 @@ def read_metrics(run: Path | str) -> list[dict[str, Any]]:
 class Meters:
     """Sums kept on the device between two log lines, so that a step never waits for the host."""
 
-    NAMES = ("supervision_steps", "finished", "exact", "cell", "m")
+    NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
 
     def __init__(self, device: torch.device):
         self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
@@ -68,6 +68,7 @@ class Meters:
             (done & exact).sum(),
             (done * right.sum(-1) / labelled).sum(),
             (done * carry.steps).sum(),
+            len(unroll.states) * one,
         )
         self.sums += torch.stack([part.to(self.sums.dtype) for part in parts])
         for name, loss in terms.items():
@@ -75,11 +76,11 @@ class Meters:
 
     def read(self) -> dict[str, float | None]:
         """Means since the last reading, which then start afresh (this waits for the device)."""
-        steps, finished, exact, cell, m = self.sums.tolist()
+        steps, finished, exact, cell, m, loops = self.sums.tolist()
         means: dict[str, float | None] = {f"loss/{name}": total.item() / steps for name, total in self.losses.items()}
         halted = {"exact": exact, "cell": cell, "mean_steps": m}
         means |= {name: total / finished if finished else None for name, total in halted.items()}
-        means["finished"] = finished
+        means |= {"finished": finished, "loops": loops / steps}
         self.sums.zero_()
         self.losses.clear()
         return means

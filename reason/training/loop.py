@@ -33,7 +33,11 @@ class Outcome:
 
 
 class Settings(Protocol):
-    """The sections of a config that training reads."""
+    """The parts of a config that training reads."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random; here, of the number of loops."""
 
     @property
     def rollout(self) -> RolloutConfig:
@@ -75,9 +79,11 @@ class Trainer:
 
     def optimizer_step(self) -> torch.Tensor:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
-        grad_steps = self.config.rollout.grad_steps
+        rollout = self.config.rollout
+        grad_steps = rollout.grad_steps
         for _ in range(grad_steps):
-            self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, self.config.rollout, self.index)
+            loops = rollout.loops.draw(self.config.seed, self.index, self.step)
+            self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
             terms = evaluate_terms(unroll, self.config.loss)
             (weighted_sum(terms, self.config.loss.weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms)
