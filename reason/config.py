@@ -9,7 +9,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -116,10 +116,12 @@ def override_tree(tree: dict[str, Any], pairs: dict[str, str]) -> Config:
             raise ConfigError(_unknown_key(key, tree))
         if key == "model.kind" and value != node[leaf]:
             raise ConfigError(_other_family(value, tree))
-        if isinstance(node[leaf], dict):
+        field = _field([*path, leaf], _family(tree))
+        whole = field is not None and get_origin(field.annotation) is dict  # named by the user, so given as one value
+        if isinstance(node[leaf], dict) and not whole:
             inner = ", ".join(f"{key}.{name}" for name in node[leaf])
             raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
-        node[leaf] = _parsed(value, _field([*path, leaf], _family(tree)))
+        node[leaf] = _parsed(value, field)
     return validated(tree, shown=pairs)
 
 
@@ -214,7 +216,7 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"section.key": value} for every leaf of a config's tree."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
-        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
     return flat
 
 

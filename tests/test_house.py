@@ -17,17 +17,20 @@ MAY_IMPORT = {
     "reason.errors": set(),
     "reason.section": set(),
     "reason.floats": set(),
+    "reason.schedules": {"reason.section"},
     "reason.tasks": {"datasets_gen"},
     "reason.nn": set(),
     "reason.dynamics": set(),
     "reason.models": {"reason.nn", "reason.section", "reason.errors"},
     "reason.data": {"datasets_gen", "reason.models.base", "reason.section"},
     "reason.rollout": {"reason.models", "reason.section"},
-    "reason.losses": {"reason.floats", "reason.rollout", "reason.models.base", "reason.section"},
+    "reason.losses": {
+        "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules", "reason.section",
+    },
     "reason.balance": {"reason.losses"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
-        "reason.rollout", "reason.section",
+        "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
         "reason.data", "reason.floats", "reason.losses.halting", "reason.models.base", "reason.rollout",

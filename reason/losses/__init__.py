@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.lm import Likelihood, lm_loss
 from reason.rollout import Unroll
+from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
 
 
@@ -26,12 +27,42 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+    schedules: dict[str, ScheduleConfig] = Field(
+        {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
+    )
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:
         if not any(weight for _, weight in self.weights):
             raise ValueError("every loss weight is 0, so nothing would be learned: type loss.weights.lm=1")
         return self
+
+    @model_validator(mode="after")
+    def _schedules_bend_weights(self) -> LossConfig:
+        known = type(self.weights).model_fields
+        for name in self.schedules:
+            if name not in known:
+                raise ValueError(f"schedules: no term is called {name}; terms are {', '.join(known)}")
+            if getattr(self.weights, name) == 0:
+                raise ValueError(f"schedules: {name} has weight 0, which no schedule bends: type loss.weights.{name}=1")
+        if all(name in self.schedules and self.schedules[name].vanishes for name in self.present):
+            raise ValueError("schedules: every term's share is 0 at some time; leave one term without such a schedule")
+        return self
+
+    @property
+    def present(self) -> list[str]:
+        """The terms that take part in the run at some time: those whose configured weight is not 0."""
+        return [name for name, weight in self.weights if weight]
+
+    def shares_at(self, step: int, horizon: Horizon) -> dict[str, float]:
+        """Each present term's share of its weight at optimizer step `step` (from 0); 1 without a schedule."""
+        bent = self.schedules
+        return {name: bent[name].factor(step, horizon) if name in bent else 1.0 for name in self.present}
+
+    def weights_at(self, step: int, horizon: Horizon) -> dict[str, float]:
+        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out."""
+        shares = self.shares_at(step, horizon)
+        return {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
 
 
 Term = Callable[[Unroll, LossConfig], Tensor]
@@ -43,6 +74,6 @@ TERMS: dict[str, Term] = {
 }
 
 
-def evaluate_terms(unroll: Unroll, config: LossConfig) -> dict[str, Tensor]:
-    """Every term whose weight is not 0, by name, each a float32 scalar."""
-    return {name: TERMS[name](unroll, config) for name, weight in config.weights if weight}
+def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
+    """The named terms, each a float32 scalar."""
+    return {name: TERMS[name](unroll, config) for name in names}

@@ -16,7 +16,7 @@ from reason.rollout import LoopsConfig, RolloutConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
-from reason.training.schedules import ScheduleConfig
+from reason.schedules import ScheduleConfig
 
 
 def paper_base() -> Config:

@@ -16,6 +16,7 @@ from reason.errors import ConfigError, Diverged
 from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise
+from reason.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.config import TrainingConfig
 from reason.training.ema import Ema, EmaConfig
@@ -67,7 +68,9 @@ class Trainer:
         """Start from nothing; `resume` then puts a checkpoint in place."""
         self.config, self.run, self.model, self.sampler = config, run, model, sampler
         self.device = sampler.data.device
-        self.optimizers = Optimizers(model, config.optimizer, config.training.steps)
+        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
+        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
+        self.optimizers = Optimizers(model, config.optimizer, self.horizon)
         self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
         self.meters = Meters(self.device)
         self.step = 0  # optimizer steps taken
@@ -81,12 +84,13 @@ class Trainer:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
         rollout = self.config.rollout
         grad_steps = rollout.grad_steps
+        weights = self.config.loss.weights_at(self.step, self.horizon)
         for _ in range(grad_steps):
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
-            terms = evaluate_terms(unroll, self.config.loss)
-            (weighted_sum(terms, self.config.loss.weights) / grad_steps).backward()
-            self.meters.add(unroll, self.carry, terms)
+            terms = evaluate_terms(unroll, self.config.loss, weights)
+            (weighted_sum(terms, weights) / grad_steps).backward()
+            self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         norm = self.optimizers.step(self.step)
         self.step += 1
@@ -130,24 +134,21 @@ class Trainer:
         c = self.config
         self._refuse_broken()
         means = self.meters.read()
-        weights = dict(c.loss.weights)
-        losses = {name.removeprefix("loss/"): value for name, value in means.items() if name.startswith("loss/")}
         drawn = self.index * c.training.batch_size
         record = {
             "step": self.step,
             "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
             "puzzle_steps": drawn,
-            "loss": sum(weights[name] * (value or 0.0) for name, value in losses.items()),
             **means,
             "gradient_norm": norm.item(),
-            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, c.training.steps),
+            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, self.horizon),
             "seconds": self.seconds,
             "puzzle_steps_per_second": drawn / self.seconds,
         }
         log.write(record)
         exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
-        bar.set_postfix_str(f"loss {record['loss']:.3f}{exact}, {speed}")
+        bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _refuse_broken(self) -> None:
         term = self.meters.broken()

@@ -10,8 +10,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from reason.models.base import Reasoner
+from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
-from reason.training.schedules import ScheduleConfig
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -55,8 +55,8 @@ class SignSGD:
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
-    def __init__(self, model: Reasoner, config: OptimizerConfig, total_steps: int):
-        self.config, self.total_steps = config, total_steps
+    def __init__(self, model: Reasoner, config: OptimizerConfig, horizon: Horizon):
+        self.config, self.horizon = config, horizon
         table = getattr(model, "puzzle_embedding", None)
         self.sign = SignSGD(table.weight, config.puzzle_lr, config.puzzle_weight_decay) if table is not None else None
         self.weights = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
@@ -69,7 +69,7 @@ class Optimizers:
 
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had."""
-        factor = self.config.schedule.factor(step, self.total_steps)
+        factor = self.config.schedule.factor(step, self.horizon)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         for group in self.main.param_groups:
             group["lr"] = self.config.lr * factor
