@@ -33,8 +33,8 @@ MAY_IMPORT = {
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.floats", "reason.losses.halting", "reason.models.base", "reason.rollout",
-        "reason.section",
+        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
+        "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -133,17 +133,33 @@ class RecursiveModel(Reasoner):
             state = self._cycle(state, x, last_call_only=self.config.gradient == "last-call")
         return state
 
-    def _cycle(self, state: RecursiveState, x: Tensor, last_call_only: bool = False) -> RecursiveState:
+    def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+        """The state after every network call of a supervision step."""
+        for _ in range(self.config.h_cycles):
+            for moved in self._calls(state, x):
+                yield moved
+            state = moved
+
+    def _calls(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+        """The state after each of the N_L + 1 network calls of a cycle."""
         z_h, z_l = state
-        calls = self.config.l_cycles
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
-            for _ in range(calls - 1):
-                z_l = self._low(z_h, z_l, x)
-        z_l = self._low(z_h, z_l, x)
-        if self.config.states == 1:
+        single = self.config.states == 1
+        for _ in range(self.config.l_cycles):
+            z_l = self._low(z_h, z_l, x)
+            yield RecursiveState(z_l if single else z_h, z_l)
+        if single:
             z = self._euler(z_l, self._high_network(z_l))
-            return RecursiveState(z, z)
-        return RecursiveState(self._euler(z_h, self._high_network(z_h + z_l)), z_l)
+            yield RecursiveState(z, z)
+        else:
+            yield RecursiveState(self._euler(z_h, self._high_network(z_h + z_l)), z_l)
+
+    def _cycle(self, state: RecursiveState, x: Tensor, last_call_only: bool = False) -> RecursiveState:
+        calls = self._calls(state, x)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
+            for _ in range(self.config.l_cycles - 1):
+                next(calls)
+        next(calls)
+        return next(calls)
 
     def _low(self, z_h: Tensor, z_l: Tensor, x: Tensor) -> Tensor:
         argument = z_l + x if self.config.states == 1 else z_l + (z_h + x)
