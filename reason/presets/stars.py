@@ -13,10 +13,10 @@ from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import LoopedConfig
 from reason.rollout import LoopsConfig, RolloutConfig
+from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
-from reason.schedules import ScheduleConfig
 
 
 def paper_base() -> Config:
