@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -130,6 +130,7 @@ class Unroll:
     last: Tensor  # (B,) bool: m = N_super
     next_readout: Readout | None = None  # one step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
+    memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:

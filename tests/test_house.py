@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "reason.data": {"datasets_gen", "reason.models.base", "reason.section"},
     "reason.rollout": {"reason.models", "reason.section"},
     "reason.losses": {
-        "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules", "reason.section",
+        "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
+        "reason.section",
     },
     "reason.balance": {"reason.losses"},
     "reason.training": {

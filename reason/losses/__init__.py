@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.losses.halting import halt_loss, q_continue_loss
+from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, lm_loss
 from reason.rollout import Unroll
 from reason.schedules import Horizon, ScheduleConfig
@@ -20,6 +21,8 @@ class LossWeights(Section):
     lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
     halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
+    jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
+    l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
 
 
 class LossConfig(Section):
@@ -31,10 +34,22 @@ class LossConfig(Section):
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
 
+    jsrr: JsrrConfig = JsrrConfig()
+    l2: L2Config = L2Config()
+
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:
         if not any(weight for _, weight in self.weights):
             raise ValueError("every loss weight is 0, so nothing would be learned: type loss.weights.lm=1")
+        return self
+
+    @model_validator(mode="after")
+    def _leaves_lm_a_weight(self) -> LossConfig:
+        if self.jsrr.convex and self.weights.jsrr >= 1:
+            raise ValueError(
+                f"weights.jsrr={self.weights.jsrr:g} leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
+                "loss.jsrr.convex=false for LM + λ·JSRR"
+            )
         return self
 
     @model_validator(mode="after")
@@ -60,9 +75,15 @@ class LossConfig(Section):
         return {name: bent[name].factor(step, horizon) if name in bent else 1.0 for name in self.present}
 
     def weights_at(self, step: int, horizon: Horizon) -> dict[str, float]:
-        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out."""
+        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out.
+
+        Where `jsrr.convex`, JSRR's λ at that step is taken from LM's weight (STARS eq. 4).
+        """
         shares = self.shares_at(step, horizon)
-        return {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
+        weights = {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
+        if self.jsrr.convex and "lm" in weights:
+            weights["lm"] *= 1 - weights.get("jsrr", 0.0)
+        return weights
 
 
 Term = Callable[[Unroll, LossConfig], Tensor]
@@ -71,6 +92,8 @@ TERMS: dict[str, Term] = {
     "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
     "halt": lambda unroll, config: halt_loss(unroll),
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
+    "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
+    "l2": lambda unroll, config: l2_loss(unroll, config.l2),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,6 +78,7 @@ class Trainer:
         self.seconds = 0.0
         rows = torch.zeros(sampler.batch_size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
+        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
         self._log_position = 0
 
     def optimizer_step(self) -> torch.Tensor:
@@ -88,7 +89,7 @@ class Trainer:
         for _ in range(grad_steps):
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
-            terms = evaluate_terms(unroll, self.config.loss, weights)
+            terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
             (weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
@@ -175,6 +176,7 @@ class Trainer:
             "optimizer": self.optimizers.state_dict(),
             "sampler": self.sampler.state_dict(),
             "carry": vars(self.carry),
+            "memory": self.memory,
             "meters": self.meters.state_dict(),
             "random": checkpoint.random_state(self.device),
         }
@@ -203,6 +205,7 @@ class Trainer:
         self.optimizers.load_state_dict(state["optimizer"])
         self.sampler.load_state_dict(state["sampler"])
         self.meters.load_state_dict(state["meters"])
+        self.memory = {name: kept.to(self.device) for name, kept in state["memory"].items()}
         c = {key: _to(value, self.device) for key, value in state["carry"].items()}
         self.carry = Carry(
             Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])

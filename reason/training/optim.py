@@ -23,6 +23,7 @@ class OptimizerConfig(Section):
     lr: float = Field(1e-4, gt=0, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
+    clip: float | None = Field(None, gt=0, description="the gradient's norm is scaled down to this; none: as it is")
     schedule: ScheduleConfig = ScheduleConfig()
     puzzle_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
     puzzle_weight_decay: float = Field(0.1, ge=0, description="its decay")
@@ -68,9 +69,11 @@ class Optimizers:
             self.main = torch.optim.AdamW(self.weights, **shared)
 
     def step(self, step: int) -> Tensor:
-        """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had."""
+        """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.horizon)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
+        if self.config.clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.clip, norm)
         for group in self.main.param_groups:
             group["lr"] = self.config.lr * factor
         self.main.step()
