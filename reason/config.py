@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from reason.balance import BalanceConfig
 from reason.data import DataConfig
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -36,6 +37,7 @@ class Config(Section):
     model: ModelConfig = RecursiveConfig()
     rollout: RolloutConfig = RolloutConfig()
     loss: LossConfig = LossConfig()
+    balance: BalanceConfig = BalanceConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ema: EmaConfig = EmaConfig()
     training: TrainingConfig = TrainingConfig()
@@ -50,6 +52,13 @@ class Config(Section):
             raise ValueError(
                 "rollout.halting=q-learning reads q_continue, which no loss trains: type loss.weights.q_continue=0.5"
             )
+        if self.loss.weights.rep_z_l > 0 and self.model.states == 1:
+            raise ValueError("loss.weights.rep_z_l needs a low state: type model.states=2, or loss.weights.rep_z=1e3")
+        strangers = [name for name in self.balance.targets if name not in self.loss.present]
+        if strangers:
+            raise ValueError(f"balance.targets: {strangers[0]} is no term of this loss: {', '.join(self.loss.present)}")
+        if self.balance.targets and self.balance.kind == "fixed":
+            raise ValueError("balance.targets are aimed at by a balancer: type balance.kind=alg-grad-norm")
         return self
 
 

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.lm import Likelihood, lm_loss
+from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
+from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
@@ -20,6 +23,13 @@ class LossWeights(Section):
     lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
     halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
+    equil_x: float = Field(0.0, ge=0, description="x̂ a point of rest (CMM: 1)")
+    equil_z: float = Field(0.0, ge=0, description="the solution z_H a point of rest (CMM: 1)")
+    rh_unstable_x: float = Field(0.0, ge=0, description="Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)")
+    rh_stable_z: float = Field(0.0, ge=0, description="Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)")
+    rep_x: float = Field(0.0, ge=0, description="encoded puzzles x̂ repel each other (CMM: 1e3)")
+    rep_z: float = Field(0.0, ge=0, description="high states z_H repel each other (CMM: 1e3)")
+    rep_z_l: float = Field(0.0, ge=0, description="low states z_L repel each other")
 
 
 class LossConfig(Section):
@@ -27,6 +37,7 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+    trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
@@ -71,9 +82,16 @@ TERMS: dict[str, Term] = {
     "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
     "halt": lambda unroll, config: halt_loss(unroll),
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
+    "equil_x": lambda unroll, config: equilibrium_x(unroll),
+    "equil_z": lambda unroll, config: equilibrium_z(unroll),
+    "rh_unstable_x": lambda unroll, config: rh_unstable_x(unroll, config.trace),
+    "rh_stable_z": lambda unroll, config: rh_stable_z(unroll, config.trace),
+    "rep_x": lambda unroll, config: repulsion_x(unroll),
+    "rep_z": lambda unroll, config: repulsion_z(unroll),
+    "rep_z_l": lambda unroll, config: repulsion_z_l(unroll),
 }
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    return {name: TERMS[name](unroll, config) for name in names}
+    return {name: TERMS[name](unroll, config).float() for name in names}
