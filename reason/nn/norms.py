@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from reason.floats import at_least_float32
+
 EPS = 1e-5
 
 NormKind = Literal["layernorm", "rmsnorm", "simple"]
@@ -14,7 +16,7 @@ NormKind = Literal["layernorm", "rmsnorm", "simple"]
 
 def rms_norm(x: Tensor, dim: int = -1) -> Tensor:
     """x / √(mean x² + 1e-5) along `dim`, computed in float32, without weight; same shape and dtype as x."""
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = at_least_float32(x)
     return (wide * torch.rsqrt(wide.square().mean(dim, keepdim=True) + EPS)).to(x.dtype)
 
 
