@@ -91,7 +91,7 @@ class AlgGradNorm:
         configured = row([getattr(loss.weights, name) for name in self.terms])
         self.weight = configured * len(self.terms) / configured.sum()  # λ
         self.target = row([config.targets.get(name, 1.0) for name in self.terms])  # c
-        self.reference = torch.full_like(self.weight, torch.nan)  # L(0), NaN until a term is first active
+        self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
         self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
 
     def weights(self, step: int) -> dict[str, float | Tensor]:
@@ -117,7 +117,7 @@ class AlgGradNorm:
     def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
         c = self.config
         active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
-        fresh = active & self.reference.isnan()
+        fresh = active & (self.reference == 0)
         self.reference = torch.where(fresh, losses, self.reference)
         if reset:
             blended = torch.lerp(self.reference, losses, c.reset_blend)
