@@ -132,6 +132,14 @@ class Unroll:
     before: State = None  # where the first of the T loops started
     memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
 
+    def row_mean(self, rows: Tensor) -> Tensor:
+        """The sum of a term's rows (B,) over the active ones, divided by B."""
+        return torch.where(self.active, rows, 0.0).mean()
+
+    def cells(self, z: Tensor) -> Tensor:
+        """(B, S', D) without its prefix: (B, S, D)."""
+        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:
     """A carry whose rows have all halted: the next step gives each a puzzle and the initial state."""

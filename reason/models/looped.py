@@ -117,6 +117,10 @@ class LoopedModel(Reasoner):
         """The block."""
         return [self.block]
 
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The MLP's output map in the block's last layer, and the token embedding (ours, after the recursive models)."""
+        return [self.block.blocks[-1].mlp.down.weight, self.tokens.weight]
+
     def core(self, state: LoopedState, x: Tensor) -> Tensor:
         """One loop without dropout."""
         return self._loop(state.z, x)
@@ -124,3 +128,9 @@ class LoopedModel(Reasoner):
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""
         return lambda z: self._loop(z, x), state.z
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
+        last = self.block.blocks[-1]
+        assert isinstance(last, TransformerBlock)
+        return [last.mlp.down.weight, self.tokens.weight]

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.forward_ad import unpack_dual
 
+from reason.floats import at_least_float32
+
 EPS = 1e-5
 
 NormKind = Literal["layernorm", "rmsnorm", "simple"]
@@ -15,7 +17,7 @@ NormKind = Literal["layernorm", "rmsnorm", "simple"]
 
 def rms_norm(x: Tensor, dim: int = -1) -> Tensor:
     """x / √(mean x² + 1e-5) along `dim`, computed in float32, without weight; same shape and dtype as x."""
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = at_least_float32(x)
     return (wide * torch.rsqrt(wide.square().mean(dim, keepdim=True) + EPS)).to(x.dtype)
 
 

@@ -58,7 +58,9 @@ class Meters:
         self.counts: dict[str, int] = {}  # a term may enter late
 
     @torch.no_grad()
-    def add(self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> None:
+    def add(
+        self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
+    ) -> None:
         """Count one supervision step; accuracy is that of rows that have just halted."""
         right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
         labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from tqdm import tqdm
 
-from reason.balance import weighted_sum
+from reason.balance import BalanceConfig, build_balancer, weighted_sum
 from reason.data import Sampler
 from reason.errors import ConfigError, Diverged
 from reason.losses import LossConfig, evaluate_terms
@@ -22,7 +25,7 @@ from reason.training.config import TrainingConfig
 from reason.training.ema import Ema, EmaConfig
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
-from reason.training.optim import OptimizerConfig, Optimizers
+from reason.training.optim import OptimizerConfig, Optimizers, unscaled_gradient
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class Settings(Protocol):
         """Terms and weights."""
 
     @property
+    def balance(self) -> BalanceConfig:
+        """Who chooses the weights of the terms."""
+
+    @property
     def optimizer(self) -> OptimizerConfig:
         """How weights move."""
 
@@ -70,9 +77,13 @@ class Trainer:
         self.device = sampler.data.device
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
         self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
+        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon)
         self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
         self.meters = Meters(self.device)
+        self.balanced = model.balance_weights()
+        frozen_after = config.optimizer.freeze_embedding_after
+        self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
@@ -85,11 +96,17 @@ class Trainer:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
         rollout = self.config.rollout
         grad_steps = rollout.grad_steps
-        weights = self.config.loss.weights_at(self.step, self.horizon)
-        for _ in range(grad_steps):
+        if self.step >= self.freezes_at:
+            self.model.freeze_embedding()
+        weights = self.balancer.weights(self.step)
+        for part in range(grad_steps):
+            measured = part == 0 and self.balancer.measures(self.step)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
-            self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
+            with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
+                self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
             terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
+            if measured:
+                self.balancer.update(self.step, terms, partial(unscaled_gradient, weights=self.balanced))
             (weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
@@ -146,7 +163,7 @@ class Trainer:
             "seconds": self.seconds,
             "puzzle_steps_per_second": drawn / self.seconds,
         }
-        log.write(record)
+        log.write(record | self.balancer.metrics())
         exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
         bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
@@ -174,6 +191,7 @@ class Trainer:
             "seconds": self.seconds,
             "log_position": log_position,
             "optimizer": self.optimizers.state_dict(),
+            "balance": self.balancer.state_dict(),
             "sampler": self.sampler.state_dict(),
             "carry": vars(self.carry),
             "memory": self.memory,
@@ -203,6 +221,7 @@ class Trainer:
         self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
         self._log_position = state["log_position"]
         self.optimizers.load_state_dict(state["optimizer"])
+        self.balancer.load_state_dict(state["balance"])
         self.sampler.load_state_dict(state["sampler"])
         self.meters.load_state_dict(state["meters"])
         self.memory = {name: kept.to(self.device) for name, kept in state["memory"].items()}
