@@ -28,6 +28,7 @@ MAY_IMPORT = {
         "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
         "reason.section",
     },
+    "reason.decoding": {"reason.models.base", "reason.rollout"},
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
