@@ -101,7 +101,7 @@ def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
     data = load_training_set(tiny, torch.device("cpu"))
-    with pytest.raises(ConfigError, match="type training.batch_size=9"):
+    with pytest.raises(ConfigError, match=r"type training\.batch_size=9"):
         build_trainer(tiny, tmp_path / "run", data, World(0, 3))
 
 

@@ -52,8 +52,8 @@ VARIANTS = {
 }
 
 
-def trainer_of(config: Config, run: Path) -> Trainer:
-    data = load_training_set(config, torch.device("cpu"))
+def trainer_of(config: Config, run: Path, device: str = "cpu") -> Trainer:
+    data = load_training_set(config, torch.device(device))
     trainer = build_trainer(config, run, data)
     if not run.exists():
         create_run(run, config, data.shape, data.metadata.task, [])

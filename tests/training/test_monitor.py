@@ -118,14 +118,14 @@ def test_a_run_without_a_validation_split_has_no_best(tiny: Config, tmp_path: Pa
     trainer = trainer_of(tiny, tmp_path / "run")
     assert trainer.monitor is None
     trainer.train()
-    with pytest.raises(ConfigError, match="evaluation.checkpoint=newest"):
+    with pytest.raises(ConfigError, match=r"evaluation\.checkpoint=newest"):
         load_run(tmp_path / "run", CPU, override(tiny, {"evaluation.checkpoint": "best"}))
 
 
 def test_splits_that_cannot_be_watched(tiny: Config, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="would choose what it later judges"):
         override(tiny, {"training.monitor.split": "test"})
-    with pytest.raises(ConfigError, match="training.monitor.split=nowhere: .* has train, test"):
+    with pytest.raises(ConfigError, match=r"training\.monitor\.split=nowhere: .* has train, test"):
         trainer_of(override(tiny, {"training.monitor.split": "nowhere"}), tmp_path / "run")
 
 

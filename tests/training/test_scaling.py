@@ -85,7 +85,7 @@ def test_overflow_without_end_stops() -> None:
             optimizer.zero_grad()
 
     steps(PATIENCE - 1)
-    with pytest.raises(Diverged, match="training.precision=fp32"):
+    with pytest.raises(Diverged, match=r"training\.precision=fp32"):
         steps(1)
 
 
