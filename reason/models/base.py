@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -68,6 +68,10 @@ class Reasoner(nn.Module, ABC):
     def step(self, state: State, x: Tensor) -> State:
         """One supervision step; the gradient reaches back as far as the config says."""
 
+    def path(self, state: State, x: Tensor) -> Iterator[State]:
+        """The states on the way through one `step`, its end last; a model of one call a step has no other."""
+        yield self.step(state, x)
+
     @abstractmethod
     def readout(self, state: State, final: bool = True) -> Readout:
         """Logits and halting values of a state; `final`: it is the last of its unroll."""
@@ -79,6 +83,23 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
+
+    def input_state(self, x: Tensor) -> State:
+        """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
+        start = self.initial_state(x)
+        return start._replace(**{start._fields[0]: x})
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""
+        return []
+
+    def freeze_embedding(self) -> None:
+        """Stop training everything that x̂ is made of.
+
+        Raises:
+            NotImplementedError: the model has no such part.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     @abstractmethod
     def networks(self) -> list[nn.Module]:

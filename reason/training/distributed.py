@@ -55,6 +55,10 @@ class World:
         dist.all_reduce(total)
         return total
 
+    def mean(self, tensor: Tensor) -> Tensor:
+        """The mean over all processes."""
+        return tensor if self.size == 1 else self.sum(tensor) / self.size
+
     def gather(self, tensor: Tensor) -> Tensor:
         """Every process's tensor, of one shape, one after the other along dim 0."""
         if self.size == 1:

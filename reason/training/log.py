@@ -63,15 +63,19 @@ class Meters:
     Each process sums its own rows; what is read or saved is the sum over all of them.
     """
 
-    NAMES = ("supervision_steps", "finished", "exact", "cell", "m")
+    NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
 
     def __init__(self, device: torch.device, world: World | None = None):
         self.world = world or World()
         self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
+        self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
         self.losses: dict[str, Tensor] = {}
+        self.counts: dict[str, int] = {}  # a term may enter late
 
     @torch.no_grad()
-    def add(self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor]) -> None:
+    def add(
+        self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
+    ) -> None:
         """Count one supervision step; accuracy is that of rows that have just halted."""
         right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
         labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
@@ -83,23 +87,30 @@ class Meters:
             (done & exact).sum(),
             (done * right.sum(-1) / labelled).sum(),
             (done * carry.steps).sum(),
+            len(unroll.states) * one,
         )
         self.sums += torch.stack([part.to(self.sums.dtype) for part in parts])
         for name, loss in terms.items():
             self.losses[name] = self.losses.get(name, torch.zeros_like(loss)) + loss.detach()
+            self.counts[name] = self.counts.get(name, 0) + 1
+            self.total += weights[name] * loss.detach().to(self.total.dtype)
 
     def read(self) -> dict[str, float | None]:
         """Means since the last reading, which then start afresh (this waits for the device)."""
         totals = self.state_dict()
-        steps, finished, exact, cell, m = totals["sums"].tolist()
-        means: dict[str, float | None] = {
-            f"loss/{name}": total.item() / steps for name, total in totals["losses"].items()
+        steps, finished, exact, cell, m, loops = totals["sums"].tolist()
+        means: dict[str, float | None] = {"loss": totals["total"].item() / steps}
+        means |= {
+            f"loss/{name}": total.item() / (self.counts[name] * self.world.size)
+            for name, total in totals["losses"].items()
         }
         halted = {"exact": exact, "cell": cell, "mean_steps": m}
         means |= {name: total / finished if finished else None for name, total in halted.items()}
-        means["finished"] = finished
+        means |= {"finished": finished, "loops": loops / steps}
         self.sums.zero_()
+        self.total.zero_()
         self.losses.clear()
+        self.counts.clear()
         return means
 
     def broken(self) -> str | None:
@@ -111,11 +122,15 @@ class Meters:
         """The sums over all processes, for a checkpoint between two log lines."""
         return {
             "sums": self.world.sum(self.sums),
+            "total": self.world.sum(self.total),
             "losses": {name: self.world.sum(loss) for name, loss in self.losses.items()},
+            "counts": self.counts,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved sums: the first process holds them, the others start from 0."""
         share = 1.0 if self.world.first else 0.0
         self.sums.copy_(state["sums"] * share)
+        self.total.copy_(state["total"] * share)
+        self.counts = dict(state["counts"])
         self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from tqdm import tqdm
 
-from reason.balance import weighted_sum
+from reason.balance import BalanceConfig, build_balancer, weighted_sum
 from reason.data import Sampler
 from reason.errors import ConfigError, Diverged
 from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise
+from reason.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.compiling import out_of_graph, records_graphs
 from reason.training.config import TrainingConfig
@@ -27,7 +29,7 @@ from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
 from reason.training.memory import peak_memory
 from reason.training.monitor import Monitor, Reading
-from reason.training.optim import OptimizerConfig, Optimizers
+from reason.training.optim import OptimizerConfig, Optimizers, unscaled_gradient
 from reason.training.scaling import LossScaling
 from reason.training.trackers import tracker_of
 
@@ -41,7 +43,11 @@ class Outcome:
 
 
 class Settings(Protocol):
-    """The sections of a config that training reads."""
+    """The parts of a config that training reads."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random; here, of the number of loops."""
 
     @property
     def rollout(self) -> RolloutConfig:
@@ -50,6 +56,10 @@ class Settings(Protocol):
     @property
     def loss(self) -> LossConfig:
         """Terms and weights."""
+
+    @property
+    def balance(self) -> BalanceConfig:
+        """Who chooses the weights of the terms."""
 
     @property
     def optimizer(self) -> OptimizerConfig:
@@ -83,16 +93,23 @@ class Trainer:
         self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
         self.world = world or World()
         self.device = sampler.data.device
+        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
+        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
+        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
         self.scaling = LossScaling(self.device, model.dtype)
-        self.optimizers = Optimizers(model, config.optimizer, config.training.steps, self.scaling)
+        self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
         self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
         self.meters = Meters(self.device, self.world)
+        self.balanced = model.balance_weights()
+        frozen_after = config.optimizer.freeze_embedding_after
+        self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         self.best: Reading | None = None
         rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
+        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
         self._log_position = 0
         self._saved: int | None = None  # the step of the newest checkpoint
 
@@ -100,6 +117,7 @@ class Trainer:
         """What has a state of its own to save, by the name it has in a checkpoint."""
         return {
             "optimizer": self.optimizers,
+            "balance": self.balancer,
             "scaling": self.scaling,
             "sampler": self.sampler,
             "meters": self.meters,
@@ -117,12 +135,21 @@ class Trainer:
 
     def optimizer_step(self) -> torch.Tensor:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
-        grad_steps = self.config.rollout.grad_steps
-        for _ in range(grad_steps):
-            self.carry, unroll = supervise(self.model, self.carry, self._draw, self.config.rollout, self.index)
-            terms = evaluate_terms(unroll, self.config.loss)
-            self.scaling.scale(weighted_sum(terms, self.config.loss.weights) / grad_steps).backward()
-            self.meters.add(unroll, self.carry, terms)
+        rollout = self.config.rollout
+        grad_steps = rollout.grad_steps
+        if self.step >= self.freezes_at:
+            self.model.freeze_embedding()
+        weights = self.balancer.weights(self.step)
+        for part in range(grad_steps):
+            measured = part == 0 and self.balancer.measures(self.step)
+            loops = rollout.loops.draw(self.config.seed, self.index, self.step)
+            with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
+                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)
+            terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
+            if measured:
+                self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
+            self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
+            self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         if records_graphs(self.config.training):
             self.carry = out_of_graph(self.carry)
@@ -132,6 +159,10 @@ class Trainer:
         if self.ema is not None:
             self.ema.update(self.step)
         return norm
+
+    def _measured_gradient(self, loss: torch.Tensor) -> list[torch.Tensor]:
+        """∇_w of one term, the mean over processes, for the balancer."""
+        return [self.world.mean(g) for g in unscaled_gradient(loss, self.balanced, self.scaling.factor(self.device))]
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to config.training.steps, or to a limit or a signal; the last state is always saved.
@@ -179,28 +210,25 @@ class Trainer:
         c = self.config
         self._refuse_broken()
         means = self.meters.read()
-        weights = dict(c.loss.weights)
-        losses = {name.removeprefix("loss/"): value for name, value in means.items() if name.startswith("loss/")}
         drawn = self.index * c.training.batch_size
         size = norm.item()
         record = {
             "step": self.step,
             "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
             "puzzle_steps": drawn,
-            "loss": sum(weights[name] * (value or 0.0) for name, value in losses.items()),
             **means,
             "gradient_norm": size if math.isfinite(size) else None,  # None: an fp16 step that was skipped
-            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, c.training.steps),
+            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, self.horizon),
             **self.scaling.figures(),
             "seconds": self.seconds,
             "puzzle_steps_per_second": drawn / self.seconds,
             "memory_peak": peak_memory(self.device),
         }
         if log is not None:
-            log.write(record)
+            log.write(record | self.balancer.metrics())
         exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
-        bar.set_postfix_str(f"loss {record['loss']:.3f}{exact}, {speed}")
+        bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _read_monitor(self, log: MetricsLog | None) -> bool:
         """Where a reading is due: take it, write it down; True where it is the best so far."""
@@ -242,6 +270,7 @@ class Trainer:
             "log_position": log_position,
             "best": None if self.best is None else self.best.as_dict(),
             "carry": {name: self._gathered(value) for name, value in vars(self.carry).items()},
+            "memory": {name: self.world.gather(kept) for name, kept in self.memory.items()},
             "random": checkpoint.random_states(self.device, self.world),
             **{name: part.state_dict() for name, part in self.parts().items()},
         }
@@ -291,6 +320,7 @@ class Trainer:
             self.carry = Carry(
                 Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
             )
+            self.memory = {name: self._own(kept) for name, kept in state["memory"].items()}
         checkpoint.restore_random_states(state["random"], self.device, self.world)
 
     def _gathered(self, value: Any) -> Any:

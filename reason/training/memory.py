@@ -6,6 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -14,12 +15,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reason.balance import weighted_sum
+from reason.balance import BalanceConfig, weighted_sum
 from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner, Shape
 from reason.rollout import RolloutConfig, first_carry, supervise
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
+from reason.training.optim import unscaled_gradient
 
 
 class Counted(Protocol):
@@ -32,6 +34,10 @@ class Counted(Protocol):
     @property
     def loss(self) -> LossConfig:
         """Terms."""
+
+    @property
+    def balance(self) -> BalanceConfig:
+        """Whether each term's gradient is taken by itself."""
 
     @property
     def ema(self) -> EmaConfig:
@@ -109,13 +115,18 @@ def estimate(
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)
         carry = first_carry(model, batch)
+        rollout = config.rollout
+        loops = rollout.loops.count if rollout.loops.law == "fixed" else rollout.loops.most  # the worst that can come
         with LiveBytes() as bytes_of:
-            for index in range(min(2, config.rollout.grad_steps)):
-                carry, unroll = supervise(
-                    model, carry, lambda: _blank(config.training.batch_size, shape), config.rollout, index
-                )
-                loss = weighted_sum(evaluate_terms(unroll, config.loss), config.loss.weights)
-                del unroll
+            for part in range(min(2, rollout.grad_steps)):
+                rows = partial(_blank, config.training.batch_size, shape)
+                carry, unroll = supervise(model, carry, rows, rollout, part, loops)
+                terms = evaluate_terms(unroll, config.loss, config.loss.present)
+                if part == 0 and config.balance.kind != "fixed":
+                    for term in terms.values():
+                        unscaled_gradient(term, model.balance_weights())
+                loss = weighted_sum(terms, dict(config.loss.weights))
+                del unroll, terms
                 loss.backward()
                 del loss
         held = [*carry.batch, *carry.state, carry.steps, carry.halted, *carry.loader]

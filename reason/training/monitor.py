@@ -40,7 +40,7 @@ class MonitorConfig(Section):
 
 @dataclass(frozen=True)
 class Reading:
-    """Accuracy of the averaged weights at supervision step N_super, nothing halting."""
+    """Accuracy of the averaged weights after the trained steps (N_super; of a looped model T), nothing halting."""
 
     step: int  # optimizer steps
     exact: float  # share of puzzles whose every labelled cell is right

@@ -29,6 +29,10 @@ class LossScaling:
         """The loss to go backward from."""
         return self.scaler.scale(loss)
 
+    def factor(self, device: torch.device) -> Tensor | float:
+        """What the loss is multiplied by, without waiting for the device."""
+        return self.scaler.scale(torch.ones((), device=device)) if self.scaler.is_enabled() else 1.0
+
     def unscale(self, optimizer: torch.optim.Optimizer) -> None:
         """Gradients as they would be without the scale."""
         self.scaler.unscale_(optimizer)
