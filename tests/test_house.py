@@ -40,7 +40,16 @@ MAY_IMPORT = {
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = (
+    "reason.archive",
+    "reason.assemble",
+    "reason.parity",
+    "reason.config",
+    "reason.presets",
+    "reason.run",
+    "reason.cli",
+    "reason",
+)
 
 
 def module(path: Path) -> str:
