@@ -38,6 +38,14 @@ class Puzzle(Protocol):
         """(rows, columns) of the board; one row for text."""
 
     @property
+    def box_shape(self) -> tuple[int, int] | None:
+        """(rows, columns) of the boxes that a drawing rules off; None: it has none."""
+
+    @property
+    def glyphs(self) -> str:
+        """What a drawing shows for each token: one character each."""
+
+    @property
     def symmetry(self) -> GridSymmetry | None:
         """What keeps the label right; None: nothing does."""
 
@@ -50,6 +58,12 @@ class Puzzle(Protocol):
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps the question's cells and obeys every rule."""
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` would be None; fast."""
