@@ -34,6 +34,10 @@ class Puzzle(Protocol):
         """What `verify` says when they hold."""
 
     @property
+    def judges(self) -> bool:
+        """Do the rules alone tell whether an answer is right? Then `solved` and `mistake` may be asked."""
+
+    @property
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board; one row for text."""
 

@@ -31,6 +31,7 @@ class Addition:
     zero_pad: bool = False
     causal: bool = True
 
+    judges = True
     symmetry = None
     box_shape = None
     glyphs = CHARACTERS

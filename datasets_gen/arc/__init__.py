@@ -51,6 +51,7 @@ class Arc:
     grid_shape = (SIDE, SIDE)
     box_shape = None
     glyphs = DIGITS
+    judges = False
     symmetry = None  # the identifier fixes the augmentation
     rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"

@@ -29,6 +29,7 @@ class Maze:
     rules = "every label is the shortest path that the tie-break chooses"
     box_shape = None
     glyphs = CHARACTERS
+    judges = True
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:

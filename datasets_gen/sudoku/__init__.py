@@ -36,6 +36,7 @@ class Sudoku:
         """Padding, blank and the digits."""
         return self.size + 2
 
+    judges = True
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
 
