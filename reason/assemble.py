@@ -13,7 +13,8 @@ from datasets_gen.layout import splits_of
 from reason.config import Config
 from reason.data import PuzzleData, Sampler
 from reason.errors import ConfigError
-from reason.models import build_model
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.base import Reasoner
 from reason.tasks import task_of
 from reason.training.loop import Trainer
 from reason.training.precision import activation_dtype
@@ -50,12 +51,29 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
     data = PuzzleData(config.data.directory, "train", device)
     if data.groups == 0:
         raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
-    if data.metadata.task.get("causal"):
-        raise ConfigError(
-            f"{data.directory} has causal labels, each cell's label the token after it, and a {config.model.kind} "
-            "model sees all cells at once; make the set with --blank-answer"
-        )
+    _refuse_unreadable(config.model, data)
     return data
+
+
+def _refuse_unreadable(model: RecursiveConfig | LoopedConfig, data: PuzzleData) -> None:
+    """Raises ConfigError where the labels mean something else to this model, or it cannot tell the puzzles apart."""
+    sees_all = not (isinstance(model, LoopedConfig) and model.causal)
+    if data.metadata.task.get("causal") and sees_all:
+        mend = "type model.causal=true, or " if isinstance(model, LoopedConfig) else ""
+        raise ConfigError(
+            f"{data.directory} has causal labels, each cell's label the token after it, and this {model.kind} model "
+            f"sees all cells at once; {mend}make the set with --blank-answer"
+        )
+    if not data.metadata.task.get("causal") and not sees_all:
+        raise ConfigError(
+            f"{data.directory} has its labels in place, and a causal model says the token after each cell; type "
+            "model.causal=false, or make a causal set (python -m datasets_gen addition)"
+        )
+    if isinstance(model, LoopedConfig) and data.shape.identifiers > 1:
+        raise ConfigError(
+            f"{data.directory} tells its {data.shape.identifiers} puzzles apart by identifiers, which a looped model "
+            "does not read; train a recursive one (model.prefix of at least 1)"
+        )
 
 
 def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
@@ -64,9 +82,32 @@ def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
     model = model.to(data.device)
+    _refuse_what_the_model_cannot(config, model)
     if config.training.compile != "none":
         for network in model.networks():
             network.compile(backend=config.training.compile, dynamic=False, fullgraph=True)
     task = task_of(data.metadata)
     symmetry = task.symmetry if task is not None and config.data.augment else None
     return Trainer(config, run, model, Sampler(data, config.training.batch_size, data_seed, symmetry))
+
+
+EXACT_AT_MOST = 4096  # products in each exact trace
+
+
+def _refuse_what_the_model_cannot(config: Config, model: Reasoner) -> None:
+    """Raises ConfigError for a combination that only the built model can tell."""
+    if isinstance(config.model, RecursiveConfig) and config.model.integrator == "adaptive":
+        raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
+    if config.balance.kind == "alg-grad-norm" and not model.balance_weights():
+        raise ConfigError(
+            f"balance.kind=alg-grad-norm: a {config.model.kind} model names no weights to measure gradients at; "
+            "type balance.kind=fixed"
+        )
+    traced = [name for name in config.loss.present if name.startswith("rh_")]
+    prefix = config.model.prefix if isinstance(config.model, RecursiveConfig) else 0
+    size = config.model.hidden_size * (prefix + model.shape.cells)
+    if traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
+        raise ConfigError(
+            f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "
+            "type loss.trace.method=hutchinson"
+        )

@@ -51,8 +51,8 @@ def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arr
     rules = config.rollout.model_copy(update={"exploration": 0.0})
     model.zero_grad()
     _, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
-    terms = evaluate_terms(seen, config.loss)
-    total = weighted_sum(terms, config.loss.weights)
+    terms = evaluate_terms(seen, config.loss, config.loss.present)
+    total = weighted_sum(terms, dict(config.loss.weights))
     total.backward()
     losses = {"train.loss": total} | {LOSSES[name]: loss for name, loss in terms.items()}
     found = {key: abs(loss.item() - float(recorded[key])) for key, loss in losses.items() if key in recorded}

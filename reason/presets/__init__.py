@@ -12,7 +12,7 @@ from reason.config import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, cmm, small
+from reason.presets import authors, cmm, small, stars
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Preset:
 
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
+ADDITION_4 = Shape(cells=16, vocabulary=15)
 MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
@@ -48,6 +49,8 @@ PRESETS: dict[str, Preset] = {
         ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
         ("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
         ("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
+        ("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
+        ("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         ("maze-10x10", small.maze_10x10, MAZE_10),
         ("addition-3", small.addition_3, Shape(cells=14, vocabulary=16)),
         ("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
@@ -58,6 +61,7 @@ PRESETS: dict[str, Preset] = {
         ("cmm-1-hrm", cmm.table_1_hrm, SUDOKU_9),
         ("cmm-1-trm", cmm.table_1_trm, SUDOKU_9),
         ("cmm-2-trm", cmm.table_2_trm, MAZE_30),
+        *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
     )
 }
 

@@ -7,10 +7,10 @@ from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import RecursiveConfig
 from reason.rollout import RolloutConfig
+from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
-from reason.training.schedules import ScheduleConfig
 
 SUDOKU_EXTREME = DataConfig(
     directory="data/sudoku-extreme",

@@ -49,14 +49,18 @@ def read_metrics(run: Path | str) -> list[dict[str, Any]]:
 class Meters:
     """Sums kept on the device between two log lines, so that a step never waits for the host."""
 
-    NAMES = ("supervision_steps", "finished", "exact", "cell", "m")
+    NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
 
     def __init__(self, device: torch.device):
         self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
+        self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
         self.losses: dict[str, Tensor] = {}
+        self.counts: dict[str, int] = {}  # a term may enter late
 
     @torch.no_grad()
-    def add(self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor]) -> None:
+    def add(
+        self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
+    ) -> None:
         """Count one supervision step; accuracy is that of rows that have just halted."""
         right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
         labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
@@ -68,20 +72,26 @@ class Meters:
             (done & exact).sum(),
             (done * right.sum(-1) / labelled).sum(),
             (done * carry.steps).sum(),
+            len(unroll.states) * one,
         )
         self.sums += torch.stack([part.to(self.sums.dtype) for part in parts])
         for name, loss in terms.items():
             self.losses[name] = self.losses.get(name, torch.zeros_like(loss)) + loss.detach()
+            self.counts[name] = self.counts.get(name, 0) + 1
+            self.total += weights[name] * loss.detach().to(self.total.dtype)
 
     def read(self) -> dict[str, float | None]:
         """Means since the last reading, which then start afresh (this waits for the device)."""
-        steps, finished, exact, cell, m = self.sums.tolist()
-        means: dict[str, float | None] = {f"loss/{name}": total.item() / steps for name, total in self.losses.items()}
+        steps, finished, exact, cell, m, loops = self.sums.tolist()
+        means: dict[str, float | None] = {"loss": self.total.item() / steps}
+        means |= {f"loss/{name}": total.item() / self.counts[name] for name, total in self.losses.items()}
         halted = {"exact": exact, "cell": cell, "mean_steps": m}
         means |= {name: total / finished if finished else None for name, total in halted.items()}
-        means["finished"] = finished
+        means |= {"finished": finished, "loops": loops / steps}
         self.sums.zero_()
+        self.total.zero_()
         self.losses.clear()
+        self.counts.clear()
         return means
 
     def broken(self) -> str | None:
@@ -90,9 +100,11 @@ class Meters:
 
     def state_dict(self) -> dict[str, Any]:
         """The sums, for a checkpoint between two log lines."""
-        return {"sums": self.sums, "losses": self.losses}
+        return {"sums": self.sums, "total": self.total, "losses": self.losses, "counts": self.counts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved sums."""
         self.sums.copy_(state["sums"])
+        self.total.copy_(state["total"])
+        self.counts = dict(state["counts"])
         self.losses = {name: loss.to(self.sums.device) for name, loss in state["losses"].items()}

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from tqdm import tqdm
 
-from reason.balance import weighted_sum
+from reason.balance import BalanceConfig, build_balancer, weighted_sum
 from reason.data import Sampler
 from reason.errors import ConfigError, Diverged
 from reason.losses import LossConfig, evaluate_terms
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise
+from reason.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.config import TrainingConfig
 from reason.training.ema import Ema, EmaConfig
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
-from reason.training.optim import OptimizerConfig, Optimizers
+from reason.training.optim import OptimizerConfig, Optimizers, unscaled_gradient
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class Outcome:
 
 
 class Settings(Protocol):
-    """The sections of a config that training reads."""
+    """The parts of a config that training reads."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything random; here, of the number of loops."""
 
     @property
     def rollout(self) -> RolloutConfig:
@@ -42,6 +50,10 @@ class Settings(Protocol):
     @property
     def loss(self) -> LossConfig:
         """Terms and weights."""
+
+    @property
+    def balance(self) -> BalanceConfig:
+        """Who chooses the weights of the terms."""
 
     @property
     def optimizer(self) -> OptimizerConfig:
@@ -63,24 +75,40 @@ class Trainer:
         """Start from nothing; `resume` then puts a checkpoint in place."""
         self.config, self.run, self.model, self.sampler = config, run, model, sampler
         self.device = sampler.data.device
-        self.optimizers = Optimizers(model, config.optimizer, config.training.steps)
+        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
+        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
+        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
+        self.optimizers = Optimizers(model, config.optimizer, self.horizon)
         self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
         self.meters = Meters(self.device)
+        self.balanced = model.balance_weights()
+        frozen_after = config.optimizer.freeze_embedding_after
+        self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         rows = torch.zeros(sampler.batch_size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
+        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
         self._log_position = 0
 
     def optimizer_step(self) -> torch.Tensor:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
-        grad_steps = self.config.rollout.grad_steps
-        for _ in range(grad_steps):
-            self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, self.config.rollout, self.index)
-            terms = evaluate_terms(unroll, self.config.loss)
-            (weighted_sum(terms, self.config.loss.weights) / grad_steps).backward()
-            self.meters.add(unroll, self.carry, terms)
+        rollout = self.config.rollout
+        grad_steps = rollout.grad_steps
+        if self.step >= self.freezes_at:
+            self.model.freeze_embedding()
+        weights = self.balancer.weights(self.step)
+        for part in range(grad_steps):
+            measured = part == 0 and self.balancer.measures(self.step)
+            loops = rollout.loops.draw(self.config.seed, self.index, self.step)
+            with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
+                self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
+            terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
+            if measured:
+                self.balancer.update(self.step, terms, partial(unscaled_gradient, weights=self.balanced))
+            (weighted_sum(terms, weights) / grad_steps).backward()
+            self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         norm = self.optimizers.step(self.step)
         self.step += 1
@@ -124,24 +152,21 @@ class Trainer:
         c = self.config
         self._refuse_broken()
         means = self.meters.read()
-        weights = dict(c.loss.weights)
-        losses = {name.removeprefix("loss/"): value for name, value in means.items() if name.startswith("loss/")}
         drawn = self.index * c.training.batch_size
         record = {
             "step": self.step,
             "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
             "puzzle_steps": drawn,
-            "loss": sum(weights[name] * (value or 0.0) for name, value in losses.items()),
             **means,
             "gradient_norm": norm.item(),
-            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, c.training.steps),
+            "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, self.horizon),
             "seconds": self.seconds,
             "puzzle_steps_per_second": drawn / self.seconds,
         }
-        log.write(record)
+        log.write(record | self.balancer.metrics())
         exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
-        bar.set_postfix_str(f"loss {record['loss']:.3f}{exact}, {speed}")
+        bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _refuse_broken(self) -> None:
         term = self.meters.broken()
@@ -166,8 +191,10 @@ class Trainer:
             "seconds": self.seconds,
             "log_position": log_position,
             "optimizer": self.optimizers.state_dict(),
+            "balance": self.balancer.state_dict(),
             "sampler": self.sampler.state_dict(),
             "carry": vars(self.carry),
+            "memory": self.memory,
             "meters": self.meters.state_dict(),
             "random": checkpoint.random_state(self.device),
         }
@@ -194,8 +221,10 @@ class Trainer:
         self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
         self._log_position = state["log_position"]
         self.optimizers.load_state_dict(state["optimizer"])
+        self.balancer.load_state_dict(state["balance"])
         self.sampler.load_state_dict(state["sampler"])
         self.meters.load_state_dict(state["meters"])
+        self.memory = {name: kept.to(self.device) for name, kept in state["memory"].items()}
         c = {key: _to(value, self.device) for key, value in state["carry"].items()}
         self.carry = Carry(
             Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])

@@ -69,7 +69,7 @@ def test_both_forms_of_attention_agree() -> None:
 
 @pytest.mark.parametrize("activation", ["silu", "tanh"])
 def test_swiglu_over_either_axis(activation: str) -> None:
-    layer = SwiGLU(6, 1.0, activation).double()
+    layer = SwiGLU(6, 256, activation).double()
     x = torch.randn(6, 3, 6, dtype=torch.float64)
     act = reference.silu if activation == "silu" else np.tanh
     w = layer.gate_up.weight.detach().numpy(), layer.down.weight.detach().numpy()

@@ -10,10 +10,10 @@ from torch import nn
 
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.schedules import Horizon
 from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
 from reason.training.precision import activation_dtype, pick_device
-from reason.training.schedules import ScheduleConfig
 
 CPU = torch.device("cpu")
 SMALL = RecursiveConfig(hidden_size=8, heads=2, expansion=1, prefix=2)
@@ -27,7 +27,7 @@ def model() -> RecursiveModel:
 def test_weights_move_as_the_formula_says(kind: str) -> None:
     net = model()
     config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.3, betas=(0.9, 0.95))
-    optimizers = Optimizers(net, config, total_steps=3)
+    optimizers = Optimizers(net, config, Horizon(3, 1.0))
     start = net.head.weight.detach().double().numpy().copy()
     gradients = [torch.randn_like(net.head.weight) for _ in range(3)]
     for step, gradient in enumerate(gradients):
@@ -51,7 +51,7 @@ def test_atan2_is_unchanged_by_the_scale_of_the_gradient() -> None:
     for scale in (1.0, 1e6):
         torch.manual_seed(3)
         net = model()
-        optimizers = Optimizers(net, OptimizerConfig(lr=0.1, weight_decay=0), 1)
+        optimizers = Optimizers(net, OptimizerConfig(lr=0.1, weight_decay=0), Horizon(1, 1.0))
         net.head.weight.grad = scale * torch.ones_like(net.head.weight)
         optimizers.step(0)
         ends.append(net.head.weight.detach().clone())
@@ -88,17 +88,6 @@ def test_ema(ramp: bool) -> None:
     other = Ema(model(), EmaConfig(rate=0.9))
     other.load_state_dict(average.state_dict())
     torch.testing.assert_close(other.state_dict()["head.weight"], expected)
-
-
-def test_schedules() -> None:
-    constant = ScheduleConfig(warmup=4)
-    assert [constant.factor(step, 10) for step in (0, 1, 3, 4, 9)] == [0.25, 0.5, 1, 1, 1]
-    cosine = ScheduleConfig(kind="cosine", warmup=2, floor=0.1)
-    assert cosine.factor(1, 12) == 1
-    assert cosine.factor(7, 12) == pytest.approx(0.55)
-    assert cosine.factor(12, 12) == pytest.approx(0.1)
-    course = [cosine.factor(step, 12) for step in range(2, 13)]
-    assert course == sorted(course, reverse=True)
 
 
 def test_precision() -> None:
