@@ -35,7 +35,7 @@ MAY_IMPORT = {
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
+        "datasets_gen", "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
         "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
