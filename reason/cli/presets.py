@@ -8,6 +8,7 @@ import inspect
 from rich.console import Console
 from rich.table import Table
 
+from reason.cli.memory import memory_table
 from reason.config import Config, leaves
 from reason.presets import PRESETS, preset
 
@@ -18,8 +19,13 @@ def main(argv: list[str]) -> int:
         prog="reason presets", description="List the presets, or show one with every setting it changes."
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole")
-    name = parser.parse_args(argv).name
+    parser.add_argument("--memory", action="store_true", help="estimate all, or those whose name begins with NAME")
+    arguments = parser.parse_args(argv)
+    name = arguments.name
     console = Console()
+    if arguments.memory:
+        console.print(memory_table(name or ""))
+        return 0
     if name is None:
         view = Table(title="presets: python train.py NAME", title_justify="left")
         view.add_column("name", no_wrap=True)
