@@ -19,7 +19,7 @@ from reason.data import DataConfig
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
-from reason.models import ModelConfig, RecursiveConfig
+from reason.models import FAMILIES, LoopedConfig, ModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
 from reason.section import Section
 from reason.training.config import TrainingConfig
@@ -44,6 +44,28 @@ class Config(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")
+    def _model_fits_rollout(self) -> Config:
+        loops, weights = self.rollout.loops, self.loss.weights
+        if isinstance(self.model, LoopedConfig):
+            trained = next((name for name in ("halt", "q_continue") if getattr(weights, name)), None)
+            if trained is not None:
+                raise ValueError(f"a looped model has no halting head to train: type loss.weights.{trained}=0")
+            if self.rollout.halting != "none":
+                raise ValueError("a looped model has no halting head to ask: type rollout.halting=none")
+            if self.optimizer.freeze_embedding_after is not None:
+                raise ValueError(
+                    "a looped model's embedding is its head too, and cannot rest alone: type "
+                    "optimizer.freeze_embedding_after=none"
+                )
+        elif (loops.law != "fixed" or loops.count > 1) and self.model.gradient != "all-cycles":
+            raise ValueError(
+                f"rollout.loops asks for several supervision steps in one backward pass, and no gradient passes from "
+                f"one to the one before under model.gradient={self.model.gradient}: type model.gradient=all-cycles, or "
+                "rollout.loops.law=fixed rollout.loops.count=1 (rollout.grad_steps averages gradients over steps)"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _composes(self) -> Config:
         learns = self.loss.weights.q_continue > 0
         if learns and self.rollout.halting != "q-learning":
@@ -52,8 +74,14 @@ class Config(Section):
             raise ValueError(
                 "rollout.halting=q-learning reads q_continue, which no loss trains: type loss.weights.q_continue=0.5"
             )
-        if self.loss.weights.rep_z_l > 0 and self.model.states == 1:
-            raise ValueError("loss.weights.rep_z_l needs a low state: type model.states=2, or loss.weights.rep_z=1e3")
+        if self.loss.weights.rep_z_l > 0 and (isinstance(self.model, LoopedConfig) or self.model.states == 1):
+            mend = "" if isinstance(self.model, LoopedConfig) else "model.states=2, or "
+            raise ValueError(f"loss.weights.rep_z_l needs a low state: type {mend}loss.weights.rep_z=1e3")
+        if self.loss.weights.jsrr and self.loss.jsrr.convex and self.balance.kind != "fixed":
+            raise ValueError(
+                f"loss.jsrr.convex fixes LM's weight at 1 − λ, which balance.kind={self.balance.kind} chooses itself: "
+                "type loss.jsrr.convex=false"
+            )
         strangers = [name for name in self.balance.targets if name not in self.loss.present]
         if strangers:
             raise ValueError(f"balance.targets: {strangers[0]} is no term of this loss: {', '.join(self.loss.present)}")
@@ -106,7 +134,9 @@ def override_tree(tree: dict[str, Any], pairs: dict[str, str]) -> Config:
             node = node.get(part) if isinstance(node, dict) else None
         if not isinstance(node, dict) or leaf not in node:
             raise ConfigError(_unknown_key(key, tree))
-        field = _field([*path, leaf])
+        if key == "model.kind" and value != node[leaf]:
+            raise ConfigError(_other_family(value, tree))
+        field = _field([*path, leaf], _family(tree))
         whole = field is not None and get_origin(field.annotation) is dict  # named by the user, so given as one value
         if isinstance(node[leaf], dict) and not whole:
             inner = ", ".join(f"{key}.{name}" for name in node[leaf])
@@ -126,12 +156,31 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
     return text
 
 
-def _field(path: list[str]) -> FieldInfo | None:
-    """The field of Config at a dotted path."""
+def _family(tree: Any) -> str:
+    """The kind of model that a config's tree describes."""
+    model = tree.get("model") if isinstance(tree, dict) else None
+    kind = model.get("kind") if isinstance(model, dict) else None
+    return kind if kind in FAMILIES else "recursive"
+
+
+def _other_family(kind: str, tree: dict[str, Any]) -> str:
+    mine = tree["model"]["kind"]
+    if kind not in FAMILIES:
+        return f"model.kind={kind}: a model is {' or '.join(FAMILIES)}, and this one is {mine}"
+    return (
+        f"model.kind={kind}: {tree.get('name')} is a {mine} model, and the settings of a {kind} one mean other things; "
+        f"start from a {kind} preset (`reason presets` lists them)"
+    )
+
+
+def _field(path: list[str], family: str) -> FieldInfo | None:
+    """The field of Config at a dotted path, its model of that family."""
     room: Any = Config
-    for part in path[:-1]:
+    for depth, part in enumerate(path[:-1]):
         field = room.model_fields.get(part)
         room = type(field.default) if field is not None else None
+        if depth == 0 and part == "model":
+            room = FAMILIES[family]
         if room is None or not issubclass(room, BaseModel):
             return None
     return room.model_fields.get(path[-1]) if path else None
@@ -147,24 +196,30 @@ def validated(tree: Any, shown: dict[str, str] | None = None) -> Config:
         return Config.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]
-        path = [str(part) for part in first["loc"] if part not in ("recursive",)]
+        path = [str(part) for part in first["loc"] if part not in FAMILIES]
         key = ".".join(path)
+        family = _family(tree)
         if first["type"] == "extra_forbidden":
-            raise ConfigError(_unknown_key(key, Config().model_dump())) from None
+            known = Config().model_dump() | {"model": FAMILIES[family]().model_dump()}
+            raise ConfigError(_unknown_key(key, known)) from None
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
         got = (shown or {}).get(key, first.get("input"))
-        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{_about(path)}") from None
+        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{_about(path, family)}") from None
 
 
-def _about(path: list[str]) -> str:
-    """'; KEY is <description> (default X)' for a key of Config, else ''."""
-    field = _field(path)
+def _about(path: list[str], family: str) -> str:
+    """'; <description> (default X)' for a key of Config, else ''."""
+    field = _field(path, family)
     return "" if field is None else f"; {field.description} (default {field.default})"
 
 
 def _unknown_key(key: str, tree: dict[str, Any]) -> str:
+    family = _family(tree)
+    for other, room in FAMILIES.items():
+        if other != family and key.startswith("model.") and key.removeprefix("model.") in room.model_fields:
+            return f"unknown setting {key}: a {other} model has it, and this one is {family}"
     known = list(leaves(tree))
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
         name for name in known if name.rsplit(".")[-1] == key.rsplit(".")[-1]
@@ -186,11 +241,14 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def describe_settings() -> list[tuple[str, str, str]]:
-    """(key, default, description) of every setting, for --help."""
+    """(key, default, description) of every setting, for --help; the models' own, family by family."""
 
     def walk(room: type[BaseModel], prefix: str) -> Iterable[tuple[str, str, str]]:
         for name, field in room.model_fields.items():
-            if isinstance(field.default, BaseModel):
+            if room is Config and name == "model":
+                for family, settings in FAMILIES.items():
+                    yield from ((key, default, f"{family}: {text}") for key, default, text in walk(settings, "model."))
+            elif isinstance(field.default, BaseModel):
                 yield from walk(type(field.default), f"{prefix}{name}.")
             else:
                 yield f"{prefix}{name}", str(field.default), field.description or ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -14,6 +15,61 @@ from reason.models.base import Batch, Readout, Reasoner, State
 from reason.section import Section
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
+
+
+class LoopsConfig(Section):
+    """T: how often the model steps in one backward pass, and which of those steps are read out.
+
+    T of backward pass number i is a function of the run's seed and of i alone, drawn on the host: nothing is saved,
+    and the device is not waited for.
+    """
+
+    law: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
+        "fixed", description="of T; random ones are rounded and clipped to least..most (STARS tables 1 and 3)"
+    )
+    count: int = Field(1, ge=1, description="T where it is fixed")
+    start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
+    mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
+    sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
+    rate: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
+    least: int = Field(1, ge=1, description="smallest random T")
+    most: int = Field(100, ge=1, le=10_000, description="largest random T")
+    supervision: Literal["terminal", "per-loop"] = Field(
+        "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> LoopsConfig:
+        if self.least > self.most:
+            raise ValueError(f"least {self.least} lies above most {self.most}: type rollout.loops.least=1")
+        return self
+
+    def draw(self, seed: int, index: int, step: int) -> int:
+        """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
+        if self.law == "fixed" or step < self.start:
+            return self.count
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+        return int(self.draws(rng, 1)[0])
+
+    def draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """(count,) random T."""
+        numbers: np.ndarray
+        match self.law:
+            case "fixed":
+                return np.full(count, self.count)
+            case "log-normal":
+                numbers = rng.lognormal(self.mu, self.sigma, count)
+            case "poisson":
+                numbers = rng.poisson(self.rate, count)
+            case "uniform":
+                numbers = rng.integers(self.least, self.most + 1, count)
+        return np.rint(numbers).clip(self.least, self.most).astype(int)
+
+    @property
+    def typical(self) -> int:
+        """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
+        middle = {"log-normal": np.exp(self.mu), "poisson": self.rate, "uniform": (self.least + self.most) / 2}
+        return self.count if self.law == "fixed" else round(min(max(middle[self.law], self.least), self.most))
 
 
 class RolloutConfig(Section):
@@ -28,10 +84,12 @@ class RolloutConfig(Section):
         "the loader's row again; fresh: every loader batch resets all rows; handover: every loader batch "
         "replaces all puzzles, states stay",
     )
-    halting: Literal["bce", "q-learning"] = Field(
-        "bce", description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM)"
+    halting: Literal["bce", "q-learning", "none"] = Field(
+        "bce",
+        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); none: at N_super",
     )
     exploration: float = Field(0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}")
+    loops: LoopsConfig = LoopsConfig()
 
     @model_validator(mode="after")
     def _reaches_the_last_step(self) -> RolloutConfig:
@@ -41,6 +99,11 @@ class RolloutConfig(Section):
                 f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
             )
         return self
+
+    @property
+    def trained_steps(self) -> int:
+        """Steps of the model from the initial state that training took: N_super · T."""
+        return self.supervision_steps * self.loops.typical
 
 
 @dataclass(frozen=True)
@@ -56,16 +119,18 @@ class Carry:
 
 @dataclass(frozen=True)
 class Unroll:
-    """One backward's view, all that a loss term may look at: T states and readouts (T = 1 for recursive models)."""
+    """One backward's view, all that a loss term may look at: T states (T = 1 for recursive models) and readouts."""
 
     model: Reasoner
     batch: Batch
     x: Tensor  # (B, S', D)
-    states: tuple[State, ...]
-    readouts: tuple[Readout, ...]
+    states: tuple[State, ...]  # after each of the T loops
+    readouts: tuple[Readout, ...]  # of the supervised ones: all T, or the last alone
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
     last: Tensor  # (B,) bool: m = N_super
     next_readout: Readout | None = None  # one step further, without gradient, for Q-learning
+    before: State = None  # where the first of the T loops started
+    memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
 
     def row_mean(self, rows: Tensor) -> Tensor:
         """The sum of a term's rows (B,) over the active ones, divided by B."""
@@ -86,18 +151,24 @@ def first_carry(model: Reasoner, batch: Batch) -> Carry:
 
 
 def supervise(
-    model: Reasoner, carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, index: int
+    model: Reasoner, carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, index: int, loops: int = 1
 ) -> tuple[Carry, Unroll]:
-    """Supervision step number `index` (counted from 0) of a training run: rows refilled, one step, halting.
+    """Supervision step number `index` (counted from 0) of a training run: rows refilled, `loops` steps, halting.
 
-    The new carry holds no gradient.
+    A recursive model takes one step of the model, a looped one T with the gradient through all of them. The new
+    carry holds no gradient.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
-    state = _where(carry.halted & active, model.initial_state(x), carry.state)
+    before = state = _where(carry.halted & active, model.initial_state(x), carry.state)
     steps = torch.where(carry.halted, 0, carry.steps) + 1
-    state = model.step(state, x)
-    readout = model.readout(state)
+    states, readouts = [], []
+    for t in range(1, loops + 1):
+        state = model.step(state, x)
+        states.append(state)
+        if t == loops or config.loops.supervision == "per-loop":
+            readouts.append(model.readout(state, final=t == loops))
+    readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
     further = None
@@ -108,7 +179,7 @@ def supervise(
         halted = _halts(readout, steps, last, config) | ~active
     return (
         replace(carry, state=kept, steps=steps, halted=halted),
-        Unroll(model, carry.batch, x, (state,), (readout,), active, last, further),
+        Unroll(model, carry.batch, x, tuple(states), tuple(readouts), active, last, further, before),
     )
 
 
@@ -133,7 +204,7 @@ def _refilled(
 
 def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig) -> Tensor:
     """m ≥ N_super, or the head says so and m ≥ m_min, uniform in {2..N_super} with probability ε, else 1."""
-    if config.supervision_steps == 1 or readout.halt is None:
+    if config.supervision_steps == 1 or config.halting == "none" or readout.halt is None:
         return last
     threshold: Tensor | float = 0.0
     if config.halting == "q-learning":
@@ -146,11 +217,19 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig)
 
 def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
     """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
+    for _, state, readout in unroll_states(model, batch, steps):
+        yield state, readout
+
+
+def unroll_states(
+    model: Reasoner, batch: Batch, steps: int, start: State | None = None
+) -> Iterator[tuple[State, State, Readout]]:
+    """The same, each with the state before it; from `start` where one is given."""
     x = model.encode(batch)
-    state = model.initial_state(x)
+    state = model.initial_state(x) if start is None else start
     for _ in range(steps):
-        state = model.step(state, x)
-        yield state, model.readout(state)
+        before, state = state, model.step(state, x)
+        yield before, state, model.readout(state)
 
 
 def _detached(state: State) -> State:

@@ -114,6 +114,67 @@ def adam_atan2(
     return p
 
 
+def norm(x: Array, kind: str, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """layernorm, rmsnorm or simple (layernorm without gain and bias) over the last axis."""
+    if kind == "rmsnorm":
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * weight
+    centred = x - x.mean(-1, keepdims=True)
+    y = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
+    return y if kind == "simple" else y * weight + bias
+
+
+def gelu(x: Array) -> Array:
+    return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def causal_attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool) -> Array:
+    """(S, D) -> (S, D), cell by cell, head by head."""
+    cells, width = x.shape
+    size = width // heads
+    q, k, v = np.split(x @ w[f"{at}.qkv.weight"].T + w.get(f"{at}.qkv.bias", 0), 3, axis=-1)
+    mixed = np.zeros_like(x)
+    for i in range(cells):
+        seen = range(i + 1) if causal else range(cells)
+        for h in range(heads):
+            part = slice(h * size, (h + 1) * size)
+            score = np.exp([q[i, part] @ k[j, part] / math.sqrt(size) for j in seen])
+            mixed[i, part] = sum(s * v[j, part] for s, j in zip(score / score.sum(), seen, strict=True))
+    return mixed @ w[f"{at}.out.weight"].T + w.get(f"{at}.out.bias", 0)
+
+
+def transformer_block(
+    x: Array, w: dict[str, Array], at: str, kind: str, placement: str, norm_kind: str, heads: int, causal: bool
+) -> Array:
+    """Both halves of a layer, each of STARS' four placements written out."""
+    eps = 1e-5 if kind == "gpt" else 1e-6
+
+    def feed_forward(h: Array) -> Array:
+        if kind == "llama":
+            return swiglu(h, w[f"{at}.mlp.gate_up.weight"], w[f"{at}.mlp.down.weight"])
+        inner = gelu(h @ w[f"{at}.mlp.up.weight"].T + w[f"{at}.mlp.up.bias"])
+        return inner @ w[f"{at}.mlp.down.weight"].T + w[f"{at}.mlp.down.bias"]
+
+    for half, f in (
+        ("attention_half", lambda h: causal_attention(h, w, f"{at}.attention", heads, causal)),
+        ("mlp_half", feed_forward),
+    ):
+
+        def n(h: Array, place: str, half: str = half) -> Array:
+            name = f"{at}.{half}.{place}"
+            return norm(h, norm_kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
+
+        if placement == "pre":
+            x = x + f(n(x, "argument"))
+        elif placement == "post":
+            x = n(x + f(x), "total")
+        elif placement == "pre-sandwich":
+            x = x + n(f(n(x, "argument")), "value")
+        else:
+            assert placement == "post-sandwich"
+            x = n(x + f(n(x, "argument")), "total")
+    return x
+
+
 def repulsion(z: Array) -> float:
     """CMM eq. 33-34, pair by pair, (B, S, D)."""
     rows = [row.ravel() / np.linalg.norm(row) for row in z]

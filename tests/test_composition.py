@@ -19,16 +19,19 @@ MODELS = {
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
+    "looped": {"model.kind": "looped", "loss.weights.halt": "0", "rollout.halting": "none"},
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
 }
 TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
+TERMS["jsrr"] = {"loss.weights.jsrr": "0.1"}
 TERMS |= {
     "rh_stable_z, exact, token": TERMS["rh_stable_z"]
     | {"loss.trace.method": "exact", "loss.trace.scope": "token", "model.hidden_size": "4"},
+    "rh_unstable_x, of a third": TERMS["rh_unstable_x"] | {"loss.trace.share": "0.3"},
     "everything, balanced": {f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name != "rep_z_l"}
     | TERMS["q_continue"]
-    | {"balance.kind": "alg-grad-norm"},
+    | {"balance.kind": "alg-grad-norm", "loss.jsrr.convex": "false"},
 }
 REFUSED = {("trm single z", "rep_z_l"): "needs a low state"}
 

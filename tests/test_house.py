@@ -28,18 +28,28 @@ MAY_IMPORT = {
         "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
         "reason.section",
     },
+    "reason.decoding": {"reason.models.base", "reason.rollout"},
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.floats", "reason.losses.halting", "reason.models.base", "reason.rollout",
-        "reason.section",
+        "datasets_gen", "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
+        "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = (
+    "reason.archive",
+    "reason.assemble",
+    "reason.parity",
+    "reason.config",
+    "reason.presets",
+    "reason.run",
+    "reason.cli",
+    "reason",
+)
 
 
 def module(path: Path) -> str:

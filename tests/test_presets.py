@@ -28,10 +28,11 @@ NARROW = {
 def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (4, shape.cells))
-    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=shape.vocabulary)
     own = preset(name).config()
     brief = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
     config = override(own, NARROW | brief)
+    task = {"causal": getattr(config.model, "causal", False)}
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocabulary)
     config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
     (tmp_path / "run").mkdir()
     trainer = build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu")))

@@ -80,7 +80,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     own = read_config(run / "config.json")
     config = override(own, pairs)
     settings = config.evaluation
-    trained_steps = own.rollout.supervision_steps
+    trained_steps = own.rollout.trained_steps
     steps = settings.steps or 2 * trained_steps
     directory = config.data.directory
     if directory is None:

@@ -21,7 +21,7 @@ from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config import Config, override_tree, split_arguments
 from reason.errors import ConfigError
 from reason.models.foreign import from_foreign, inferred, load_foreign
-from reason.models.recursive import RecursiveModel
+from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.parity import deviations
 from reason.run import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
@@ -76,6 +76,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )
+    assert isinstance(config.model, RecursiveConfig), "what is inferred from HRM or TRM weights"
     model = RecursiveModel(config.model, shape)
     load_foreign(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")

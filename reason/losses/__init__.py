@@ -9,6 +9,7 @@ from torch import Tensor
 
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.halting import halt_loss, q_continue_loss
+from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
@@ -23,6 +24,8 @@ class LossWeights(Section):
     lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
     halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
+    jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
+    l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
     equil_x: float = Field(0.0, ge=0, description="x̂ a point of rest (CMM: 1)")
     equil_z: float = Field(0.0, ge=0, description="the solution z_H a point of rest (CMM: 1)")
     rh_unstable_x: float = Field(0.0, ge=0, description="Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)")
@@ -37,6 +40,8 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+    jsrr: JsrrConfig = JsrrConfig()
+    l2: L2Config = L2Config()
     trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
@@ -46,6 +51,15 @@ class LossConfig(Section):
     def _something_to_learn(self) -> LossConfig:
         if not any(weight for _, weight in self.weights):
             raise ValueError("every loss weight is 0, so nothing would be learned: type loss.weights.lm=1")
+        return self
+
+    @model_validator(mode="after")
+    def _leaves_lm_a_weight(self) -> LossConfig:
+        if self.jsrr.convex and self.weights.jsrr >= 1:
+            raise ValueError(
+                f"weights.jsrr={self.weights.jsrr:g} leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
+                "loss.jsrr.convex=false for LM + λ·JSRR"
+            )
         return self
 
     @model_validator(mode="after")
@@ -71,9 +85,15 @@ class LossConfig(Section):
         return {name: bent[name].factor(step, horizon) if name in bent else 1.0 for name in self.present}
 
     def weights_at(self, step: int, horizon: Horizon) -> dict[str, float]:
-        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out."""
+        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out.
+
+        Where `jsrr.convex`, JSRR's λ at that step is taken from LM's weight (STARS eq. 4).
+        """
         shares = self.shares_at(step, horizon)
-        return {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
+        weights = {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
+        if self.jsrr.convex and "lm" in weights:
+            weights["lm"] *= 1 - weights.get("jsrr", 0.0)
+        return weights
 
 
 Term = Callable[[Unroll, LossConfig], Tensor]
@@ -82,6 +102,8 @@ TERMS: dict[str, Term] = {
     "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
     "halt": lambda unroll, config: halt_loss(unroll),
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
+    "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
+    "l2": lambda unroll, config: l2_loss(unroll, config.l2),
     "equil_x": lambda unroll, config: equilibrium_x(unroll),
     "equil_z": lambda unroll, config: equilibrium_z(unroll),
     "rh_unstable_x": lambda unroll, config: rh_unstable_x(unroll, config.trace),

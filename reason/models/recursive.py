@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -158,24 +158,44 @@ class RecursiveModel(Reasoner):
             state = self._cycle(state, x, noise, last_call_only=self.config.gradient == "last-call")
         return state
 
+    def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+        """The state after every network call of a supervision step, without noise."""
+        for _ in range(self.config.h_cycles):
+            for moved in self._calls(state, x, "none"):
+                yield moved
+            state = moved
+
     def _cycle(
         self, state: RecursiveState, x: Tensor, noise: Noise = "none", last_call_only: bool = False
     ) -> RecursiveState:
-        z_h, z_l = state
         if self.config.equation == "averaged":
             return self._averaged_cycle(state, x)
-
-        def low(z: Tensor) -> Tensor:
-            return self._called(self.f_l, z + x if self.config.states == 1 else z + (z_h + x))
-
+        calls = self._calls(state, x, noise)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
             for _ in range(self.config.l_cycles - 1):
-                z_l = self._move(z_l, low, noise)
-        z_l = self._move(z_l, low, noise)
-        if self.config.states == 1:
+                next(calls)
+        next(calls)
+        return next(calls)
+
+    def _calls(self, state: RecursiveState, x: Tensor, noise: Noise) -> Iterator[RecursiveState]:
+        """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
+        if self.config.equation == "averaged":
+            yield self._averaged_cycle(state, x)
+            return
+        z_h, z_l = state
+        single = self.config.states == 1
+
+        def low(z: Tensor) -> Tensor:
+            return self._called(self.f_l, z + x if single else z + (z_h + x))
+
+        for _ in range(self.config.l_cycles):
+            z_l = self._move(z_l, low, noise)
+            yield RecursiveState(z_l if single else z_h, z_l)
+        if single:
             z = self._move(z_l, lambda z: self._called(self._f_h, z), noise)
-            return RecursiveState(z, z)
-        return RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l), noise), z_l)
+            yield RecursiveState(z, z)
+        else:
+            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l), noise), z_l)
 
     def _averaged_cycle(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""

@@ -10,31 +10,34 @@ from reason.nn.rope import rotate
 
 
 class Attention(nn.Module):
-    """Non-causal multi-head attention, no biases; q, k, v stacked in one map (3D, D)."""
+    """Multi-head attention; q, k, v stacked in one map (3D, D). Causal: a cell sees itself and those before it."""
 
-    def __init__(self, width: int, heads: int):
+    def __init__(self, width: int, heads: int, causal: bool = False, bias: bool = False, std: float | None = None):
         super().__init__()
         assert width % heads == 0, "the config checks this"
-        self.heads = heads
-        self.qkv = Linear(width, 3 * width)
-        self.out = Linear(width, width)
+        self.heads, self.causal = heads, causal
+        self.qkv = Linear(width, 3 * width, bias, std)
+        self.out = Linear(width, width, bias, std)
 
-    def forward(self, x: Tensor, rotary: Tensor | None) -> Tensor:
-        """(B, S, D) -> (B, S, D); `rotary` as from `rotary_table`, or None."""
+    def forward(self, x: Tensor, rotary: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+        """(B, S, D) -> (B, S, D); `rotary` as from `rotary_table`, or None; `dropout` of the attention weights."""
         batch, cells, width = x.shape
         q, k, v = self.qkv(x).view(batch, cells, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         if rotary is not None:
             q, k = rotate(q, rotary), rotate(k, rotary)
-        y = attend(q, k, v)  # (B, heads, S, D/heads)
+        y = attend(q, k, v, self.causal, dropout)  # (B, heads, S, D/heads)
         return self.out(y.transpose(1, 2).reshape(batch, cells, width))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """softmax(q kᵀ/√d) v, each (B, heads, S, d) -> the same.
+def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, dropout: float = 0.0) -> Tensor:
+    """softmax(q kᵀ/√d) v, each (B, heads, S, d) -> the same; causal: weights of later cells are 0.
 
     The fused kernel, but for bfloat16 on a CPU: there its backward pass takes 13 times as long as these
     three products (B 128, 36 cells, 4 heads of 32).
     """
     if q.device.type == "cpu" and q.dtype == torch.bfloat16:
-        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1) @ v
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+        if causal:
+            scores = scores + torch.full(scores.shape[-2:], -torch.inf, dtype=q.dtype, device=q.device).triu(1)
+        return torch.nn.functional.dropout(scores.softmax(-1), dropout) @ v
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)

@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from reason.nn.attention import Attention
-from reason.nn.mlp import Activation, SwiGLU
+from reason.nn.mlp import Activation, SwiGLU, inner_width
 from reason.nn.norms import rms_norm
 
 Mixer = Literal["attention", "mlp"]
@@ -22,8 +22,8 @@ class Block(nn.Module):
     def __init__(self, width: int, cells: int, mixer: Mixer, heads: int, expansion: float, activation: Activation):
         super().__init__()
         self.attention = Attention(width, heads) if mixer == "attention" else None
-        self.mixer = SwiGLU(cells, expansion, activation) if mixer == "mlp" else None
-        self.mlp = SwiGLU(width, expansion, activation)
+        self.mixer = SwiGLU(cells, inner_width(cells, expansion), activation) if mixer == "mlp" else None
+        self.mlp = SwiGLU(width, inner_width(width, expansion), activation)
 
     def forward(self, h: Tensor, rotary: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D); with the MLP mixer (S, B, D) -> (S, B, D)."""

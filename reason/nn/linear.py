@@ -17,16 +17,26 @@ def truncated_normal_(tensor: Tensor, std: float) -> Tensor:
         return nn.init.trunc_normal_(tensor, a=-2.0, b=2.0).mul_(std / _CUT_STD)
 
 
-class Linear(nn.Module):
-    """y = x Wᵀ, W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM)."""
+def _initial(rows: int, width: int, std: float | None) -> Tensor:
+    empty = torch.empty(rows, width)
+    return truncated_normal_(empty, width**-0.5) if std is None else nn.init.normal_(empty, std=std)
 
-    def __init__(self, in_features: int, out_features: int):
+
+class Linear(nn.Module):
+    """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM).
+
+    With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = False, std: float | None = None):
         super().__init__()
-        self.weight = nn.Parameter(truncated_normal_(torch.empty(out_features, in_features), in_features**-0.5))
+        self.weight = nn.Parameter(_initial(out_features, in_features, std))
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        return nn.functional.linear(x, self.weight.to(x.dtype))
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return nn.functional.linear(x, self.weight.to(x.dtype), bias)
 
     def over_sequence(self, x: Tensor) -> Tensor:
         """The same map along dim 0 instead of the last: (in, B, D) -> (out, B, D), one matrix product."""
@@ -34,11 +44,11 @@ class Linear(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Rows of a float32 table (count, D), initialised truncated-normal with σ = 1/√D."""
+    """Rows of a float32 table (count, D), initialised truncated-normal with σ = 1/√D, or as `Linear` with `std`."""
 
-    def __init__(self, count: int, width: int):
+    def __init__(self, count: int, width: int, std: float | None = None):
         super().__init__()
-        self.weight = nn.Parameter(truncated_normal_(torch.empty(count, width), width**-0.5))
+        self.weight = nn.Parameter(_initial(count, width, std))
 
     def forward(self, index: Tensor) -> Tensor:
         """(...) integers -> (..., D) float32."""

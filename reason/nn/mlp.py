@@ -22,12 +22,11 @@ def inner_width(width: int, expansion: float) -> int:
 class SwiGLU(nn.Module):
     """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features."""
 
-    def __init__(self, width: int, expansion: float, activation: Activation = "silu"):
+    def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
-        inner = inner_width(width, expansion)
         self.activation = _ACTIVATIONS[activation]
-        self.gate_up = Linear(width, 2 * inner)
-        self.down = Linear(inner, width)
+        self.gate_up = Linear(width, 2 * inner, std=std)
+        self.down = Linear(inner, width, std=std)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D), over the hidden axis D."""
@@ -38,3 +37,16 @@ class SwiGLU(nn.Module):
         """(S, B, D) -> (S, B, D), over the sequence axis S: the MLP mixer."""
         gate, up = self.gate_up.over_sequence(x).chunk(2, dim=0)
         return self.down.over_sequence(self.activation(gate) * up)
+
+
+class GeluMLP(nn.Module):
+    """down(gelu(up)) with biases, GPT's feed-forward layer."""
+
+    def __init__(self, width: int, inner: int, std: float | None = None):
+        super().__init__()
+        self.up = Linear(width, inner, bias=True, std=std)
+        self.down = Linear(inner, width, bias=True, std=std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        return self.down(torch.nn.functional.gelu(self.up(x)))

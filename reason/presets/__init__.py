@@ -13,7 +13,7 @@ from reason.config import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, cmm, cmm_noise, small
+from reason.presets import authors, cmm, cmm_noise, small, stars
 from reason.presets.tables import PaperTable, Row
 
 
@@ -43,6 +43,7 @@ class Preset:
 
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
+ADDITION_4 = Shape(cells=16, vocabulary=15)
 MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
@@ -52,6 +53,7 @@ PRESETS: dict[str, Preset] = {
         ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
         ("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
         ("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
+        ("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
         ("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
         ("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         ("maze-10x10", small.maze_10x10, MAZE_10),
@@ -61,6 +63,7 @@ PRESETS: dict[str, Preset] = {
         ("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
         ("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
         ("trm-att-maze", authors.trm_att_maze, MAZE_30),
+        *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
     )
 }
 

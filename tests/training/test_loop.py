@@ -29,7 +29,7 @@ from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-TIMED = ("seconds", "puzzle_steps_per_second")
+MEASURED = ("seconds", "puzzle_steps_per_second", "memory_peak", "monitor/seconds")
 
 VARIANTS = {
     "trm-mlp": {},
@@ -65,8 +65,8 @@ VARIANTS = {
 }
 
 
-def trainer_of(config: Config, run: Path) -> Trainer:
-    data = load_training_set(config, torch.device("cpu"))
+def trainer_of(config: Config, run: Path, device: str = "cpu") -> Trainer:
+    data = load_training_set(config, torch.device(device))
     trainer = build_trainer(config, run, data)
     if not run.exists():
         create_run(run, config, data.shape, data.metadata.task, [])
@@ -82,7 +82,7 @@ def everything(run: Path) -> dict[str, torch.Tensor]:
 
 
 def untimed(run: Path) -> list[dict[str, object]]:
-    return [{k: v for k, v in line.items() if k not in TIMED} for line in read_metrics(run)]
+    return [{k: v for k, v in line.items() if k not in MEASURED} for line in read_metrics(run)]
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)

@@ -1,0 +1,243 @@
+"""What the dynamics do at a state (MATH.md §7): any Reasoner, any named tuple of (B, S, D) tensors as its state.
+
+Rows of a batch are puzzles and do not see each other; every measure is one number a row. A model is best probed as
+`precise` makes it: in float64, so that a residual of 1e-6 is one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
+from reason.floats import widest_float
+from reason.losses.halting import correct_cells
+from reason.models.base import Batch, MapKind, Reasoner, State
+
+SMALL_MAP = 128  # numbers in a row up to which a trace is exact
+
+
+def precise(model: Reasoner) -> Reasoner:
+    """A copy that computes in the widest float of its device, in evaluation mode."""
+    device = next(model.parameters()).device
+    twin = copy.deepcopy(model).to(widest_float(device)).eval()
+    twin.dtype = widest_float(device)
+    return twin
+
+
+def states(model: Reasoner, x: Tensor, steps: int) -> Iterator[State]:
+    """The initial state and the state after each of `steps` supervision steps."""
+    state = model.initial_state(x)
+    yield state
+    for _ in range(steps):
+        state = model.step(state, x)
+        yield state
+
+
+def parts(state: State) -> dict[str, Tensor]:
+    """The state's tensors (B, S, D) by name, each once: a model with a single state may hold it under two names."""
+    found: dict[str, Tensor] = {}
+    for name, z in zip(state._fields, state, strict=True):
+        if not any(z is other for other in found.values()):
+            found[name] = z
+    return found
+
+
+def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """The state with every tensor changed; tensors that were one stay one."""
+    changed = {id(z): change(z) for z in parts(state).values()}
+    return type(state)(*(changed[id(z)] for z in state))
+
+
+def rows_of(state: State, rows: slice | Tensor) -> State:
+    """Some rows of a state."""
+    return mapped(state, lambda z: z[rows])
+
+
+def joined(state: State) -> Tensor:
+    """All numbers of a row side by side, (B, N)."""
+    return torch.cat([z.flatten(1) for z in parts(state).values()], dim=1)
+
+
+def row_norm(z: Tensor) -> Tensor:
+    """‖z‖₂ of every row of (B, S, D), summed in float32 at least, (B,)."""
+    return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
+
+
+def norms(state: State) -> dict[str, Tensor]:
+    """‖z‖₂ of every row, (B,), by the name of the state's part."""
+    return {name: row_norm(z) for name, z in parts(state).items()}
+
+
+def norm(state: State) -> Tensor:
+    """‖z‖₂ of every row over all parts, (B,)."""
+    return torch.stack(list(norms(state).values())).square().sum(0).sqrt()
+
+
+def distance(a: State, b: State) -> Tensor:
+    """‖b − a‖₂ of every row over all parts, (B,)."""
+    moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
+    return torch.stack(moves).square().sum(0).sqrt()
+
+
+def residual(before: State, after: State) -> Tensor:
+    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,); inf from a state of 0."""
+    return distance(before, after) / norm(before)
+
+
+def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", tolerance: float = 1e-3) -> list[float]:
+    """ρ(∂g/∂z) of g = model.map(kind), row by row, by ARPACK to a relative `tolerance`; nan where it does not converge.
+
+    Tens of Jacobian products a row, each three or four calls of g.
+    """
+    points = (_one_row(model, state, x, row, kind) for row in range(len(x)))
+    return [abs(dominant_eigenvalue(f, z, tolerance, max_iterations=100)) for f, z in points]
+
+
+def trace(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", probes: int = 16) -> list[float]:
+    """tr(∂g/∂z)/N of g = model.map(kind), row by row, N the numbers in a row; below 1 the mean real part contracts.
+
+    Exact up to N = 128, else Hutchinson's estimate with `probes` Rademacher probes.
+    """
+    found = []
+    for row in range(len(x)):
+        f, z = _one_row(model, state, x, row, kind)
+        diagonal = exact_diagonal(f, z) if z.numel() <= SMALL_MAP else estimated_diagonal(f, z, probes)
+        found.append(diagonal.mean().item())
+    return found
+
+
+def _one_row(
+    model: Reasoner, state: State, x: Tensor, row: int, kind: MapKind
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    only = slice(row, row + 1)
+    return model.map(rows_of(state, only), x[only], kind)
+
+
+def perturbed(state: State, size: float) -> State:
+    """z + size · ‖z‖ · u, u a random direction over all parts of a row together."""
+    noise = mapped(state, torch.randn_like)
+    scale = size * norm(state) / norm(noise)
+    return _along(state, noise, scale)
+
+
+def _along(state: State, direction: State, scale: Tensor) -> State:
+    """z + scale · direction, scale (B,)."""
+    moved = {
+        name: z + scale.view(-1, *[1] * (z.ndim - 1)) * getattr(direction, name) for name, z in parts(state).items()
+    }
+    by_tensor = {id(z): moved[name] for name, z in parts(state).items()}
+    return type(state)(*(by_tensor[id(z)] for z in state))
+
+
+@torch.no_grad()
+def perturb_and_return(model: Reasoner, state: State, x: Tensor, steps: int, size: float = 0.1) -> Tensor:
+    """‖z'_k − z_k‖/‖z'_0 − z_0‖, (steps + 1, B): how far a pushed state is from the one left alone, k steps later.
+
+    The push is `size` · ‖z‖ in a random direction. Towards 0 the state returns to where it would have gone.
+    """
+    pushed, distances = perturbed(state, size), []
+    for step in range(steps + 1):
+        if step:
+            state, pushed = model.step(state, x), model.step(pushed, x)
+        distances.append(distance(state, pushed))
+    return torch.stack(distances) / distances[0]
+
+
+@torch.no_grad()
+def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: float = 1e-6) -> Tensor:
+    """The largest Lyapunov exponent, (B,): mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
+
+    Benettin's method: after every step the perturbation is brought back to size · ‖z‖ along its direction. Above 0
+    neighbouring thoughts part; at a fixed point it nears ln ρ of the map `step`.
+    """
+    pushed, total = perturbed(state, size), torch.zeros(len(x), dtype=x.dtype, device=x.device)
+    tiny = torch.finfo(x.dtype).tiny
+    for _ in range(steps):
+        before = distance(state, pushed)
+        state, pushed = model.step(state, x), model.step(pushed, x)
+        after = distance(state, pushed)
+        total += (after / before.clamp(min=tiny)).clamp(min=tiny).log()
+        if (after == 0).any():  # forgotten to the last bit: go on in a new direction
+            lost, fresh = (after == 0), perturbed(state, size)
+            pushed = type(state)(*(_where(lost, a, b) for a, b in zip(fresh, pushed, strict=True)))
+            after = distance(state, pushed)
+        away = type(state)(*(b - a for a, b in zip(state, pushed, strict=True)))
+        pushed = _along(state, away, size * norm(state) / after.clamp(min=tiny))
+    return total / steps
+
+
+@torch.no_grad()
+def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
+    """‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step, (updates − 1, B).
+
+    Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it goes straight on.
+    The low state is z_L; of a model without one, its last state. nan where it does not move at all.
+    """
+    name = list(parts(state))[-1]
+    seen = [getattr(state, name)]
+    for moved in model.path(state, x):
+        if getattr(moved, name) is not seen[-1]:
+            seen.append(getattr(moved, name))
+    flat = [z.flatten(1) for z in seen]
+    ratios = [
+        torch.linalg.vector_norm(c - a, dim=1) / torch.linalg.vector_norm(b - a, dim=1)
+        for a, b, c in zip(flat, flat[1:], flat[2:], strict=False)
+    ]
+    return torch.stack(ratios) if ratios else torch.empty(0, len(x), dtype=x.dtype, device=x.device)
+
+
+def _where(rows: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch.where(rows.view(-1, *[1] * (a.ndim - 1)), a, b)
+
+
+@dataclass(frozen=True)
+class StepProbe:
+    """Means over puzzles after `step` supervision steps."""
+
+    step: int
+    exact: float  # share of puzzles whose every labelled cell is right
+    norm: float  # ‖z‖ over all parts of the state
+    token_norm: float  # ‖z‖/√(parts · S), what one token holds
+    residual: float  # ‖z_k − z_{k−1}‖/‖z_{k−1}‖
+    radius: float  # ρ of the map, over the first `spectra` puzzles
+    trace: float  # tr/N of the map, over the same
+
+
+@torch.no_grad()
+def probe_steps(
+    model: Reasoner, batch: Batch, at: Collection[int], kind: MapKind = "cycle", spectra: int = 4
+) -> list[StepProbe]:
+    """Accuracy, ‖z‖, residual, spectral radius and trace after each number of steps in `at`, in one pass.
+
+    `spectra` puzzles get the two Jacobian probes (0: none, nan), which cost the most.
+    """
+    x = model.encode(batch)
+    found, before = [], None
+    for step, state in enumerate(states(model, x, max(at))):
+        if step in at and step > 0:
+            few = slice(0, spectra)
+            point, cut = rows_of(state, few), x[few]
+            sequences = sum(z.shape[1] for z in parts(state).values())
+            mean_norm = norm(state).mean().item()
+            found.append(
+                StepProbe(
+                    step=step,
+                    exact=correct_cells(model.readout(state).logits, batch.labels)[1].double().mean().item(),
+                    norm=mean_norm,
+                    token_norm=mean_norm / sequences**0.5,
+                    residual=residual(before, state).mean().item(),
+                    radius=_mean(radius(model, point, cut, kind)),
+                    trace=_mean(trace(model, point, cut, kind)),
+                )
+            )
+        before = state
+    return found
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")

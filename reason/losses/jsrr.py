@@ -1,0 +1,72 @@
+"""Keeping the state from running away: STARS' Jacobian spectral radius regularisation, and its L2 baseline."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
+from reason.models.base import MapKind
+from reason.rollout import Unroll
+from reason.section import Section
+
+
+class JsrrConfig(Section):
+    """How the growth of a perturbation is measured."""
+
+    iterations: int = Field(1, ge=1, le=1000, description="K products; 1: Algorithm 1 (eq. 3 read literally is 2)")
+    warm_start: bool = Field(False, description="v starts from the direction that the step before ended with")
+    through_state: bool = Field(False, description="the gradient also reaches the state z_t at which J is taken")
+    transposed: bool = Field(False, description="vᵀJ for J v (the authors' code)")
+    map: MapKind = Field("cycle", description="of recursive models: whose J; a looped model has one map, its loop")
+    convex: bool = Field(True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)")
+
+
+class L2Config(Section):
+    """How far the state may move in a loop."""
+
+    squared: bool = Field(False, description="‖z_t − z_{t−1}‖² for ‖z_t − z_{t−1}‖")
+    every_loop: bool = Field(False, description="the mean over all loops; else the last one")
+
+
+def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
+    """Mean over active rows of ‖j‖² after K times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
+
+    v is a random unit vector of each row over all its cells, or, warm-started, what `unroll.memory` keeps of the step
+    before: the direction of whatever row stood there (ours). v is detached between products, dropout is off, and J is
+    taken in float32 whatever the activations are (ours). With K = 1 and random v this is a Frobenius estimate,
+    E‖J v‖² = ‖J‖²_F/N over N = S·D numbers, not a spectral radius; with K growing it nears |λ₁|².
+    """
+    last = unroll.states[-1]
+    state = type(last)(*(_wide(z if config.through_state else z.detach()) for z in last))
+    f, z = unroll.model.map(state, _wide(unroll.x), config.map)
+    v = unit_normal_like(z.detach())
+    kept = unroll.memory.get("jsrr") if config.warm_start else None
+    if kept is not None and kept.shape == z.shape:
+        v = torch.where(row_norm(kept) > 0, kept, v)
+    found = power_iteration(f, z, v, config.iterations, vjp if config.transposed else jvp)
+    if config.warm_start:
+        unroll.memory["jsrr"] = found.direction
+    return torch.where(unroll.active, found.growth.square(), 0.0).mean().float()
+
+
+def _wide(z: Tensor) -> Tensor:
+    return z.to(torch.promote_types(z.dtype, torch.float32))
+
+
+def l2_loss(unroll: Unroll, config: L2Config) -> Tensor:
+    """Mean over active rows and positions of ‖z_T − z_{T−1}‖₂ (STARS §4.3.2), over all parts of the state alike.
+
+    `squared` and `every_loop` are options (ours). Where T = 1, z_0 is the state that the step started from.
+    """
+    course = (unroll.before, *unroll.states)
+    pairs = list(pairwise(course))
+    moves = []
+    for before, after in pairs if config.every_loop else pairs[-1:]:
+        for a, b in zip(before, after, strict=True):
+            size = torch.linalg.vector_norm((b - a).float(), dim=-1)  # (B, S)
+            moves.append((size.square() if config.squared else size).mean(-1))
+    return torch.where(unroll.active, torch.stack(moves).mean(0), 0.0).mean()

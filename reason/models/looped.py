@@ -1,0 +1,132 @@
+"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; MATH.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+from reason.nn.linear import Embedding
+from reason.nn.norms import Norm, NormKind
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
+from reason.section import Section
+
+
+class LoopedConfig(Section):
+    """The settings in which looped transformers differ."""
+
+    kind: Literal["looped"] = "looped"
+    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
+    layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, description="layers before the loops")
+    coda: int = Field(0, ge=0, description="layers after them, in the readout")
+    heads: int = Field(8, ge=1, description="attention heads")
+    expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
+    block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
+    placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
+    norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
+    causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
+    initial_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
+    dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
+    injection: bool = Field(False, description="x̂ is added to the state before every loop")
+    inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
+    damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
+
+    @model_validator(mode="after")
+    def _fits(self) -> LoopedConfig:
+        if self.hidden_size % self.heads:
+            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
+        return self
+
+
+class LoopedState(NamedTuple):
+    """z, (B, S, D)."""
+
+    z: Tensor
+
+
+class LoopedModel(Reasoner):
+    """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·norm(coda(z)), E the token embedding.
+
+    γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
+    others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
+    training alone, and never in `core` and `map` (ours).
+    """
+
+    def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.config, self.shape, self.dtype = config, shape, dtype
+        width = config.hidden_size
+        self.tokens = Embedding(shape.vocabulary, width, config.initial_std)
+        self.positions = Embedding(shape.cells, width, config.initial_std)
+        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
+        self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
+        self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
+        self.final_norm = self._norm()
+
+    def _norm(self) -> Norm:
+        return Norm(self.config.hidden_size, self.config.norm, NORM_EPS[self.config.block])
+
+    def _layers(self, count: int) -> Layers:
+        c = self.config
+        inner = round(c.expansion * c.hidden_size)
+        return Layers(
+            [
+                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal, c.initial_std)
+                for _ in range(count)
+            ]
+        )
+
+    def _dropout(self) -> float:
+        return self.config.dropout if self.training else 0.0
+
+    def encode(self, batch: Batch) -> Tensor:
+        """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
+        cells = batch.inputs.shape[1]
+        x = self.tokens(batch.inputs) + self.positions.weight[:cells]
+        x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
+        return self.prelude(x, self._dropout())
+
+    def initial_state(self, x: Tensor) -> LoopedState:
+        """z = x̂, with its gradient."""
+        return LoopedState(x)
+
+    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
+        """One loop; the gradient reaches through it."""
+        return LoopedState(self._loop(state.z, x, self._dropout()))
+
+    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0) -> Tensor:
+        if self.inter_loop_norm is not None:
+            z = self.inter_loop_norm(z)
+        if self.damping is not None:
+            z = self.damping.sigmoid().to(z.dtype) * z
+        if self.config.injection:
+            z = z + x
+        return self.block(z, dropout)
+
+    def readout(self, state: LoopedState, final: bool = True) -> Readout:
+        """Logits (B, S, V) by the tied head; there is no halting head."""
+        z = self.final_norm(self.coda(state.z, self._dropout()))
+        return Readout(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
+
+    def networks(self) -> list[nn.Module]:
+        """The block."""
+        return [self.block]
+
+    def core(self, state: LoopedState, x: Tensor) -> Tensor:
+        """One loop without dropout."""
+        return self._loop(state.z, x)
+
+    def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """Every kind is the same here: z after one loop, without dropout."""
+        return lambda z: self._loop(z, x), state.z
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
+        last = self.block.blocks[-1]
+        assert isinstance(last, TransformerBlock)
+        return [last.mlp.down.weight, self.tokens.weight]

@@ -1,0 +1,89 @@
+"""Transformer layers whose norm placement is data: GPT's and Llama's, in STARS' four placements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from torch import Tensor, nn
+
+from reason.nn.attention import Attention
+from reason.nn.mlp import GeluMLP, SwiGLU
+from reason.nn.norms import Norm, NormKind
+
+BlockKind = Literal["gpt", "llama"]
+PlacementName = Literal["pre", "post", "pre-sandwich", "post-sandwich"]
+NORM_EPS: dict[BlockKind, float] = {"gpt": 1e-5, "llama": 1e-6}
+
+
+class Placement(NamedTuple):
+    """Where a half of a layer, x + f(x), is normalised: f's argument, f's value, the sum."""
+
+    argument: bool
+    value: bool
+    total: bool
+
+
+PLACEMENTS: dict[PlacementName, Placement] = {
+    "pre": Placement(argument=True, value=False, total=False),  # x + f(N x)
+    "post": Placement(argument=False, value=False, total=True),  # N(x + f(x))
+    "pre-sandwich": Placement(argument=True, value=True, total=False),  # x + N₂(f(N₁ x))
+    "post-sandwich": Placement(argument=True, value=False, total=True),  # N₂(x + f(N₁ x))
+}
+
+
+class Half(nn.Module):
+    """x + f(x) with norms as placed; every norm has its own gain."""
+
+    def __init__(self, placement: Placement, norm: Callable[[], nn.Module]):
+        super().__init__()
+        self.argument, self.value, self.total = (norm() if there else nn.Identity() for there in placement)
+
+    def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        return self.total(x + self.value(f(self.argument(x))))
+
+
+class TransformerBlock(nn.Module):
+    """An attention half and an MLP half.
+
+    gpt: biases, GELU, and dropout of attention weights and of the MLP's value; llama: no biases, SwiGLU.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        kind: BlockKind = "gpt",
+        placement: PlacementName = "post-sandwich",
+        norm: NormKind = "layernorm",
+        causal: bool = True,
+        std: float = 0.02,
+    ):
+        super().__init__()
+        gpt = kind == "gpt"
+        self.attention = Attention(width, heads, causal, bias=gpt, std=std)
+        self.mlp = GeluMLP(width, inner, std) if gpt else SwiGLU(width, inner, std=std)
+        self.attention_half, self.mlp_half = (
+            Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
+        )
+
+    def forward(self, x: Tensor, dropout: float = 0.0) -> Tensor:
+        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none."""
+        x = self.attention_half(x, lambda h: self.attention(h, dropout=dropout))
+        return self.mlp_half(x, lambda h: nn.functional.dropout(self.mlp(h), dropout))
+
+
+class Layers(nn.Module):
+    """Blocks in turn."""
+
+    def __init__(self, blocks: list[TransformerBlock]):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, x: Tensor, dropout: float = 0.0) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        for block in self.blocks:
+            x = block(x, dropout)
+        return x

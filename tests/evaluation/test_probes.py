@@ -1,0 +1,206 @@
+"""The probes on maps whose dynamics are known, and on a real model against plain loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from reason.evaluation import probes as P
+from reason.evaluation.trajectories import plane, trajectories
+from reason.models import RecursiveConfig, build_model
+from reason.models.base import Batch, Readout, Reasoner, Shape
+
+
+class One(NamedTuple):
+    z: Tensor
+
+
+class Linear(Reasoner):
+    """z ← A z + x on (B, 1, n), read out by its sign: everything about it is known."""
+
+    def __init__(self, matrix: Tensor, shift: float = 0.0):
+        super().__init__()
+        self.matrix, self.shift = torch.nn.Parameter(matrix), shift
+        self.shape, self.dtype = Shape(cells=1, vocabulary=2), matrix.dtype
+
+    def encode(self, batch: Batch) -> Tensor:
+        return torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype)
+
+    def initial_state(self, x: Tensor) -> One:
+        return One(torch.ones_like(x))
+
+    def step(self, state: One, x: Tensor) -> One:
+        return One(state.z @ self.matrix.T + x)
+
+    def readout(self, state: One, final: bool = True) -> Readout:
+        return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
+
+    def core(self, state: One, x: Tensor) -> Tensor:
+        return self.step(state, x).z
+
+    def map(self, state: One, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        return lambda z: self.step(One(z), x).z, state.z
+
+    def networks(self) -> list[torch.nn.Module]:
+        return []
+
+
+def diagonal(*values: float, shift: float = 0.0) -> Linear:
+    return Linear(torch.diag(torch.tensor(values, dtype=torch.float64)), shift)
+
+
+def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
+    inputs = torch.randint(0, tokens, (rows, cells))
+    return Batch(inputs, torch.ones_like(inputs), torch.zeros(rows, dtype=torch.long))
+
+
+def recursive(**changes: object) -> Reasoner:
+    settings = {
+        "hidden_size": 4, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "h_cycles": 2, "l_cycles": 2,
+    } | changes  # fmt: skip
+    return build_model(RecursiveConfig(**settings), Shape(cells=3, vocabulary=4))
+
+
+def test_norm_and_residual_by_hand() -> None:
+    model = diagonal(0.5, 0.5)
+    start, after = list(P.states(model, model.encode(puzzles(3)), 1))
+    assert P.norm(start).tolist() == pytest.approx([math.sqrt(2)] * 3)
+    assert P.norms(after)["z"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
+    assert P.residual(start, after).tolist() == pytest.approx([0.5] * 3)
+
+
+def test_radius_and_trace_of_a_known_map() -> None:
+    model = diagonal(-0.9, 0.5, 0.2)
+    x = model.encode(puzzles(2))
+    state = model.initial_state(x)
+    assert P.radius(model, state, x) == pytest.approx([0.9, 0.9])
+    assert P.trace(model, state, x) == pytest.approx([-0.2 / 3] * 2)
+    (seen,) = P.probe_steps(model, puzzles(5), at=[3], spectra=1)
+    assert (seen.step, seen.exact, seen.radius, seen.trace) == pytest.approx((3, 0.0, 0.9, -0.2 / 3))
+    assert seen.norm == pytest.approx(math.sqrt(0.9**6 + 0.5**6 + 0.2**6))
+
+
+def test_no_spectra_cost_nothing_and_say_nan() -> None:
+    seen = P.probe_steps(diagonal(0.5), puzzles(2), at={1, 4}, spectra=0)
+    assert [probe.step for probe in seen] == [1, 4]
+    assert all(math.isnan(probe.radius) and math.isnan(probe.trace) for probe in seen)
+
+
+def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
+    model = diagonal(0.5, 0.5, 0.5)
+    x = model.encode(puzzles(4))
+    state = model.initial_state(x)
+    back = P.perturb_and_return(model, state, x, steps=3, size=0.2)
+    torch.testing.assert_close(back, 0.5 ** torch.arange(4.0).double()[:, None].expand(4, 4))
+    pushed = P.perturbed(state, 0.2)
+    torch.testing.assert_close(P.residual(state, pushed), torch.full((4,), 0.2).double())
+
+
+@pytest.mark.parametrize("values", [(0.9, 0.1), (1.5, 1.0), (-1.2, 0.3)])
+def test_the_growth_rate_is_the_logarithm_of_the_radius(values: tuple[float, float]) -> None:
+    model = diagonal(*values)
+    x = model.encode(puzzles(3))
+    rate = P.growth_rate(model, model.initial_state(x), x, steps=200)
+    assert rate.tolist() == pytest.approx([math.log(abs(values[0]))] * 3, abs=0.03)
+
+
+def test_a_constant_map_forgets_a_push_at_once_without_nan() -> None:
+    model = diagonal(0.0, 0.0, shift=1.0)
+    x = model.encode(puzzles(1))
+    assert P.growth_rate(model, model.initial_state(x), x, steps=3).item() < -20
+
+
+@pytest.mark.parametrize("states", [1, 2])
+@pytest.mark.parametrize("dt", [1.0, 0.5])
+def test_the_path_is_the_step(states: int, dt: float) -> None:
+    """The path ends where `step` ends, one state per network call; the oscillation is that of its low states."""
+    model = P.precise(recursive(states=states, dt=dt))
+    x = model.encode(puzzles(2, 3, 4))
+    state = model.initial_state(x)
+    with torch.no_grad():
+        path = list(model.path(state, x))
+        assert len(path) == 2 * (2 + 1)
+        for a, b in zip(path[-1], model.step(state, x), strict=True):
+            assert torch.equal(a, b)
+    low = [state.z_l, *(path[i].z_l for i in range(6) if states == 1 or i % 3 < 2)]
+    expected = [
+        [float((low[i + 2] - low[i])[row].norm() / (low[i + 1] - low[i])[row].norm()) for row in range(2)]
+        for i in range(len(low) - 2)
+    ]
+    assert P.oscillation(model, state, x).tolist() == [pytest.approx(row) for row in expected]
+
+
+def test_oscillation_of_a_jump_and_of_a_walk() -> None:
+    class Twice(Linear):
+        def path(self, state: One, x: Tensor):
+            for _ in range(3):
+                state = self.step(state, x)
+                yield state
+
+    for value, shift, ratio in ((-1.0, 0.0, 0.0), (1.0, 1.0, 2.0)):
+        model = Twice(torch.tensor([[value]], dtype=torch.float64), shift)
+        x = model.encode(puzzles(1))
+        assert P.oscillation(model, model.initial_state(x), x).flatten().tolist() == pytest.approx([ratio] * 2)
+
+
+def test_a_model_of_one_call_has_no_oscillation_inside_a_step() -> None:
+    model = diagonal(0.5)
+    x = model.encode(puzzles(2))
+    assert P.oscillation(model, model.initial_state(x), x).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "end"),
+    [
+        ((0.5, 0.1), "right fixed point"),
+        ((-1.0, 0.5), "cycle of 2"),
+        ((1.1, 1.1), "drift"),
+    ],
+)
+def test_every_end_has_its_name(values: tuple[float, float], end: str) -> None:
+    found = trajectories(diagonal(*values, shift=1.0), puzzles(2), [7, 9], steps=30)
+    assert [(t.example, t.end) for t in found] == [(7, end), (9, end)]
+    assert len(found[0].residual) == 30
+    assert len(found[0].norm) == len(found[0].plane) == 31
+
+
+def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
+    turn = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
+    model = Linear(turn)
+    model.initial_state = lambda x: One(x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
+    assert trajectories(model, puzzles(1), [0], steps=12)[0].end == "cycle of 3"
+    batch = puzzles(1)._replace(labels=torch.zeros(1, 1, dtype=torch.long))
+    found = trajectories(diagonal(1.0), batch, [0], steps=1)[0]
+    assert (found.end, found.solved) == ("wrong fixed point", False)
+
+
+def test_chunks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = P.precise(recursive())
+    batch = puzzles(5, 3, 4)
+    whole = trajectories(model, batch, list(range(5)), steps=4)
+    monkeypatch.setattr("reason.evaluation.trajectories.AT_ONCE", 1)
+    single = trajectories(model, batch, list(range(5)), steps=4)
+    for a, b in zip(whole, single, strict=True):
+        assert (a.example, a.end, a.solved) == (b.example, b.end, b.solved)
+        assert a.residual == pytest.approx(b.residual)
+
+
+def test_the_plane_holds_the_principal_components() -> None:
+    path = torch.randn(2, 6, 40, dtype=torch.float64)
+    coordinates, shares = plane(path)
+    for row in range(2):
+        centred = path[row] - path[row].mean(0)
+        u, s, _ = torch.linalg.svd(centred, full_matrices=False)
+        assert shares[row].tolist() == pytest.approx((s[:2] ** 2 / (s**2).sum()).tolist())
+        torch.testing.assert_close(coordinates[row].abs(), (u * s)[:, :2].abs())
+
+
+def test_a_row_that_never_moves_has_a_plane() -> None:
+    coordinates, shares = plane(torch.ones(1, 3, 4))
+    assert coordinates.abs().sum() == shares.sum() == 0

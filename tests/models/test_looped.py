@@ -1,0 +1,198 @@
+"""The looped transformer against naive float64 formulas, its causal mask, its options, its sizes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import torch
+from pydantic import ValidationError
+
+from reason.models import LoopedConfig, LoopedModel, Shape
+from reason.models.base import Batch
+from reason.nn.attention import attend
+from reason.nn.transformer import PLACEMENTS
+from reason.rollout import unroll
+
+SHAPE = Shape(cells=5, vocabulary=7)
+SMALL = {"hidden_size": 8, "heads": 2, "dropout": 0.0}
+NORMS = ("layernorm", "rmsnorm", "simple")
+
+OPTIONS = {
+    "prelude and coda": {"prelude": 2, "coda": 1},
+    "three layers": {"layers": 3},
+    "injection": {"injection": True},
+    "inter-loop norm": {"inter_loop_norm": True},
+    "damping": {"damping": True},
+    "all of them": {"injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
+    "not causal": {"causal": False},
+    "llama": {"block": "llama", "norm": "rmsnorm", "placement": "pre", "expansion": 4.0},
+}
+TWELVE = {f"{p} {n} {b}": {"placement": p, "norm": n, "block": b}
+          for p, n, b in itertools.product(PLACEMENTS, NORMS, ("gpt", "llama"))}  # fmt: skip
+VARIANTS = TWELVE | OPTIONS
+
+
+def make(**changes: object) -> LoopedModel:
+    """In float64, away from the initial values at which gains, biases and γ would hide their place."""
+    model = LoopedModel(LoopedConfig(**SMALL | changes), SHAPE, torch.float64).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def batch(rows: int = 2, cells: int = SHAPE.cells) -> Batch:
+    inputs = torch.randint(0, SHAPE.vocabulary, (rows, cells))
+    return Batch(inputs, inputs.clone(), torch.zeros(rows, dtype=torch.long))
+
+
+def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, np.ndarray]]:
+    """State and logits of one row after each loop, straight from MATH.md §4."""
+    c = model.config
+    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
+
+    def stack(h: np.ndarray, name: str, layers: int) -> np.ndarray:
+        for i in range(layers):
+            at = f"{name}.blocks.{i}"
+            h = reference.transformer_block(h, w, at, c.block, c.placement, c.norm, c.heads, c.causal)
+        return h
+
+    def norm(h: np.ndarray, name: str) -> np.ndarray:
+        eps = 1e-5 if c.block == "gpt" else 1e-6
+        return reference.norm(h, c.norm, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
+
+    x = stack(w["tokens.weight"][inputs] + w["positions.weight"], "prelude", c.prelude)
+    z, seen = x, []
+    for _ in range(loops):
+        if c.inter_loop_norm:
+            z = norm(z, "inter_loop_norm")
+        if c.damping:
+            z = z / (1 + np.exp(-w["damping"]))
+        if c.injection:
+            z = z + x
+        z = stack(z, "block", c.layers)
+        logits = norm(stack(z, "coda", c.coda), "final_norm") @ w["tokens.weight"].T
+        seen.append({"z": z, "logits": logits})
+    return seen
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
+    model, puzzles = make(**changes), batch()
+    for row in range(2):
+        expected = naive(model, puzzles.inputs[row].numpy(), 3)
+        for (state, out), want in zip(unroll(model, puzzles, 3), expected, strict=True):
+            np.testing.assert_allclose(state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
+            np.testing.assert_allclose(out.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_every_weight_is_trained(changes: dict[str, object]) -> None:
+    model = make(**changes)
+    *_, (_, out) = unroll(model, batch(), 2)
+    (out.logits * torch.randn_like(out.logits)).sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"placement": "pre", "prelude": 1, "coda": 1, "injection": True}])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.dtype) -> None:
+    """Whatever stands after cell i changes no bit of what cells up to i hold and say, in value and in gradient."""
+    model, one = make(**changes), batch(1)
+    model.dtype = dtype
+    model = model.double() if dtype == torch.float64 else model.float()
+    for cell in range(SHAPE.cells - 1):
+        other = one.inputs.clone()
+        other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.cells - cell - 1)) % SHAPE.vocabulary
+        for (a, out_a), (b, out_b) in zip(
+            unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True
+        ):
+            assert torch.equal(a.z[:, : cell + 1], b.z[:, : cell + 1])
+            assert torch.equal(out_a.logits[:, : cell + 1], out_b.logits[:, : cell + 1])
+            assert not torch.equal(a.z[:, cell + 1 :], b.z[:, cell + 1 :])
+    x = model.encode(one).detach().requires_grad_()
+    state = model.step(model.step(model.initial_state(x), x), x)
+    for cell in range(SHAPE.cells):
+        (gradient,) = torch.autograd.grad(state.z[0, cell].square().sum(), x, retain_graph=True)
+        assert gradient[0, cell + 1 :].abs().sum() == 0
+        assert (gradient[0, : cell + 1].abs().sum(-1) > 0).all()
+
+
+def test_not_causal_sees_every_cell() -> None:
+    model = make(causal=False)
+    x = model.encode(batch(1)).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(model.step(model.initial_state(x), x).z[0, 0].square().sum(), x)
+    assert (gradient[0].abs().sum(-1) > 0).all()
+
+
+def test_fewer_cells_are_the_first_cells() -> None:
+    """What decoding relies on: a causal model reads the beginning of a text as it reads it within the whole."""
+    model, whole = make(coda=1), batch()
+    *_, (_, full) = unroll(model, whole, 3)
+    *_, (_, part) = unroll(model, whole._replace(inputs=whole.inputs[:, :3]), 3)
+    torch.testing.assert_close(part.logits, full.logits[:, :3])
+
+
+def test_dropout_is_for_training_and_never_in_the_maps() -> None:
+    model, puzzles = make(dropout=0.5), batch()
+    model.eval()
+    quiet = model.encode(puzzles)
+    state = model.initial_state(quiet)
+    moved, said = model.step(state, quiet), model.readout(state)
+    model.train()
+    assert not torch.equal(model.encode(puzzles), quiet)
+    assert not torch.equal(model.step(state, quiet).z, moved.z)
+    assert torch.equal(model.readout(state).logits, said.logits)  # no coda, nothing to drop
+    assert torch.equal(model.core(state, quiet), moved.z)
+    for kind in ("f_h", "cycle", "step"):
+        f, z = model.map(state, quiet, kind)
+        assert torch.equal(f(z), moved.z)
+
+
+def test_attention_weights_drop_out() -> None:
+    """Values all one: the mean over many draws of the dropped weights' sum is one, its deviation is not 0."""
+    q, k, v = torch.randn(400, 1, 6, 4), torch.randn(400, 1, 6, 4), torch.ones(400, 1, 6, 4)
+    for dtype in (torch.float32, torch.bfloat16):
+        sums = attend(q.to(dtype), k.to(dtype), v.to(dtype), causal=True, dropout=0.3).float()[..., 0]
+        assert sums.mean().item() == pytest.approx(1, abs=0.05)
+        assert sums.std() > 0.1
+
+
+def test_gradient_checks_in_float64() -> None:
+    model = make(placement="pre-sandwich", injection=True, damping=True)
+    x = model.encode(batch(1)).detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: model.step(model.initial_state(z), z).z, x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        # 15 tokens and 16 cells of 512, one GPT block of ff 1024 with four LayerNorms, a final one
+        ({}, (15 + 16) * 512 + 4 * 512 * 512 + 4 * 512 + 2 * 512 * 1024 + 1024 + 512 + 5 * 1024),
+        ({"placement": "pre", "norm": "rmsnorm"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536 + 3 * 512),
+        ({"norm": "simple"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536),
+        ({"hidden_size": 128, "damping": True, "norm": "simple"}, 31 * 128 + 4 * 128**2 + 512 + 2**16 + 384 + 1),
+    ],
+)
+def test_sizes(settings: dict[str, object], count: int) -> None:
+    with torch.device("meta"):
+        assert LoopedModel(LoopedConfig(**settings), Shape(cells=16, vocabulary=15)).parameter_count() == count
+
+
+def test_initial_weights_are_those_of_gpt() -> None:
+    model = LoopedModel(LoopedConfig(hidden_size=64, heads=2), Shape(cells=64, vocabulary=64))
+    for name, p in model.named_parameters():
+        if name.endswith("bias"):
+            assert p.abs().sum() == 0
+        elif p.ndim == 2:
+            assert p.std().item() == pytest.approx(0.02, rel=0.05)
+        else:
+            assert (p == 1).all()
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValidationError, match="does not divide into 3 heads"):
+        LoopedConfig(hidden_size=16, heads=3)
