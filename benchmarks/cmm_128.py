@@ -47,11 +47,9 @@ def train_in_pieces(run: Path, settings: list[str], minutes: float, pieces: int)
 def read(run: Path, label: str, puzzles: int, **pairs: str) -> dict[str, object]:
     limit = {"evaluation.limit": str(puzzles), "evaluation.batch_size": "1000"}
     results, folder = evaluate_run(run, limit | {key.replace("__", "."): value for key, value in pairs.items()})
-    trained = results["trained_steps"]
     exact = results["exact_by_step"]
-    print(
-        f"{label}: exact {exact[0]:.1%} at step 1, {exact[trained - 1]:.1%} at {trained}, {exact[-1]:.1%} at {len(exact)}"
-    )
+    steps = [1, results["trained_steps"], len(exact)]
+    print(f"{label}: exact " + ", ".join(f"{exact[m - 1]:.1%} at step {m}" for m in steps))
     return {"set": label, "puzzles": results["puzzles"], "exact_by_step": exact, "report": str(folder)}
 
 
