@@ -117,10 +117,6 @@ class LoopedModel(Reasoner):
         """The block."""
         return [self.block]
 
-    def balance_weights(self) -> list[nn.Parameter]:
-        """The MLP's output map in the block's last layer, and the token embedding (ours, after the recursive models)."""
-        return [self.block.blocks[-1].mlp.down.weight, self.tokens.weight]
-
     def core(self, state: LoopedState, x: Tensor) -> Tensor:
         """One loop without dropout."""
         return self._loop(state.z, x)
