@@ -217,11 +217,19 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig)
 
 def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
     """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
+    for _, state, readout in unroll_states(model, batch, steps):
+        yield state, readout
+
+
+def unroll_states(
+    model: Reasoner, batch: Batch, steps: int, start: State | None = None
+) -> Iterator[tuple[State, State, Readout]]:
+    """The same, each with the state before it; from `start` where one is given."""
     x = model.encode(batch)
-    state = model.initial_state(x)
+    state = model.initial_state(x) if start is None else start
     for _ in range(steps):
-        state = model.step(state, x)
-        yield state, model.readout(state)
+        before, state = state, model.step(state, x)
+        yield before, state, model.readout(state)
 
 
 def _detached(state: State) -> State:

@@ -35,12 +35,21 @@ MAY_IMPORT = {
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
+        "datasets_gen", "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
         "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = (
+    "reason.archive",
+    "reason.assemble",
+    "reason.parity",
+    "reason.config",
+    "reason.presets",
+    "reason.run",
+    "reason.cli",
+    "reason",
+)
 
 
 def module(path: Path) -> str:
