@@ -15,8 +15,10 @@ from reason.data import PuzzleData, Sampler
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.tasks import task_of
+from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 from reason.training.precision import activation_dtype
+from reason.training.warm_start import train_gate_alone, warm_start
 
 
 def make_data_once(config: Config) -> None:
@@ -80,6 +82,10 @@ def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
+        warm_start(model, Path(config.init_from), config.init_layers)
+    if config.training.only == "gate":
+        train_gate_alone(model)
     model = model.to(data.device)
     if config.training.compile != "none":
         for network in model.networks():

@@ -34,7 +34,8 @@ MAY_IMPORT = {
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
+        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.exit",
+        "reason.losses.halting",
         "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, lm_loss
+from reason.losses.scale import norm_penalty
 from reason.rollout import Unroll
 from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
@@ -23,6 +25,10 @@ class LossWeights(Section):
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
     jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
     l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
+    exit: float = Field(0.0, ge=0, description="Ouro stage I: loss expected under the exit gate, in place of lm")
+    exit_entropy: float = Field(0.0, ge=0, description="Ouro stage I: β of −H(p), p the exit gate's distribution")
+    exit_gate: float = Field(0.0, ge=0, description="Ouro stage II: the gate against what another loop gained")
+    norm_penalty: float = Field(0.0, ge=0, description="blind spot: mean square of the states (paper: 0.01)")
 
 
 class LossConfig(Section):
@@ -36,6 +42,7 @@ class LossConfig(Section):
 
     jsrr: JsrrConfig = JsrrConfig()
     l2: L2Config = L2Config()
+    exit: ExitConfig = ExitConfig()
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:
@@ -94,6 +101,10 @@ TERMS: dict[str, Term] = {
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
     "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
     "l2": lambda unroll, config: l2_loss(unroll, config.l2),
+    "exit": lambda unroll, config: exit_loss(unroll, config.likelihood),
+    "exit_entropy": lambda unroll, config: exit_entropy(unroll),
+    "exit_gate": lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
+    "norm_penalty": lambda unroll, config: norm_penalty(unroll),
 }
 
 

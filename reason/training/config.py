@@ -15,6 +15,9 @@ class TrainingConfig(Section):
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
     batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
+    only: Literal["all", "gate"] = Field(
+        "all", description="gate: the exit gate alone is trained, all else stays as init_from left it (Ouro stage II)"
+    )
     precision: Precision = Field(
         "auto", description="of activations: auto takes bf16 where the hardware computes in it"
     )

@@ -208,7 +208,12 @@ class Trainer:
         self.memory = {name: kept.to(self.device) for name, kept in state["memory"].items()}
         c = {key: _to(value, self.device) for key, value in state["carry"].items()}
         self.carry = Carry(
-            Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
+            Batch(*c["batch"]),
+            type(self.carry.state)(*c["state"]),
+            c["steps"],
+            c["halted"],
+            Batch(*c["loader"]),
+            c["survival"],
         )
         checkpoint.restore_random_state(state["random"], self.device)
 
