@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+from reason.nn.cache import Recall
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
@@ -98,31 +99,34 @@ class LoopedModel(Reasoner):
 
     def encode(self, batch: Batch) -> Tensor:
         """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
-        cells = batch.inputs.shape[1]
-        x = self.tokens(batch.inputs) + self.positions.weight[:cells]
+        return self.encode_from(batch.inputs, 0)
+
+    def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
+        """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
+        x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
         x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        return self.prelude(x, self._dropout())
+        return self.prelude(x, self._dropout(), recalls)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
         return LoopedState(x)
 
-    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
-        """One loop; the gradient reaches through it."""
-        return LoopedState(self._loop(state.z, x, self._dropout()))
+    def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
+        """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
+        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
-    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0) -> Tensor:
+    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.injection:
             z = z + x
-        return self.block(z, dropout)
+        return self.block(z, dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True) -> Readout:
+    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        z = self.coda(state.z, self._dropout())
+        z = self.coda(state.z, self._dropout(), recalls)
         if self.final_norm is not None and (final or self.config.readout == "norm"):
             z = self.final_norm(z)
         logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
