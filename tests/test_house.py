@@ -34,11 +34,13 @@ MAY_IMPORT = {
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.exit",
-        "reason.losses.halting",
-        "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
+        "reason.data", "reason.dynamics", "reason.decoding", "reason.errors", "reason.floats",
+        "reason.losses.exit", "reason.losses.halting",
+        "reason.losses.lm", "reason.models", "reason.nn", "reason.rollout", "reason.section",
     },
+    "reason.decoding": {"reason.models", "reason.nn"},
     "reason.report": set(),
+    "reason.figures": set(),
 }  # fmt: skip
 ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
 

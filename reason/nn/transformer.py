@@ -85,6 +85,6 @@ class Layers(nn.Module):
 
     def forward(self, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D); `recalls` one for each block."""
-        for block, recall in zip(self.blocks, recalls or [None] * len(self.blocks), strict=True):
-            x = block(x, dropout, recall)
+        for index, block in enumerate(self.blocks):
+            x = block(x, dropout, None if recalls is None else recalls[index])
         return x
