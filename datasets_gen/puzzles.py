@@ -34,8 +34,20 @@ class Puzzle(Protocol):
         """What `verify` says when they hold."""
 
     @property
+    def judges(self) -> bool:
+        """Do the rules alone tell whether an answer is right? Then `solved` and `mistake` may be asked."""
+
+    @property
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board; one row for text."""
+
+    @property
+    def box_shape(self) -> tuple[int, int] | None:
+        """(rows, columns) of the boxes that a drawing rules off; None: it has none."""
+
+    @property
+    def glyphs(self) -> str:
+        """What a drawing shows for each token: one character each."""
 
     @property
     def symmetry(self) -> GridSymmetry | None:
@@ -50,6 +62,12 @@ class Puzzle(Protocol):
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps the question's cells and obeys every rule."""
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` would be None; fast."""

@@ -1,13 +1,176 @@
-"""Where loss terms become one scalar."""
+"""Where loss terms become one scalar: fixed weights, or AlgGradNorm (CMM eq. 50-56)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from reason.losses import LossConfig
+from reason.schedules import Horizon
+from reason.section import Section
 
-def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
+Mean = Callable[[Tensor], Tensor]
+TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """The mean over one process."""
+    return tensor
+
+
+def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
     """Σ λ_n L_n."""
     return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()
+
+
+class BalanceConfig(Section):
+    """Who chooses λ."""
+
+    kind: Literal["fixed", "alg-grad-norm"] = Field(
+        "fixed", description="fixed: loss.weights; alg-grad-norm: gradients of all terms brought to one norm"
+    )
+    targets: dict[str, float] = Field(
+        {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
+    )
+    alpha: float = Field(1.0, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
+    rho: float = Field(0.9, ge=0, lt=1, description="alg-grad-norm: ρ, share of the old λ kept at each update")
+    every: int = Field(1, ge=1, description="alg-grad-norm: optimizer steps between updates")
+    reset_every: int = Field(1000, ge=1, description="alg-grad-norm: T_reset, optimizer steps between soft resets")
+    reset_blend: float = Field(0.5, ge=0, le=1, description="share of the present loss that enters L(0) then")
+
+
+class FixedWeights:
+    """λ as configured and scheduled."""
+
+    def __init__(self, loss: LossConfig, horizon: Horizon):
+        self.loss, self.horizon = loss, horizon
+
+    def weights(self, step: int) -> dict[str, float | Tensor]:
+        """λ of each term that counts at optimizer step `step`."""
+        return {**self.loss.weights_at(step, self.horizon)}
+
+    def measures(self, step: int) -> bool:
+        """Never: nothing is measured."""
+        return False
+
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+        """Nothing changes."""
+
+    def metrics(self) -> dict[str, float]:
+        """Nothing to tell."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing to keep."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Nothing to restore."""
+
+
+class AlgGradNorm:
+    """λ such that λ_n ‖∇_w L_n‖ nears c_n times their mean, times r_n^α (CMM eq. 51-56).
+
+    One update, of the terms that are active (L_n and g_n exceed 1e-12 and are finite; the others keep λ_n and leave
+    N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step:
+        G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
+        λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
+    L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).
+    λ starts at the configured weights scaled to Σ = N. A schedule acts on c_n, since λ itself would forget it; a term
+    whose share is 0 is not evaluated (ours). Everything stays on the device: no update waits for it.
+    """
+
+    NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
+
+    def __init__(self, config: BalanceConfig, loss: LossConfig, horizon: Horizon, device: torch.device):
+        self.config, self.loss, self.horizon = config, loss, horizon
+        self.terms = loss.present
+
+        def row(values: Sequence[float]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float32, device=device)
+
+        configured = row([getattr(loss.weights, name) for name in self.terms])
+        self.weight = configured * len(self.terms) / configured.sum()  # λ
+        self.target = row([config.targets.get(name, 1.0) for name in self.terms])  # c
+        self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
+        self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
+
+    def weights(self, step: int) -> dict[str, float | Tensor]:
+        """λ of each term that counts at optimizer step `step`."""
+        shares = self.loss.shares_at(step, self.horizon)
+        return {name: self.weight[i] for i, name in enumerate(self.terms) if shares[name]}
+
+    def measures(self, step: int) -> bool:
+        """Does optimizer step `step` end with an update?"""
+        return step % self.config.every == 0
+
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+        """Measure one supervision step's terms and move λ; the graph of each term must still be there.
+
+        `mean` is over processes, of which `gradient` is already the mean: λ is the same in all.
+        """
+        zero = torch.zeros((), device=self.weight.device)
+        losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
+        gradients = [gradient(terms[name]) if name in terms else () for name in self.terms]
+        norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
+        shares = self.loss.shares_at(step, self.horizon)
+        share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
+        self._move(losses, norms, self.target * share, reset=step > 0 and step % self.config.reset_every == 0)
+
+    @torch.no_grad()
+    def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
+        c = self.config
+        active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
+        fresh = active & (self.reference == 0)
+        self.reference = torch.where(fresh, losses, self.reference)
+        if reset:
+            blended = torch.lerp(self.reference, losses, c.reset_blend)
+            self.reference = torch.where(active, blended, self.reference)
+        count = active.sum().clamp(min=1)
+
+        def mean(values: Tensor) -> Tensor:
+            return torch.where(active, values, 0.0).sum() / count
+
+        self.norm = torch.where(active, self.weight * norms, 0.0)  # G
+        fallen = torch.where(active, losses / self.reference, 0.0)
+        self.rate = fallen / mean(fallen).clamp(min=TINY)  # r
+        aim = target * mean(self.norm) * self.rate**c.alpha
+        moved = self.weight * (aim / (self.norm + TINY)).clamp(0.1, 10.0)
+        moved = moved * count / torch.where(active, moved, 0.0).sum().clamp(min=TINY)
+        self.weight = torch.where(active, torch.lerp(moved, self.weight, c.rho), self.weight)
+
+    def metrics(self) -> dict[str, float]:
+        """weight/TERM = λ, norm/TERM = G and rate/TERM = r of the last update (this waits for the device)."""
+        return {
+            f"{kind}/{name}": value
+            for kind in self.NAMES
+            for name, value in zip(self.terms, getattr(self, kind).tolist(), strict=True)
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """λ, L(0), and what the metrics show."""
+        return {"terms": self.terms, "reference": self.reference, **{kind: getattr(self, kind) for kind in self.NAMES}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from saved weights."""
+        assert state["terms"] == self.terms, "a run resumes with its own config"
+        for name in ("reference", *self.NAMES):
+            setattr(self, name, state[name].to(self.weight.device))
+
+
+def _norm(gradient: Sequence[Tensor]) -> Tensor:
+    """‖·‖₂ of all parts together, a float32 scalar."""
+    return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part.float()) for part in gradient]))
+
+
+Balancer = FixedWeights | AlgGradNorm
+
+
+def build_balancer(config: BalanceConfig, loss: LossConfig, horizon: Horizon, device: torch.device) -> Balancer:
+    """The balancer that `config` names."""
+    return FixedWeights(loss, horizon) if config.kind == "fixed" else AlgGradNorm(config, loss, horizon, device)

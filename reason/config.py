@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from reason.balance import BalanceConfig
 from reason.data import DataConfig
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -43,6 +44,7 @@ class Config(Section):
     model: ModelConfig = RecursiveConfig()
     rollout: RolloutConfig = RolloutConfig()
     loss: LossConfig = LossConfig()
+    balance: BalanceConfig = BalanceConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ema: EmaConfig = EmaConfig()
     training: TrainingConfig = TrainingConfig()
@@ -57,6 +59,11 @@ class Config(Section):
                 raise ValueError(f"a looped model has no halting head to train: type loss.weights.{trained}=0")
             if self.rollout.halting not in ("none", "gate"):
                 raise ValueError("a looped model has no halting head to ask: type rollout.halting=none")
+            if self.optimizer.freeze_embedding_after is not None:
+                raise ValueError(
+                    "a looped model's embedding is its head too, and cannot rest alone: type "
+                    "optimizer.freeze_embedding_after=none"
+                )
         elif (loops.law != "fixed" or loops.count > 1) and self.model.gradient != "all-cycles":
             raise ValueError(
                 f"rollout.loops asks for several supervision steps in one backward pass, and no gradient passes from "
@@ -122,6 +129,19 @@ class Config(Section):
             raise ValueError(
                 "rollout.halting=q-learning reads q_continue, which no loss trains: type loss.weights.q_continue=0.5"
             )
+        if self.loss.weights.rep_z_l > 0 and (isinstance(self.model, LoopedConfig) or self.model.states == 1):
+            mend = "" if isinstance(self.model, LoopedConfig) else "model.states=2, or "
+            raise ValueError(f"loss.weights.rep_z_l needs a low state: type {mend}loss.weights.rep_z=1e3")
+        if self.loss.weights.jsrr and self.loss.jsrr.convex and self.balance.kind != "fixed":
+            raise ValueError(
+                f"loss.jsrr.convex fixes LM's weight at 1 − λ, which balance.kind={self.balance.kind} chooses itself: "
+                "type loss.jsrr.convex=false"
+            )
+        strangers = [name for name in self.balance.targets if name not in self.loss.present]
+        if strangers:
+            raise ValueError(f"balance.targets: {strangers[0]} is no term of this loss: {', '.join(self.loss.present)}")
+        if self.balance.targets and self.balance.kind == "fixed":
+            raise ValueError("balance.targets are aimed at by a balancer: type balance.kind=alg-grad-norm")
         return self
 
 

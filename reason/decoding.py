@@ -1,15 +1,53 @@
-"""Causal generation by a looped transformer, with the keys and values of what is already there kept (Ouro)."""
+"""Greedy generation by a causal model: the token it says after each cell becomes the next cell.
+
+`greedy` reads the whole text anew for every token, with any model; `generate` keeps keys and values, as looped
+transformers can.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from reason.models import LoopedModel
-from reason.models.base import IGNORE, Batch, Readout
+from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.nn.cache import Sharing, StackCache
+from reason.rollout import unroll
+
+
+@torch.inference_mode()
+def greedy(model: Reasoner, prompts: Tensor, lengths: Tensor, steps: int, end: int | None = None) -> Tensor:
+    """Go on with prompts (B, S), row b given up to its first lengths[b] ≥ 1 cells; what stands after them is not read.
+
+    Returns what is said after each cell, (B, S) as labels: cell i holds the token after cell i, IGNORE where the
+    prompt goes on anyway, and after `end` has been said. Every token costs a whole unroll of `steps` loops over the
+    cells so far.
+    """
+    rows, cells = prompts.shape
+    if int(lengths.min()) < 1:
+        raise ValueError(f"a prompt of {int(lengths.min())} tokens: a model says what comes after at least one")
+    tokens, said = prompts.clone(), torch.full_like(prompts, IGNORE)
+    identifiers = torch.zeros(rows, dtype=torch.long, device=prompts.device)
+    running = torch.ones(rows, dtype=torch.bool, device=prompts.device)
+    for cell in range(int(lengths.min()) - 1, cells):
+        seen = tokens[:, : cell + 1]
+        (_, readout), *_ = deque(unroll(model, Batch(seen, seen, identifiers), steps), maxlen=1)
+        token = readout.logits[:, -1].argmax(-1)
+        free = running & (cell >= lengths - 1)
+        said[:, cell] = torch.where(free, token, IGNORE)
+        if cell + 1 < cells:
+            tokens[:, cell + 1] = torch.where(free, token, tokens[:, cell + 1])
+        if end is not None:
+            running = running & ~(free & (token == end))
+    return said
+
+
+def prompt_lengths(labels: Tensor) -> Tensor:
+    """Labels (B, S) of causal examples -> (B,): the cells that are given, up to the first scored one with it."""
+    return (labels != IGNORE).int().argmax(-1) + 1
 
 
 class Caches:
@@ -88,15 +126,15 @@ def answer(model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per
     together.
     """
     scored = batch.labels != IGNORE
-    first = scored.int().argmax(1)
+    lengths = prompt_lengths(batch.labels)
     exact = torch.zeros(len(scored), dtype=torch.bool, device=scored.device)
     loss = torch.zeros(len(scored), device=scored.device)
     cache_bytes = prompt_bytes = 0
-    for length in first.unique().tolist():
-        rows = first == length
-        labels, inside = batch.labels[rows, length:], scored[rows, length:]
+    for length in lengths.unique().tolist():
+        rows = lengths == length
+        labels, inside = batch.labels[rows, length - 1 :], scored[rows, length - 1 :]
         count = int(inside.sum(1).max())
-        found = generate(model, batch.inputs[rows, : length + 1], count, loops, sharing)
+        found = generate(model, batch.inputs[rows, :length], count, loops, sharing)
         wanted, inside = labels[:, :count], inside[:, :count]
         exact[rows] = ((found.tokens == wanted) | ~inside).all(1)
         right = found.logits.float().log_softmax(-1).gather(-1, wanted.clamp(min=0)[..., None]).squeeze(-1)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def widest_float(device: torch.device) -> torch.dtype:
     """float64, or float32 on Apple's GPUs, which have no float64."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """x in float32, or in float64 where it is already."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -136,6 +136,14 @@ class Unroll:
     memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
     steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
 
+    def row_mean(self, rows: Tensor) -> Tensor:
+        """The sum of a term's rows (B,) over the active ones, divided by B."""
+        return torch.where(self.active, rows, 0.0).mean()
+
+    def cells(self, z: Tensor) -> Tensor:
+        """(B, S', D) without its prefix: (B, S, D)."""
+        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:
     """A carry whose rows have all halted: the next step gives each a puzzle and the initial state."""
@@ -227,11 +235,19 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
 
 def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
     """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
+    for _, state, readout in unroll_states(model, batch, steps):
+        yield state, readout
+
+
+def unroll_states(
+    model: Reasoner, batch: Batch, steps: int, start: State | None = None
+) -> Iterator[tuple[State, State, Readout]]:
+    """The same, each with the state before it; from `start` where one is given."""
     x = model.encode(batch)
-    state = model.initial_state(x)
+    state = model.initial_state(x) if start is None else start
     for step in range(1, steps + 1):
-        state = model.step(state, x)
-        yield state, model.readout(state, final=step >= model.final_from)
+        before, state = state, model.step(state, x)
+        yield before, state, model.readout(state, final=step >= model.final_from)
 
 
 def _detached(state: State) -> State:

@@ -19,30 +19,39 @@ MAY_IMPORT = {
     "reason.floats": set(),
     "reason.schedules": {"reason.section"},
     "reason.tasks": {"datasets_gen"},
-    "reason.nn": set(),
-    "reason.dynamics": set(),
-    "reason.models": {"reason.nn", "reason.section", "reason.errors"},
+    "reason.nn": {"reason.floats"},
+    "reason.dynamics": {"reason.errors", "reason.floats"},
+    "reason.models": {"reason.dynamics", "reason.nn", "reason.section", "reason.errors"},
     "reason.data": {"datasets_gen", "reason.models.base", "reason.section"},
     "reason.rollout": {"reason.models", "reason.section"},
     "reason.losses": {
         "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
         "reason.section",
     },
-    "reason.balance": {"reason.losses"},
+    "reason.decoding": {"reason.models", "reason.nn", "reason.rollout"},
+    "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "reason.data", "reason.dynamics", "reason.decoding", "reason.errors", "reason.floats",
-        "reason.losses.exit", "reason.losses.halting",
-        "reason.losses.lm", "reason.models", "reason.nn", "reason.rollout", "reason.section",
+        "datasets_gen", "reason.data", "reason.decoding", "reason.dynamics", "reason.errors", "reason.floats",
+        "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models", "reason.nn",
+        "reason.rollout", "reason.section",
     },
-    "reason.decoding": {"reason.models", "reason.nn"},
     "reason.report": set(),
     "reason.figures": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = (
+    "reason.archive",
+    "reason.assemble",
+    "reason.parity",
+    "reason.config",
+    "reason.presets",
+    "reason.run",
+    "reason.cli",
+    "reason",
+)
 
 
 def module(path: Path) -> str:

@@ -11,6 +11,7 @@ from datasets_gen.layout import DatasetError
 
 PAD, EOS, BLANK = 0, 14, 15
 CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
+POWERS = 10 ** np.arange(19)
 TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
 
 
@@ -30,7 +31,10 @@ class Addition:
     zero_pad: bool = False
     causal: bool = True
 
+    judges = True
     symmetry = None
+    box_shape = None
+    glyphs = CHARACTERS
     rating_name = "digits of the longest operand"
     rules = "every sum is right, and every digit of it in its cell"
 
@@ -124,12 +128,60 @@ class Addition:
         return None
 
     def _labels(self, questions: np.ndarray) -> np.ndarray:
-        return np.array([self.example(self.read(question))[1] for question in questions], np.uint8)
+        """(N, S): `example`'s labels of every question, column by column instead of row by row."""
+        if self.width > 18 or not self._sound(questions).all():  # beyond int64; or let `read` say what is wrong
+            rows = [self.example(self.read(question))[1] for question in questions]
+            return np.array(rows, np.uint8).reshape(questions.shape)
+        count = len(questions)
+        ends = (questions == TOKENS["="]).argmax(1)
+        total, term = np.zeros((2, count), np.int64)
+        for column, tokens in enumerate(questions.T[: self.prompt_len].astype(np.int64)):
+            digit = (tokens >= 1) & (tokens <= 10) & (column < ends)
+            total += np.where(digit, 0, term)
+            term = np.where(digit, 10 * term + tokens - 1, 0)
+        digits = total[:, None] // 10 ** np.arange(self.width) % 10  # lowest first
+        lengths = np.full(count, self.width) if self.zero_pad else np.maximum(1, (total[:, None] >= POWERS).sum(1))
+        places = np.arange(self.width + 1)
+        order = places if self.reverse else np.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+        padded = np.pad(digits + 1, ((0, 0), (0, 1)))
+        answer = np.take_along_axis(padded, np.broadcast_to(order, padded.shape), 1)
+        answer = np.where(places < lengths[:, None], answer, np.where(places == lengths[:, None], EOS, PAD))
+        labels = np.zeros((count, self.seq_len + 1), np.uint8)
+        np.put_along_axis(labels, ends[:, None] + 2 + places, answer.astype(np.uint8), 1)
+        return labels[:, 1:] if self.causal else labels[:, :-1]
+
+    def _sound(self, questions: np.ndarray) -> np.ndarray:
+        """(N,) bool: where `read` finds its sum."""
+        ends = (questions == TOKENS["="]).argmax(1)
+        before = np.arange(questions.shape[1]) < ends[:, None]
+        digit, plus = (questions >= 1) & (questions <= 10), questions == TOKENS["+"]
+        right = (ends > 0) & (digit | plus | ~before).all(1) & ((plus & before).sum(1) == self.operands - 1)
+        length = np.zeros(len(questions), np.int64)
+        for column in range(questions.shape[1]):
+            inside = before[:, column] & digit[:, column]
+            leaves = (column <= ends) & ~inside  # a plus, or the end: a term of `length` digits is over
+            right &= ~leaves | ((length >= 1) & (length <= self.digits))
+            length = np.where(inside, length + 1, 0)
+        return right
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: every digit of the sum and its end stand in their cells."""
-        labels = self._labels(questions).reshape(questions.shape)
+        labels = self._labels(questions)
         return ((labels == 0) | (labels == answers)).all(1)
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The sum as it was answered and as it is."""
+        right = self._labels(question[None])[0]
+        wrong = (right != PAD) & (right != answer)
+        if not wrong.any():
+            return None
+        given, expected = ("".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right))
+        order = ", lowest digit first" if self.reverse else ""
+        return f"the answer is {given}, the sum is {expected}{order} (§ ends it)"
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """None: every sum has an answer."""
+        return None
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` is None."""

@@ -49,6 +49,9 @@ class Arc:
     vocab_size = 12
     seq_len = SIDE * SIDE
     grid_shape = (SIDE, SIDE)
+    box_shape = None
+    glyphs = DIGITS
+    judges = False
     symmetry = None  # the identifier fixes the augmentation
     rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"
@@ -82,6 +85,19 @@ class Arc:
             DatasetError: always.
         """
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.arc.vote")
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """As `solved`.
+
+        Raises:
+            DatasetError: always.
+        """
+        self.solved(question[None], answer[None])
+        return None
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """None: every grid may be asked about."""
+        return None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

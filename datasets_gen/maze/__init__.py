@@ -27,6 +27,9 @@ class Maze:
     vocab_size = 6
     rating_name = "path cells"
     rules = "every label is the shortest path that the tie-break chooses"
+    box_shape = None
+    glyphs = CHARACTERS
+    judges = True
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
@@ -50,6 +53,16 @@ class Maze:
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one maze (S,), (S,), with rows and columns counted from 1."""
+        if broken := self.mistake(question, answer):
+            return broken
+        label = solve(question[None])[0][0]
+        if (answer != label).any():
+            cell = int((answer != label).argmax())
+            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self._place(cell)}"
+        return None
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The same, of any shortest path."""
         outside = (question < WALL) | (question > GOAL)
         if outside.any():
             cell = int(outside.argmax())
@@ -61,7 +74,7 @@ class Maze:
         if changed.any():
             cell = int(changed.argmax())
             return f"the answer changes {self._place(cell)}, which is no free cell turned into path"
-        label, length, _ = (column[0] for column in solve(question[None]))
+        length = int(solve(question[None])[1][0])
         if length == 0:
             return "no path leads from S to G"
         cells = int((answer == PATH).sum()) + 2
@@ -70,10 +83,11 @@ class Maze:
         walked = int(solve(np.where((answer == FREE), WALL, np.where(answer == PATH, FREE, answer))[None])[1][0])
         if walked != length:
             return "the answer's cells do not join S and G"
-        if (answer != label).any():
-            cell = int((answer != label).argmax())
-            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self._place(cell)}"
         return None
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """That walls part S from G."""
+        return None if solve(question[None])[1][0] else "no path leads from S to G"
 
     def _place(self, cell: int) -> str:
         return f"row {cell // self.size + 1}, column {cell % self.size + 1}"

@@ -36,6 +36,7 @@ class Sudoku:
         """Padding, blank and the digits."""
         return self.size + 2
 
+    judges = True
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
 
@@ -48,6 +49,16 @@ class Sudoku:
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board."""
         return self.size, self.size
+
+    @property
+    def box_shape(self) -> tuple[int, int]:
+        """(rows, columns) of a box."""
+        return BOXES[self.size]
+
+    @property
+    def glyphs(self) -> str:
+        """Open cells are blank."""
+        return "  " + "123456789"[: self.size]
 
     @property
     def symmetry(self) -> GridSymmetry:
@@ -74,6 +85,14 @@ class Sudoku:
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one puzzle (S,), (S,), with rows and columns counted from 1."""
+        if broken := self.mistake(question, answer):
+            return broken
+        if solve((question - 1)[None]).counts[0] > 1:
+            return "the question has more than one solution"
+        return None
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The same, of the answer alone: the question may have other solutions."""
         for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
@@ -86,17 +105,25 @@ class Sudoku:
                 f"the answer puts {answer[cell] - 1} at {self._place(cell)}, "
                 f"where the question gives {question[cell] - 1}"
             )
+        return self._clash(answer, "answer")
+
+    def _clash(self, tokens: np.ndarray, name: str) -> str | None:
+        """The first digit that stands twice in a row, column or box."""
         for index, unit in enumerate(geometry(self.size).units):
-            digits = answer[unit].astype(np.int64) - 1
-            counts = np.bincount(digits, minlength=self.size + 1)
+            digits = tokens[unit].astype(np.int64) - 1
+            counts = np.bincount(digits, minlength=self.size + 1)[1:]  # blanks do not clash
             if counts.max() > 1:
-                digit = int(counts.argmax())
+                digit = int(counts.argmax()) + 1
                 places = " and ".join(self._place(int(cell)) for cell in unit[digits == digit][:2])
-                name = f"{UNIT_NAMES[index // self.size]} {index % self.size + 1}"
-                return f"{name} of the answer holds {digit} twice: at {places}"
-        if solve((question - 1)[None]).counts[0] > 1:
-            return "the question has more than one solution"
+                unit_name = f"{UNIT_NAMES[index // self.size]} {index % self.size + 1}"
+                return f"{unit_name} of the {name} holds {digit} twice: at {places}"
         return None
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """The clash of two clues, or that no grid has them all."""
+        if clash := self._clash(question, "question"):
+            return clash
+        return None if solve((question - 1)[None], limit=1).counts[0] else "no grid has all of these clues"
 
     def _place(self, cell: int) -> str:
         return f"row {cell // self.size + 1}, column {cell % self.size + 1}"

@@ -32,11 +32,12 @@ def main(argv: list[str]) -> int:
     chosen = preset(name)
     console.print(inspect.cleandoc(chosen.recipe.__doc__ or ""), highlight=False)
     console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
-    default = leaves(Config().model_dump())
+    config = chosen.config()
+    default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     view = Table(title=f"{name}: settings that differ from the defaults", title_justify="left")
     for column in ("setting", "value", "default"):
         view.add_column(column)
-    for key, value in leaves(chosen.config().model_dump()).items():
+    for key, value in leaves(config.model_dump()).items():
         if value != default.get(key):
             view.add_row(key, str(value), str(default.get(key)))
     console.print(view)

@@ -16,6 +16,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from reason.floats import at_least_float32
+
 Map = Callable[[Tensor], Tensor]  # (B, ...) -> (B, ...)
 Product = Callable[[Map, Tensor, Tensor], Tensor]
 
@@ -58,7 +60,7 @@ def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -
     Its sum over a row estimates the trace with variance Σ_{i≠j} (J_ij² + J_ij J_ji)/probes. Probes come from the
     default generator.
     """
-    total = torch.zeros_like(z)
+    total = torch.zeros_like(at_least_float32(z))
     for _ in range(probes):
         v = rademacher_like(z)
         total = total + v * product(f, z, v)

@@ -18,6 +18,9 @@ class EvaluationConfig(Section):
     split: str = Field("test", description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
+    checkpoint: Literal["newest", "best"] = Field(
+        "newest", description="best: the one that read best on the monitor's split in training"
+    )
     blind_spot: bool = Field(
         False, description="also probe what the readout does not see: norms, radial gradients, clamps, in float64"
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, spectral_radius
+from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
 from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import Batch, MapKind, Reasoner, State
@@ -63,24 +63,39 @@ def joined(state: State) -> Tensor:
     return torch.cat([z.flatten(1) for z in parts(state).values()], dim=1)
 
 
+def row_norm(z: Tensor) -> Tensor:
+    """‖z‖₂ of every row of (B, S, D), summed in float32 at least, (B,)."""
+    return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
+
+
 def norms(state: State) -> dict[str, Tensor]:
     """‖z‖₂ of every row, (B,), by the name of the state's part."""
-    return {name: torch.linalg.vector_norm(z.flatten(1), dim=1) for name, z in parts(state).items()}
+    return {name: row_norm(z) for name, z in parts(state).items()}
 
 
 def norm(state: State) -> Tensor:
     """‖z‖₂ of every row over all parts, (B,)."""
-    return torch.linalg.vector_norm(joined(state), dim=1)
+    return torch.stack(list(norms(state).values())).square().sum(0).sqrt()
+
+
+def distance(a: State, b: State) -> Tensor:
+    """‖b − a‖₂ of every row over all parts, (B,)."""
+    moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
+    return torch.stack(moves).square().sum(0).sqrt()
 
 
 def residual(before: State, after: State) -> Tensor:
-    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,)."""
-    return torch.linalg.vector_norm(joined(after) - joined(before), dim=1) / norm(before)
+    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,); inf from a state of 0."""
+    return distance(before, after) / norm(before)
 
 
-def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle") -> list[float]:
-    """ρ(∂g/∂z) of g = model.map(kind), row by row (ARPACK): seconds a row where a row holds 10,000 numbers."""
-    return [spectral_radius(*_one_row(model, state, x, row, kind)) for row in range(len(x))]
+def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", tolerance: float = 1e-3) -> list[float]:
+    """ρ(∂g/∂z) of g = model.map(kind), row by row, by ARPACK to a relative `tolerance`; nan where it does not converge.
+
+    Tens of Jacobian products a row, each three or four calls of g.
+    """
+    points = (_one_row(model, state, x, row, kind) for row in range(len(x)))
+    return [abs(dominant_eigenvalue(f, z, tolerance, max_iterations=100)) for f, z in points]
 
 
 def trace(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", probes: int = 16) -> list[float]:
@@ -129,7 +144,7 @@ def perturb_and_return(model: Reasoner, state: State, x: Tensor, steps: int, siz
     for step in range(steps + 1):
         if step:
             state, pushed = model.step(state, x), model.step(pushed, x)
-        distances.append(torch.linalg.vector_norm(joined(pushed) - joined(state), dim=1))
+        distances.append(distance(state, pushed))
     return torch.stack(distances) / distances[0]
 
 
@@ -143,14 +158,14 @@ def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: floa
     pushed, total = perturbed(state, size), torch.zeros(len(x), dtype=x.dtype, device=x.device)
     tiny = torch.finfo(x.dtype).tiny
     for _ in range(steps):
-        before = torch.linalg.vector_norm(joined(pushed) - joined(state), dim=1)
+        before = distance(state, pushed)
         state, pushed = model.step(state, x), model.step(pushed, x)
-        after = torch.linalg.vector_norm(joined(pushed) - joined(state), dim=1)
+        after = distance(state, pushed)
         total += (after / before.clamp(min=tiny)).clamp(min=tiny).log()
         if (after == 0).any():  # forgotten to the last bit: go on in a new direction
             lost, fresh = (after == 0), perturbed(state, size)
             pushed = type(state)(*(_where(lost, a, b) for a, b in zip(fresh, pushed, strict=True)))
-            after = torch.linalg.vector_norm(joined(pushed) - joined(state), dim=1)
+            after = distance(state, pushed)
         away = type(state)(*(b - a for a, b in zip(state, pushed, strict=True)))
         pushed = _along(state, away, size * norm(state) / after.clamp(min=tiny))
     return total / steps
@@ -212,7 +227,10 @@ def probe_steps(
             found.append(
                 StepProbe(
                     step=step,
-                    exact=correct_cells(model.readout(state).logits, batch.labels)[1].double().mean().item(),
+                    exact=correct_cells(model.readout(state, step >= model.final_from).logits, batch.labels)[1]
+                    .double()
+                    .mean()
+                    .item(),
                     norm=mean_norm,
                     token_norm=mean_norm / sequences**0.5,
                     residual=residual(before, state).mean().item(),

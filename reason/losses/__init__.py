@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, lm_loss
+from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
+from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
@@ -25,6 +28,13 @@ class LossWeights(Section):
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
     jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
     l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
+    equil_x: float = Field(0.0, ge=0, description="x̂ a point of rest (CMM: 1)")
+    equil_z: float = Field(0.0, ge=0, description="the solution z_H a point of rest (CMM: 1)")
+    rh_unstable_x: float = Field(0.0, ge=0, description="Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)")
+    rh_stable_z: float = Field(0.0, ge=0, description="Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)")
+    rep_x: float = Field(0.0, ge=0, description="encoded puzzles x̂ repel each other (CMM: 1e3)")
+    rep_z: float = Field(0.0, ge=0, description="high states z_H repel each other (CMM: 1e3)")
+    rep_z_l: float = Field(0.0, ge=0, description="low states z_L repel each other")
     exit: float = Field(0.0, ge=0, description="Ouro stage I: loss expected under the exit gate, in place of lm")
     exit_entropy: float = Field(0.0, ge=0, description="Ouro stage I: β of −H(p), p the exit gate's distribution")
     exit_gate: float = Field(0.0, ge=0, description="Ouro stage II: the gate against what another loop gained")
@@ -36,12 +46,13 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+    jsrr: JsrrConfig = JsrrConfig()
+    l2: L2Config = L2Config()
+    trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
 
-    jsrr: JsrrConfig = JsrrConfig()
-    l2: L2Config = L2Config()
     exit: ExitConfig = ExitConfig()
 
     @model_validator(mode="after")
@@ -101,6 +112,13 @@ TERMS: dict[str, Term] = {
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
     "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
     "l2": lambda unroll, config: l2_loss(unroll, config.l2),
+    "equil_x": lambda unroll, config: equilibrium_x(unroll),
+    "equil_z": lambda unroll, config: equilibrium_z(unroll),
+    "rh_unstable_x": lambda unroll, config: rh_unstable_x(unroll, config.trace),
+    "rh_stable_z": lambda unroll, config: rh_stable_z(unroll, config.trace),
+    "rep_x": lambda unroll, config: repulsion_x(unroll),
+    "rep_z": lambda unroll, config: repulsion_z(unroll),
+    "rep_z_l": lambda unroll, config: repulsion_z_l(unroll),
     "exit": lambda unroll, config: exit_loss(unroll, config.likelihood),
     "exit_entropy": lambda unroll, config: exit_entropy(unroll),
     "exit_gate": lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
@@ -110,4 +128,4 @@ TERMS: dict[str, Term] = {
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    return {name: TERMS[name](unroll, config) for name in names}
+    return {name: TERMS[name](unroll, config).float() for name in names}

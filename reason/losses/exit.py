@@ -96,4 +96,4 @@ def _mean(unroll: Unroll, each: Tensor) -> Tensor:
     """(B, S) or (B, 1) -> the mean over labelled cells of each row, summed over active rows and divided by B."""
     labelled = unroll.batch.labels != IGNORE if each.shape[1] > 1 else torch.ones_like(each, dtype=torch.bool)
     rows = torch.where(labelled, each, 0.0).sum(1) / labelled.sum(1).clamp(min=1)
-    return torch.where(unroll.active, rows, 0.0).mean().float()
+    return unroll.row_mean(rows).float()

@@ -22,7 +22,7 @@ def halt_loss(unroll: Unroll) -> Tensor:
     readout = unroll.readouts[-1]
     assert readout.halt is not None, "the config checks that the model has a halting head"
     _, exact = correct_cells(readout.logits.detach(), unroll.batch.labels)
-    return _active_mean(unroll, binary_cross_entropy_with_logits(readout.halt, exact.float(), reduction="none"))
+    return unroll.row_mean(binary_cross_entropy_with_logits(readout.halt, exact.float(), reduction="none"))
 
 
 def q_continue_loss(unroll: Unroll) -> Tensor:
@@ -33,8 +33,4 @@ def q_continue_loss(unroll: Unroll) -> Tensor:
     assert further.go_on is not None
     assert now.go_on is not None
     best = torch.where(unroll.last, further.halt, torch.maximum(further.halt, further.go_on))
-    return _active_mean(unroll, binary_cross_entropy_with_logits(now.go_on, best.sigmoid(), reduction="none"))
-
-
-def _active_mean(unroll: Unroll, rows: Tensor) -> Tensor:
-    return torch.where(unroll.active, rows, 0.0).mean().float()
+    return unroll.row_mean(binary_cross_entropy_with_logits(now.go_on, best.sigmoid(), reduction="none"))

@@ -49,4 +49,13 @@ def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor
 def lm_loss(unroll: Unroll, likelihood: Likelihood) -> Tensor:
     """LM: the row means, summed over active rows and divided by B; the mean over readouts where there are several."""
     losses = [lm_per_row(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
-    return torch.where(unroll.active, torch.stack(losses), 0.0).mean().float()
+    return unroll.row_mean(torch.stack(losses).mean(0)).float()
+
+
+def probabilities(logits: Tensor, likelihood: Likelihood) -> Tensor:
+    """p of every token under the likelihood, (..., V) -> (..., V) in float32 at least."""
+    wide = logits.float() if logits.dtype != torch.float64 else logits
+    if likelihood == "softmax":
+        return wide.softmax(-1)
+    weight = stablemax_weight(wide, _DEGREE[likelihood])
+    return weight / weight.sum(-1, keepdim=True)

@@ -14,4 +14,4 @@ def norm_penalty(unroll: Unroll) -> Tensor:
     E is over active rows, tokens and, where a state has several parts, parts (ours).
     """
     sizes = [z.float().square().mean(dim=(1, 2)) for state in unroll.states for z in state]  # each (B,)
-    return torch.where(unroll.active, torch.stack(sizes).mean(0), 0.0).mean()
+    return unroll.row_mean(torch.stack(sizes).mean(0))

@@ -87,6 +87,23 @@ class Reasoner(nn.Module, ABC):
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
 
+    def input_state(self, x: Tensor) -> State:
+        """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
+        start = self.initial_state(x)
+        return start._replace(**{start._fields[0]: x})
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""
+        return []
+
+    def freeze_embedding(self) -> None:
+        """Stop training everything that x̂ is made of.
+
+        Raises:
+            NotImplementedError: the model has no such part.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
+
     @abstractmethod
     def networks(self) -> list[nn.Module]:
         """F: what is called again and again, and what torch.compile is worth its while for."""

@@ -14,7 +14,7 @@ from reason.nn.cache import Recall
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import INITIAL_STD, NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
 from reason.section import Section
 
 
@@ -32,6 +32,7 @@ class LoopedConfig(Section):
     placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
+    initial_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
     injection: bool = Field(False, description="x̂ is added to the state before every loop")
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
@@ -72,8 +73,8 @@ class LoopedModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocabulary, width, INITIAL_STD)
-        self.positions = Embedding(shape.cells, width, INITIAL_STD)
+        self.tokens = Embedding(shape.vocabulary, width, config.initial_std)
+        self.positions = Embedding(shape.cells, width, config.initial_std)
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
@@ -89,7 +90,7 @@ class LoopedModel(Reasoner):
         inner = round(c.expansion * c.hidden_size)
         return Layers(
             [
-                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal)
+                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal, c.initial_std)
                 for _ in range(count)
             ]
         )
@@ -143,3 +144,9 @@ class LoopedModel(Reasoner):
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""
         return lambda z: self._loop(z, x), state.z
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
+        last = self.block.blocks[-1]
+        assert isinstance(last, TransformerBlock)
+        return [last.mlp.down.weight, self.tokens.weight]

@@ -9,7 +9,9 @@ from typing import Literal, NamedTuple
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
 from reason.nn.gate import GateKind, build_gate
@@ -43,7 +45,19 @@ class RecursiveConfig(Section):
     initial: Literal["buffer", "input", "random"] = Field(
         "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
     )
-    dt: float = Field(1.0, gt=0, le=1, description="Euler step Δt: z ← z + Δt(F(z) − z)")
+    dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
+    integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
+    substeps: int = Field(1, ge=1, description="equal integration steps in each Δt")
+    tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
+    equation: Literal["impulse", "averaged"] = Field(
+        "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
+    )
+    noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
+    sigma: float = Field(0.01, gt=0, description="its magnitude σ")
+    noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
+    gradient_checkpointing: bool = Field(
+        False, description="compute each call again in the backward pass: less memory, about 1.3 × the time"
+    )
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
@@ -60,6 +74,16 @@ class RecursiveConfig(Section):
             raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
+        if self.noise != "none" and self.integrator != "euler":
+            raise ValueError(
+                f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
+                "model.integrator=euler"
+            )
+        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or self.gradient == "last-call"):
+            raise ValueError(
+                "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
+                "and model.gradient=last-cycle, or model.equation=impulse"
+            )
         return self
 
 
@@ -131,50 +155,83 @@ class RecursiveModel(Reasoner):
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
         free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
+        noise = self.config.noise if self.training or self.config.noise_when == "always" else "none"
         with torch.no_grad():
             for _ in range(free):
-                state = self._cycle(state, x)
+                state = self._cycle(state, x, noise)
         for _ in range(free, self.config.h_cycles):
-            state = self._cycle(state, x, last_call_only=self.config.gradient == "last-call")
+            state = self._cycle(state, x, noise, last_call_only=self.config.gradient == "last-call")
         return state
 
     def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
-        """The state after every network call of a supervision step."""
+        """The state after every network call of a supervision step, without noise."""
         for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x):
+            for moved in self._calls(state, x, "none"):
                 yield moved
             state = moved
 
-    def _calls(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
-        """The state after each of the N_L + 1 network calls of a cycle."""
-        z_h, z_l = state
-        single = self.config.states == 1
-        for _ in range(self.config.l_cycles):
-            z_l = self._low(z_h, z_l, x)
-            yield RecursiveState(z_l if single else z_h, z_l)
-        if single:
-            z = self._euler(z_l, self._high_network(z_l))
-            yield RecursiveState(z, z)
-        else:
-            yield RecursiveState(self._euler(z_h, self._high_network(z_h + z_l)), z_l)
-
-    def _cycle(self, state: RecursiveState, x: Tensor, last_call_only: bool = False) -> RecursiveState:
-        calls = self._calls(state, x)
+    def _cycle(
+        self, state: RecursiveState, x: Tensor, noise: Noise = "none", last_call_only: bool = False
+    ) -> RecursiveState:
+        if self.config.equation == "averaged":
+            return self._averaged_cycle(state, x)
+        calls = self._calls(state, x, noise)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
             for _ in range(self.config.l_cycles - 1):
                 next(calls)
         next(calls)
         return next(calls)
 
-    def _low(self, z_h: Tensor, z_l: Tensor, x: Tensor) -> Tensor:
-        argument = z_l + x if self.config.states == 1 else z_l + (z_h + x)
-        return self._euler(z_l, self.f_l(argument, self.rotary))
+    def _calls(self, state: RecursiveState, x: Tensor, noise: Noise) -> Iterator[RecursiveState]:
+        """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
+        if self.config.equation == "averaged":
+            yield self._averaged_cycle(state, x)
+            return
+        z_h, z_l = state
+        single = self.config.states == 1
 
-    def _high_network(self, h: Tensor) -> Tensor:
-        return (self.f_h or self.f_l)(h, self.rotary)
+        def low(z: Tensor) -> Tensor:
+            return self._called(self.f_l, z + x if single else z + (z_h + x))
 
-    def _euler(self, z: Tensor, f: Tensor) -> Tensor:
-        return f if self.config.dt == 1.0 else z + self.config.dt * (f - z)
+        for _ in range(self.config.l_cycles):
+            z_l = self._move(z_l, low, noise)
+            yield RecursiveState(z_l if single else z_h, z_l)
+        if single:
+            z = self._move(z_l, lambda z: self._called(self._f_h, z), noise)
+            yield RecursiveState(z, z)
+        else:
+            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l), noise), z_l)
+
+    def _averaged_cycle(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+        """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
+        c = self.config
+
+        def velocity(pair: Tensor) -> Tensor:
+            z_h, z_l = pair.unbind(1)
+            high = (self._called(self._f_h, z_h + z_l) - z_h) / c.l_cycles
+            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x)) - z_l], dim=1)
+
+        steps = c.l_cycles * c.substeps
+        pair = integrate(velocity, torch.stack(state, dim=1), c.l_cycles * c.dt, steps, c.integrator, c.tolerance)
+        return RecursiveState(*pair.unbind(1))
+
+    def _move(self, z: Tensor, f: VectorField, noise: Noise) -> Tensor:
+        """z after a time Δt of dz/dt = F(z) − z; with noise, or by Euler's steps, of its Euler-Maruyama form."""
+        c = self.config
+        if c.integrator != "euler":
+            return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
+        for _ in range(c.substeps):
+            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
+        return z
+
+    def _called(self, network: Stack, h: Tensor) -> Tensor:
+        if self.config.gradient_checkpointing and self.training and torch.is_grad_enabled():
+            return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
+        return network(h, self.rotary)
+
+    @property
+    def _f_h(self) -> Stack:
+        return self.f_h or self.f_l
 
     def readout(self, state: RecursiveState, final: bool = True) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
@@ -190,7 +247,21 @@ class RecursiveModel(Reasoner):
 
     def core(self, state: RecursiveState, x: Tensor) -> Tensor:
         """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._high_network(state.z_h if self.config.states == 1 else state.z_h + state.z_l)
+        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
+
+    def input_state(self, x: Tensor) -> RecursiveState:
+        """(x̂, z_L⁰); with one state x̂ itself."""
+        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
+        return [self._f_h.output, self.tokens.weight]
+
+    def freeze_embedding(self) -> None:
+        """Token, position and puzzle embeddings: x̂ is a fixed function of the puzzle from now on."""
+        for part in (self.tokens, self.positions, self.puzzle_embedding):
+            if part is not None:
+                part.requires_grad_(False)
 
     def map(self, state: RecursiveState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after the N_H of a supervision step.

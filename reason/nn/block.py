@@ -47,6 +47,13 @@ class Stack(nn.Module):
         self.repeats = repeats
         self.sequence_first = blocks[0].mixer is not None
 
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the last block."""
+        last = self.blocks[-1]
+        assert isinstance(last, Block)
+        return last.mlp.down.weight
+
     def forward(self, h: Tensor, rotary: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         if self.sequence_first:

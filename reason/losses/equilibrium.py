@@ -1,0 +1,29 @@
+"""A solution should be a point of rest, and so should the puzzle before it is thought about (CMM eq. 30)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from reason.floats import at_least_float32
+from reason.models.base import State
+from reason.rollout import Unroll
+
+
+def equilibrium_z(unroll: Unroll) -> Tensor:
+    """[ sg(z_H) − F_H(z_H + z_L) ]² at the end of the supervision step; a scalar.
+
+    [·]² is the mean over all elements. The gradient flows through F's weights and its argument, and so into the step
+    that led there; not into the z_H that F is held against. F carries no noise (ours).
+    """
+    return _residual(unroll, unroll.states[-1])
+
+
+def equilibrium_x(unroll: Unroll) -> Tensor:
+    """[ sg(x̂) − F_H(x̂ + z_L⁰) ]², z_L⁰ the model's initial low state (ours); a scalar."""
+    return _residual(unroll, unroll.model.input_state(unroll.x))
+
+
+def _residual(unroll: Unroll, state: State) -> Tensor:
+    f, z = unroll.model.map(state, unroll.x, "f_h")
+    gap = at_least_float32(z.detach()) - at_least_float32(f(z))
+    return unroll.row_mean(gap.square().flatten(1).mean(1))

@@ -1,0 +1,35 @@
+"""Different puzzles should lie in different directions (CMM eq. 33-34)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from reason.floats import at_least_float32
+from reason.rollout import Unroll
+
+
+def repulsion_x(unroll: Unroll) -> Tensor:
+    """Repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
+    return repulsion(unroll.cells(unroll.x), unroll.active)
+
+
+def repulsion_z(unroll: Unroll) -> Tensor:
+    """Repulsion of the high states z_H at the end of the supervision step."""
+    return repulsion(unroll.cells(unroll.states[-1][0]), unroll.active)
+
+
+def repulsion_z_l(unroll: Unroll) -> Tensor:
+    """Repulsion of the low states z_L there."""
+    return repulsion(unroll.cells(unroll.states[-1][1]), unroll.active)
+
+
+def repulsion(z: Tensor, active: Tensor) -> Tensor:
+    """Mean of ⟨u_i, u_j⟩² over pairs i ≠ j of active rows, u = z/‖z‖₂ with each row flattened; a scalar.
+
+    z (B, ...), active (B,) bool. The batch is that of one device (ours). 0 where there is no pair.
+    """
+    u = torch.nn.functional.normalize(at_least_float32(z).flatten(1), dim=1)  # (B, M)
+    counted = active.to(u.dtype)
+    pairs = (counted[:, None] * counted[None, :]).fill_diagonal_(0)
+    return (pairs * (u @ u.T).square()).sum() / pairs.sum().clamp(min=1)

@@ -1,0 +1,56 @@
+"""Routh-Hurwitz terms: phase volume contracts at a solution and expands at the puzzle (CMM eq. 29, 31, 32).
+
+J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = K − tr J > 0 the condition tr(∂F/∂z − I) < 0. Δ₁ > 0 is
+necessary for stability, not sufficient: `reason.dynamics.routh_hurwitz` shows both on small maps.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
+from reason.floats import at_least_float32
+from reason.models.base import State
+from reason.rollout import Unroll
+from reason.section import Section
+
+
+class TraceConfig(Section):
+    """How tr J / K is measured in the Routh-Hurwitz terms."""
+
+    method: Literal["hutchinson", "exact"] = Field(
+        "hutchinson", description="estimate with random signs, or K products: for small K"
+    )
+    probes: int = Field(1, ge=1, description="Hutchinson: random vectors; the squared estimate is biased upward by 1/n")
+    scope: Literal["puzzle", "token"] = Field(
+        "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
+    )
+
+
+def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
+    """[ ReLU(tr J/K − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
+
+    The point is not detached: the path may move to where phase volume contracts (ours).
+    """
+    return unroll.row_mean((_mean_diagonal(unroll, unroll.states[-1], config) - 1).relu().square().mean(1))
+
+
+def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
+    """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
+    state = unroll.model.input_state(unroll.x)
+    return unroll.row_mean((1 - _mean_diagonal(unroll, state, config)).relu().square().mean(1))
+
+
+def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:
+    """tr J/K of each puzzle, (B, 1), or of each cell, (B, S').
+
+    The prefix counts as cells: it moves as they do (ours). Reverse mode: with the backward pass that follows it costs
+    0.75 to 0.85 of forward mode.
+    """
+    f, z = unroll.model.map(state, unroll.x, "f_h")
+    diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
+    cells = at_least_float32(diagonal).mean(-1)  # (B, S')
+    return cells if config.scope == "token" else cells.mean(1, keepdim=True)
