@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from datasets_gen.layout import atomic_directory
+from reason.cli.further import draw_further, further
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -26,6 +27,8 @@ DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to be
   python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
   python evaluate.py runs/mine data=data/other        another set of the same shape
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+  python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
+  python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
 
 Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
 
@@ -39,6 +42,12 @@ READABLE = (
     "model.h_cycles",
     "model.l_cycles",
     "model.dt",
+    "model.integrator",
+    "model.substeps",
+    "model.tolerance",
+    "model.equation",
+    "model.noise",
+    "model.sigma",
 )
 
 
@@ -114,6 +123,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **asdict(accuracy),
     }
+    results |= further(trained.model, data, config)
     _replace_report(folder, results)
     return results, folder
 
@@ -131,5 +141,6 @@ def _replace_report(folder: Path, results: dict[str, Any]) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     with atomic_directory(fresh) as scratch:
         write_report(scratch, results)
+        draw_further(results, scratch)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)

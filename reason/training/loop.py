@@ -331,7 +331,12 @@ class Trainer:
         if "carry" in state:  # else it was left out of an archive: every row starts anew
             c = {name: self.world.own_rows(value, self.device) for name, value in state["carry"].items()}
             self.carry = Carry(
-                Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
+                Batch(*c["batch"]),
+                type(self.carry.state)(*c["state"]),
+                c["steps"],
+                c["halted"],
+                Batch(*c["loader"]),
+                c["survival"],
             )
             self.memory = {
                 name: self.world.own_rows(kept, self.device) for name, kept in state.get("memory", {}).items()
