@@ -31,7 +31,7 @@ TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 TERMS |= {
     "rh_stable_z, exact, token": TERMS["rh_stable_z"]
     | {"loss.trace.method": "exact", "loss.trace.scope": "token", "model.hidden_size": "4"},
-    "rh_unstable_x, of a third": TERMS["rh_unstable_x"] | {"loss.trace.share": "0.3"},
+    "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
     "everything, balanced": {f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name != "rep_z_l"}
     | TERMS["q_continue"]
     | TERMS["jsrr"]

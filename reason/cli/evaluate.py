@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from datasets_gen.layout import atomic_directory
+from reason.cli.further import draw_further, further
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -122,6 +123,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **asdict(accuracy),
     }
+    results |= further(trained.model, data, config)
     _replace_report(folder, results)
     return results, folder
 
@@ -139,5 +141,6 @@ def _replace_report(folder: Path, results: dict[str, Any]) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     with atomic_directory(fresh) as scratch:
         write_report(scratch, results)
+        draw_further(results, scratch)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from reason.cli.memory import memory_table
 from reason.config import Config, leaves
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
@@ -20,6 +21,7 @@ DESCRIPTION = """List the presets, show one with every setting it changes, or a 
   reason presets
   reason presets cmm-6-4
   reason presets --table cmm-6
+  reason presets cmm-6 --memory
 
 A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
 parameters, and under "measured here" the best evaluation of that preset among the runs in runs/, at its last trained
@@ -33,12 +35,15 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole")
     parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
+    parser.add_argument("--memory", action="store_true", help="estimate all, or those whose name begins with NAME")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
     console = Console()
     if arguments.table is not None:
         _show_table(console, arguments.table)
+    elif arguments.memory:
+        console.print(memory_table(arguments.name or ""))
     elif arguments.name is not None:
         _show(console, preset(arguments.name))
     else:
@@ -59,11 +64,12 @@ def _list(console: Console) -> None:
 def _show(console: Console, chosen: Preset) -> None:
     console.print(chosen.description, highlight=False, markup=False)
     console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
-    default = leaves(Config().model_dump())
+    config = chosen.config()
+    default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")
     for column in ("setting", "value", "default"):
         view.add_column(column)
-    for key, value in leaves(chosen.config().model_dump()).items():
+    for key, value in leaves(config.model_dump()).items():
         if value != default.get(key):
             view.add_row(key, str(value), str(default.get(key)))
     console.print(view)

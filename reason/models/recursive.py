@@ -14,8 +14,10 @@ from torch.utils.checkpoint import checkpoint
 from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
+from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.mlp import Activation
+from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 from reason.section import Section
 
@@ -59,6 +61,8 @@ class RecursiveConfig(Section):
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
+    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
+    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
@@ -115,6 +119,7 @@ class RecursiveModel(Reasoner):
         with torch.no_grad():
             self.q_head.weight.zero_()
             self.q_head.bias.fill_(-5.0)
+        self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
         rotary = rotary_table(length, width // config.heads) if config.positions == "rotary" else None
@@ -231,10 +236,10 @@ class RecursiveModel(Reasoner):
     def readout(self, state: RecursiveState, final: bool = True) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
         cells = state.z_h[:, self.config.prefix :]  # (B, S, D)
-        logits = self.head(cells)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
-        return Readout(logits, halt, go_on)
+        read = rms_norm(cells) if self.config.readout == "norm" else cells
+        return Readout(self.head(read), halt, go_on, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""

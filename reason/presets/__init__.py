@@ -13,7 +13,7 @@ from reason.config import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, cmm, cmm_noise, small, stars
+from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars
 from reason.presets.tables import PaperTable, Row
 
 
@@ -43,7 +43,7 @@ class Preset:
 
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
-ADDITION_4 = Shape(cells=16, vocabulary=15)
+ADDITION_3, ADDITION_4 = Shape(cells=13, vocabulary=15), Shape(cells=16, vocabulary=15)
 MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
@@ -64,6 +64,16 @@ PRESETS: dict[str, Preset] = {
         ("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
         ("trm-att-maze", authors.trm_att_maze, MAZE_30),
         *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
+        *(
+            (name, recipe, ADDITION_3 if "small" in name else ADDITION_4)
+            for name, recipe in blindspot.recipes().items()
+        ),
+        ("ouro-stage-1", ouro.stage_1, ADDITION_4),
+        ("ouro-stage-2", ouro.stage_2, ADDITION_4),
+        ("ouro-upcycled", ouro.upcycled, ADDITION_4),
+        ("ouro-small-stage-1", ouro.small_stage_1, ADDITION_3),
+        ("ouro-small-stage-2", ouro.small_stage_2, ADDITION_3),
+        ("ouro-small-upcycled", ouro.small_upcycled, ADDITION_3),
     )
 }
 

@@ -155,14 +155,14 @@ def sudoku_6x6_cmm_node() -> Config:
     optimizer as sudoku-6x6, at half its batch. λ starts at 10 for LM and 1 for the rest and c_LM is 50: from the
     paper's 1e3 for repulsion LM had a hundredth of the gradient for the first fifty steps, and at c_LM 10 RH unstable
     held it back later. λ moves every seventh step: a number that does not divide N_super, so that every m is
-    measured. The traces are measured on a quarter of the rows.
+    measured. The traces are measured on 16 of the 64 rows.
     """
     base = sudoku_6x6()
     weights = LossWeights(lm=10, halt=1, equil_x=1, equil_z=1, rh_unstable_x=1, rh_stable_z=1, rep_x=1, rep_z=1)
     return base.model_copy(
         update={
             "model": base.model.model_copy(update={"initial": "input"}),
-            "loss": LossConfig(likelihood="stablemax3", weights=weights, trace=TraceConfig(share=0.25)),
+            "loss": LossConfig(likelihood="stablemax3", weights=weights, trace=TraceConfig(rows=16)),
             "balance": BalanceConfig(kind="alg-grad-norm", every=7, targets={"lm": 50}),
             "optimizer": base.optimizer.model_copy(update={"eps": 1e-12}),
             "training": base.training.model_copy(update={"steps": 1200, "batch_size": 64}),
