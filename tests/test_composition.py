@@ -21,6 +21,11 @@ MODELS = {
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
+    "trm, three steps a pass": {
+        "model.gradient": "all-cycles",
+        "rollout.loops.count": "3",
+        "rollout.loops.supervision": "per-loop",
+    },
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
     "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
     "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.placement": "pre"},
@@ -28,11 +33,18 @@ MODELS = {
 TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
 TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
+EXITS = ("exit", "exit_entropy", "exit_gate")
+for exits in EXITS:
+    TERMS[exits] |= {"model.gate": "puzzle", "loss.exit.first": "true"}
 TERMS |= {
     "rh_stable_z, exact, token": TERMS["rh_stable_z"]
     | {"loss.trace.method": "exact", "loss.trace.scope": "token", "model.hidden_size": "4"},
     "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
-    "everything, balanced": {f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name != "rep_z_l"}
+    "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
+    | {"balance.kind": "alg-grad-norm"},
+    "everything, balanced": {
+        f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name not in ("rep_z_l", *EXITS)
+    }
     | TERMS["q_continue"]
     | TERMS["jsrr"]
     | {"balance.kind": "alg-grad-norm"},
@@ -41,6 +53,10 @@ TERMS["all but halting, balanced"] = {
     key: value for key, value in TERMS["everything, balanced"].items() if "halt" not in key and "q_" not in key
 }
 REFUSED = {("trm single z", "rep_z_l"): "needs a low state"}
+for model in MODELS:
+    if "looped" not in model and model != "trm, three steps a pass":
+        REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
+REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
 for looped in ("looped, terminal", "looped, per loop"):
     REFUSED |= {(looped, term): "has no halting head" for term in ("halt", "q_continue", "everything, balanced")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
