@@ -27,6 +27,8 @@ DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to be
   python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
   python evaluate.py runs/mine data=data/other        another set of the same shape
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+  python evaluate.py runs/mine evaluation.blind_spot=true        norms, radial gradients, clamps: what no loss sees
+  python evaluate.py runs/mine evaluation.caches=true            decode with keys and values per loop, and shared
 
 Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
 
