@@ -29,6 +29,8 @@ DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to be
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
   python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
   python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
+  python evaluate.py runs/mine evaluation.blind_spot=true        norms, radial gradients, clamps: what no loss sees
+  python evaluate.py runs/mine evaluation.caches=true            decode with keys and values per loop, and shared
 
 Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
 

@@ -6,7 +6,6 @@ necessary for stability, not sufficient: `reason.dynamics.routh_hurwitz` shows b
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Literal
 
@@ -30,8 +29,8 @@ class TraceConfig(Section):
     scope: Literal["puzzle", "token"] = Field(
         "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
     )
-    share: float = Field(
-        1.0, gt=0, le=1, description="share of the puzzles that are measured, which the cost falls with"
+    rows: int | None = Field(
+        None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
     )
 
 
@@ -52,12 +51,12 @@ def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
 
 
 def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
-    """The unroll of the first ⌈share · B⌉ rows: rows hold puzzles drawn at random, so some stand for all (ours)."""
-    rows = math.ceil(config.share * len(unroll.active))
-    if rows == len(unroll.active):
+    """The unroll of the first rows: rows hold puzzles drawn at random, so some stand for all (ours)."""
+    if config.rows is None or config.rows >= len(unroll.active):
         return unroll
-    states = tuple(type(state)(*(z[:rows] for z in state)) for state in unroll.states)
-    return replace(unroll, x=unroll.x[:rows], states=states, active=unroll.active[:rows])
+    few = slice(0, config.rows)
+    states = tuple(type(state)(*(z[few] for z in state)) for state in unroll.states)
+    return replace(unroll, x=unroll.x[few], states=states, active=unroll.active[few])
 
 
 def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:
