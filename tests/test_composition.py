@@ -39,6 +39,7 @@ for exits in EXITS:
 TERMS |= {
     "rh_stable_z, exact, token": TERMS["rh_stable_z"]
     | {"loss.trace.method": "exact", "loss.trace.scope": "token", "model.hidden_size": "4"},
+    "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
     "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
     | {"balance.kind": "alg-grad-norm"},
     "everything, balanced": {

@@ -27,6 +27,8 @@ DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to be
   python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
   python evaluate.py runs/mine data=data/other        another set of the same shape
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+  python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
+  python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
   python evaluate.py runs/mine evaluation.blind_spot=true        norms, radial gradients, clamps: what no loss sees
   python evaluate.py runs/mine evaluation.caches=true            decode with keys and values per loop, and shared
 
@@ -42,6 +44,12 @@ READABLE = (
     "model.h_cycles",
     "model.l_cycles",
     "model.dt",
+    "model.integrator",
+    "model.substeps",
+    "model.tolerance",
+    "model.equation",
+    "model.noise",
+    "model.sigma",
 )
 
 
