@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -74,6 +75,12 @@ class PuzzleData:
         """What a model must know of the set."""
         m: Metadata = self.metadata
         return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+
+    def example_ratings(self, count: int) -> np.ndarray | None:
+        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+        if self.ratings is None:
+            return None
+        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""

@@ -15,7 +15,7 @@ from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, State
 
-Halting = Literal["bce", "q-learning"]
+Halting = Literal["bce", "q-learning", "none"]
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -27,8 +27,8 @@ SIGNALS = {
 
 
 def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
-    """What the halting head compares with 0; None: the model has none."""
-    if readout.halt is None:
+    """What the halting head compares with 0; None: the model has none, or nothing trains it."""
+    if readout.halt is None or halting == "none":
         return None
     if halting == "q-learning" and readout.go_on is not None:
         return (readout.halt - readout.go_on).float()
