@@ -14,10 +14,22 @@ from reason.config import Config
 from reason.data import PuzzleData, Sampler
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.models.base import Reasoner
+from reason.models.base import Reasoner, Shape
+from reason.presets import PRESETS
 from reason.tasks import task_of
+from reason.training.compiling import compile_model
+from reason.training.distributed import World
 from reason.training.loop import Trainer
+from reason.training.memory import Memory, estimate
+from reason.training.monitor import Monitor
 from reason.training.precision import activation_dtype
+
+
+def names_presets_own_set(config: Config) -> bool:
+    """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
+    preset = PRESETS.get(config.name)
+    own = preset.config().data if preset is not None else None
+    return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
 
 
 def make_data_once(config: Config) -> None:
@@ -76,19 +88,83 @@ def _refuse_unreadable(model: RecursiveConfig | LoopedConfig, data: PuzzleData) 
         )
 
 
-def build_trainer(config: Config, run: Path, data: PuzzleData) -> Trainer:
-    """A trainer before its first step; every random stream comes from config.seed."""
+def load_monitor_set(config: Config, data: PuzzleData) -> PuzzleData | None:
+    """The split that chooses the best checkpoint, on the device; None where the set has none, or none is wanted.
+
+    Raises:
+        ConfigError: a split was named that is not there.
+    """
+    wanted = config.training.monitor
+    there = splits_of(data.directory)
+    if wanted.puzzles == 0 or (wanted.split not in there and wanted.split == "validation"):
+        return None
+    if wanted.split not in there:
+        raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
+    monitored = PuzzleData(data.directory, wanted.split, data.device)
+    return monitored if len(monitored) else None
+
+
+def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | None = None) -> Trainer:
+    """A trainer before its first step; every random stream comes from config.seed.
+
+    All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,
+    noise) each draws from a stream of its own, the first as a single process would.
+
+    Raises:
+        ConfigError: the batch does not divide among the processes, or something cannot be compiled here.
+    """
+    world = world or World()
+    batch_size = config.training.batch_size
+    if batch_size % world.size:
+        near = max(1, round(batch_size / world.size)) * world.size
+        raise ConfigError(
+            f"training.batch_size={batch_size} does not divide among {world.size} processes; "
+            f"type training.batch_size={near}"
+        )
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
     model = model.to(data.device)
+    if not world.first:
+        torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
     _refuse_what_the_model_cannot(config, model)
-    if config.training.compile != "none":
-        for network in model.networks():
-            network.compile(backend=config.training.compile, dynamic=False, fullgraph=True)
+    compile_model(model, config.training, data.device)
     task = task_of(data.metadata)
     symmetry = task.symmetry if task is not None and config.data.augment else None
-    return Trainer(config, run, model, Sampler(data, config.training.batch_size, data_seed, symmetry))
+    sampler = Sampler(data, batch_size, data_seed, symmetry)
+    return Trainer(config, run, model, sampler, _monitor(config, data, world), world)
+
+
+def _monitor(config: Config, data: PuzzleData, world: World) -> Monitor | None:
+    read = load_monitor_set(config, data)
+    rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
+    return None if read is None else Monitor(read, config.training.monitor.puzzles, steps, rows, world)
+
+
+def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
+    """What training this config on puzzles of this shape would hold, before anything is made."""
+    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
+
+
+def why_processes_differ(config: Config) -> list[str]:
+    """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
+    reasons = []
+    if config.rollout.exploration > 0 and config.rollout.supervision_steps > 1:
+        reasons.append("rollout.exploration draws per process")
+    model, weights = config.model, config.loss.weights
+    if isinstance(model, RecursiveConfig):
+        if model.initial == "random":
+            reasons.append("model.initial=random draws per process")
+        if model.noise != "none":
+            reasons.append("model.noise draws per process")
+    elif model.dropout:
+        reasons.append("model.dropout draws per process")
+    near = [f"loss.weights.{name}" for name in ("rep_x", "rep_z", "rep_z_l") if getattr(weights, name)]
+    if near:
+        reasons.append(f"{', '.join(near)}: a row is repelled by the rows of its own process alone")
+    if weights.jsrr or ((weights.rh_stable_z or weights.rh_unstable_x) and config.loss.trace.method == "hutchinson"):
+        reasons.append("the random directions of Jacobian terms are drawn per process")
+    return reasons
 
 
 EXACT_AT_MOST = 4096  # products in each exact trace

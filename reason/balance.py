@@ -14,7 +14,13 @@ from reason.schedules import Horizon
 from reason.section import Section
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
+Mean = Callable[[Tensor], Tensor]
 TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """The mean over one process."""
+    return tensor
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
@@ -52,7 +58,7 @@ class FixedWeights:
         """Never: nothing is measured."""
         return False
 
-    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient) -> None:
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
         """Nothing changes."""
 
     def metrics(self) -> dict[str, float]:
@@ -91,7 +97,7 @@ class AlgGradNorm:
         configured = row([getattr(loss.weights, name) for name in self.terms])
         self.weight = configured * len(self.terms) / configured.sum()  # λ
         self.target = row([config.targets.get(name, 1.0) for name in self.terms])  # c
-        self.reference = torch.full_like(self.weight, torch.nan)  # L(0), NaN until a term is first active
+        self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
         self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
 
     def weights(self, step: int) -> dict[str, float | Tensor]:
@@ -103,21 +109,24 @@ class AlgGradNorm:
         """Does optimizer step `step` end with an update?"""
         return step % self.config.every == 0
 
-    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient) -> None:
-        """Measure one supervision step's terms and move λ; the graph of each term must still be there."""
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+        """Measure one supervision step's terms and move λ; the graph of each term must still be there.
+
+        `mean` is over processes, of which `gradient` is already the mean: λ is the same in all.
+        """
         zero = torch.zeros((), device=self.weight.device)
-        losses = torch.stack([terms[name].detach() if name in terms else zero for name in self.terms])
+        losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
         gradients = [gradient(terms[name]) if name in terms else () for name in self.terms]
         norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
         shares = self.loss.shares_at(step, self.horizon)
-        share = torch.tensor([shares[name] for name in self.terms]).to(self.weight)
+        share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
         self._move(losses, norms, self.target * share, reset=step > 0 and step % self.config.reset_every == 0)
 
     @torch.no_grad()
     def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
         c = self.config
         active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
-        fresh = active & self.reference.isnan()
+        fresh = active & (self.reference == 0)
         self.reference = torch.where(fresh, losses, self.reference)
         if reset:
             blended = torch.lerp(self.reference, losses, c.reset_blend)

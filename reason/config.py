@@ -77,6 +77,11 @@ class Config(Section):
         if self.loss.weights.rep_z_l > 0 and (isinstance(self.model, LoopedConfig) or self.model.states == 1):
             mend = "" if isinstance(self.model, LoopedConfig) else "model.states=2, or "
             raise ValueError(f"loss.weights.rep_z_l needs a low state: type {mend}loss.weights.rep_z=1e3")
+        if self.loss.weights.jsrr and self.loss.jsrr.convex and self.balance.kind != "fixed":
+            raise ValueError(
+                f"loss.jsrr.convex fixes LM's weight at 1 − λ, which balance.kind={self.balance.kind} chooses itself: "
+                "type loss.jsrr.convex=false"
+            )
         strangers = [name for name in self.balance.targets if name not in self.loss.present]
         if strangers:
             raise ValueError(f"balance.targets: {strangers[0]} is no term of this loss: {', '.join(self.loss.present)}")

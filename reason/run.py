@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from reason.config import Config, read_config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.training.checkpoint import load_weights, readable, step_of
+from reason.training.checkpoint import best_checkpoint, load_weights, readable, step_of
 from reason.training.precision import activation_dtype
 from reason.version import __version__
 
@@ -42,17 +43,31 @@ def locked(run: Path) -> Iterator[None]:
     """Train in a run's folder alone.
 
     Raises:
-        ConfigError: another process trains there.
+        ConfigError: another process trains there, or nothing can be written there.
     """
     lock = FileLock(run / ".lock", timeout=0)
     try:
         lock.acquire()
     except Timeout:
         raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
+        ) from None
     try:
         yield
     finally:
         lock.release()
+
+
+def refuse_full_disk(run: Path, size: int) -> None:
+    """Raises ConfigError where the disk has no room for one checkpoint of `size` bytes."""
+    free = shutil.disk_usage(run).free
+    if free < size:
+        raise ConfigError(
+            f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; make room, or "
+            "name another run=DIR"
+        )
 
 
 def newest_run() -> Path:
@@ -118,14 +133,12 @@ class TrainedRun:
 
 
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
-    """The newest whole checkpoint of a run as a model on `device`; `config` is the run's, perhaps overridden.
+    """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
 
     Raises:
-        ConfigError: there is no checkpoint, or it has no EMA and one was asked for.
+        ConfigError: there is no checkpoint, none is the best, or it has no EMA and one was asked for.
     """
-    folder = next(readable(run), None)
-    if folder is None:
-        raise ConfigError(f"{run} holds no checkpoint yet; train it further with --resume")
+    folder = _chosen(run, config.evaluation.checkpoint)
     has_ema = (folder / "ema.safetensors").exists()
     if weights == "ema" and not has_ema:
         raise ConfigError(f"evaluation.weights=ema: {run} keeps no EMA; type evaluation.weights=raw")
@@ -134,6 +147,18 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
     model.load_state_dict(load_weights(folder, which))
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
+
+
+def _chosen(run: Path, which: str) -> Path:
+    folder = best_checkpoint(run) if which == "best" else next(readable(run), None)
+    if folder is None and which == "best":
+        raise ConfigError(
+            f"evaluation.checkpoint=best: {run} has none, which a set with a validation split would have chosen; "
+            "type evaluation.checkpoint=newest"
+        )
+    if folder is None:
+        raise ConfigError(f"{run} holds no checkpoint yet; train it further with --resume")
+    return folder
 
 
 def read_shape(run: Path) -> Shape:

@@ -38,11 +38,26 @@ def sudoku_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def monitored_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with 11 puzzles to choose the best checkpoint on: no multiple of a batch."""
+    directory = tmp_path_factory.mktemp("sets") / "sudoku-4x4-monitored"
+    arguments = f"sudoku --size 4 --train 24 --validation 11 --test 4 --seed 1 --output-dir {directory}"
+    assert generate(arguments.split()) == 0
+    return directory
+
+
 @pytest.fixture
 def tiny(sudoku_4x4: Path) -> Config:
     """The 4×4 preset, narrow and short, on the shared set."""
     config = override(preset("sudoku-4x4").config(), TINY)
     return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(sudoku_4x4)})})
+
+
+@pytest.fixture
+def watched(tiny: Config, monitored_4x4: Path) -> Config:
+    """`tiny` on a set with a validation split."""
+    return tiny.model_copy(update={"data": tiny.data.model_copy(update={"directory": str(monitored_4x4)})})
 
 
 @pytest.fixture(autouse=True)

@@ -102,13 +102,15 @@ def bce(logit: float, target: float) -> float:
     return -(target * math.log(p) + (1 - target) * math.log(1 - p))
 
 
-def adam_atan2(p: Array, gradients: list[Array], lr: float, betas: tuple[float, float], wd: float) -> Array:
-    """p after one step per gradient: p(1 − lr·wd) − lr·atan2(m̂, √v̂)."""
+def adam_atan2(
+    p: Array, gradients: list[Array], lr: float, betas: tuple[float, float], wd: float, eps: float = 0.0
+) -> Array:
+    """p after one step per gradient: p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε)."""
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t, g in enumerate(gradients, start=1):
         m = betas[0] * m + (1 - betas[0]) * g
         v = betas[1] * v + (1 - betas[1]) * g**2
-        p = p * (1 - lr * wd) - lr * np.arctan2(m / (1 - betas[0] ** t), np.sqrt(v / (1 - betas[1] ** t)))
+        p = p * (1 - lr * wd) - lr * np.arctan2(m / (1 - betas[0] ** t), np.sqrt(v / (1 - betas[1] ** t)) + eps)
     return p
 
 
@@ -171,3 +173,32 @@ def transformer_block(
             assert placement == "post-sandwich"
             x = n(x + f(n(x, "argument")), "total")
     return x
+
+
+def repulsion(z: Array) -> float:
+    """CMM eq. 33-34, pair by pair, (B, S, D)."""
+    rows = [row.ravel() / np.linalg.norm(row) for row in z]
+    pairs = [(u @ v) ** 2 for i, u in enumerate(rows) for j, v in enumerate(rows) if i != j]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+def routh_hurwitz_term(jacobian: Array, cells: int, scope: str, stable: bool) -> float:
+    """CMM eq. 31 and 32 for one puzzle's J (K, K), K = S·D; scope "token": cell by cell, then averaged."""
+    diagonal = np.diag(jacobian)
+    traces = [diagonal.mean()] if scope == "puzzle" else [part.mean() for part in np.split(diagonal, cells)]
+    excess = [trace - 1 if stable else 1 - trace for trace in traces]
+    return sum(max(e, 0.0) ** 2 for e in excess) / len(excess)
+
+
+def alg_grad_norm(weights, losses, norms, references, targets, alpha: float, rho: float) -> list[float]:
+    """CMM eq. 51-56 for active terms: λ after one update, in plain loops."""
+    count = len(weights)
+    g = [w * n for w, n in zip(weights, norms, strict=True)]
+    mean_g = sum(g) / count
+    fallen = [loss / first for loss, first in zip(losses, references, strict=True)]
+    rates = [f / (sum(fallen) / count) for f in fallen]
+    moved = []
+    for weight, share, rate, norm in zip(weights, targets, rates, g, strict=True):
+        moved.append(weight * min(max(share * mean_g * rate**alpha / (norm + 1e-12), 0.1), 10.0))
+    scaled = [m * count / sum(moved) for m in moved]
+    return [rho * old + (1 - rho) * new for old, new in zip(weights, scaled, strict=True)]

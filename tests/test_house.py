@@ -28,6 +28,7 @@ MAY_IMPORT = {
         "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
         "reason.section",
     },
+    "reason.decoding": {"reason.models.base", "reason.rollout"},
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
@@ -39,7 +40,16 @@ MAY_IMPORT = {
     },
     "reason.report": set(),
 }  # fmt: skip
-ANYTHING = ("reason.assemble", "reason.parity", "reason.config", "reason.presets", "reason.run", "reason.cli", "reason")
+ANYTHING = (
+    "reason.archive",
+    "reason.assemble",
+    "reason.parity",
+    "reason.config",
+    "reason.presets",
+    "reason.run",
+    "reason.cli",
+    "reason",
+)
 
 
 def module(path: Path) -> str:

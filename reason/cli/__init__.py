@@ -16,6 +16,7 @@ USAGE = """usage: reason COMMAND …
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
+  pack       a run → one file that --resume takes anywhere
   presets    every recipe, with its size and where it is from
   bench      puzzle-steps per second, variants beside each other
   import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
@@ -29,6 +30,7 @@ COMMANDS = {
     "generate": "datasets_gen.__main__",
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
+    "pack": "reason.cli.pack",
     "presets": "reason.cli.presets",
     "bench": "reason.cli.bench",
     "import-weights": "reason.cli.import_weights",

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import os
 import shlex
 import sys
 from pathlib import Path
 
-from reason.assemble import build_trainer, load_training_set, make_data_once
-from reason.config import describe_settings, override, read_config, split_arguments
+from reason.archive import SUFFIX, is_archive, unpack_run
+from reason.assemble import (
+    build_trainer,
+    load_training_set,
+    make_data_once,
+    names_presets_own_set,
+    why_processes_differ,
+)
+from reason.cli.memory import print_memory
+from reason.config import Config, describe_settings, override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.run import create_run, locked, read_record, refuse_existing, reserve_run
+from reason.run import ROOT, create_run, locked, read_record, refuse_existing, refuse_full_disk, reserve_run
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.distributed import World, device_of_process, joined
+from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
 from reason.training.precision import activation_dtype, pick_device
 
@@ -23,6 +35,9 @@ DESCRIPTION = """Train a tiny recursive reasoner.
   python train.py sudoku-6x6 data=data/mine run=runs/mine     a set and a run folder of your own
   python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
   python train.py run=runs/mine --resume                      go on after an interruption
+  python train.py run=mine.tar.gz --resume                    go on with what `reason pack` put into one file
+  python train.py trm-mlp-sudoku --memory                     what training would hold in memory; nothing is trained
+  torchrun --nproc-per-node 8 train.py trm-mlp-sudoku         the same batch on eight GPUs
 
 Ctrl-C saves and stops; --resume goes on as if nothing had happened."""
 
@@ -39,76 +54,163 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--resume", action="store_true", help="go on from the run's newest checkpoint")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, at optimizer step N of the run")
     parser.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M minutes")
+    parser.add_argument("--memory", action="store_true", help="estimate what training would hold, and stop")
     arguments = parser.parse_intermixed_args(argv)
     for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
-    trainer = _resumed(words, pairs) if arguments.resume else _started(words, pairs)
-    dtype = str(trainer.model.dtype).removeprefix("torch.")
-    size = f"{trainer.config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
-    print(f"run {trainer.run}: {size}, {dtype} on {trainer.device}")
-    with locked(trainer.run):
-        outcome = trainer.train(arguments.max_steps, arguments.max_minutes)
-    print(_farewell(trainer, outcome))
+    if arguments.memory:
+        return print_memory(words, pairs)
+    begin = _resumed if arguments.resume else _started
+    with contextlib.ExitStack() as held:
+        trainer = begin(words, pairs, held)
+        _greet(trainer)
+        outcome = _trained(trainer, arguments.max_steps, arguments.max_minutes)
+        if trainer.world.first:
+            print(_farewell(trainer, outcome))
     return 0
+
+
+def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Outcome:
+    """Train; where the disk fails, say what is left and how to go on."""
+    try:
+        return trainer.train(max_steps, max_minutes)
+    except OSError as error:
+        good = next(readable(trainer.run), None)
+        left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
+        raise OSError(error.errno, f"{error.strerror or error}: make room; {left}", error.filename) from error
+
+
+def _greet(trainer: Trainer) -> None:
+    if not trainer.world.first:
+        return
+    config, world = trainer.config, trainer.world
+    dtype = str(trainer.model.dtype).removeprefix("torch.")
+    size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
+    print(f"run {trainer.run}: {size}, {dtype} on {trainer.device}")
+    if trainer.monitor is None and config.training.monitor.puzzles:
+        print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
+    if world.size > 1:
+        assert isinstance(config, Config)
+        reasons = why_processes_differ(config)
+        differs = f"not that of one process: {'; '.join(reasons)}" if reasons else "that of one process, up to rounding"
+        print(f"{world.size} processes, {config.training.batch_size // world.size} rows each; loss curve: {differs}")
 
 
 def _farewell(trainer: Trainer, outcome: Outcome) -> str:
     if outcome.stopped_by is None:
-        return f"trained {outcome.step} steps; next: python evaluate.py {trainer.run}"
-    return (
-        f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; "
-        f"go on with: python train.py {shlex.quote(f'run={trainer.run}')} --resume"
-    )
+        best = "" if trainer.best is None else f", best at step {trainer.best.step} (exact {trainer.best.exact:.1%})"
+        return f"trained {outcome.step} steps{best}; next: python evaluate.py {trainer.run}"
+    return f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; go on with: {_resume_line(trainer.run)}"
 
 
-def _started(words: list[str], pairs: dict[str, str]) -> Trainer:
+def _resume_line(run: Path) -> str:
+    return f"python train.py {shlex.quote(f'run={run}')} --resume"
+
+
+def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
+    """The processes, and the config with this one's device."""
+    config = config.model_copy(update={"device": device_of_process(config.device)})
+    return config, held.enter_context(joined(pick_device(config.device)))
+
+
+def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
     if len(words) != 1:
         got = "none" if not words else " ".join(words)
         raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
     chosen = preset(words[0])
     run_name = pairs.pop("run", None)
-    config = override(chosen.config(), pairs)
+    if run_name and is_archive(run_name):
+        raise ConfigError(f"run={run_name} is an archive's name: type --resume to go on with it, or another run=DIR")
+    asked = override(chosen.config(), pairs)
     if run_name:
         refuse_existing(Path(run_name))
-    device = pick_device(config.device)
-    activation_dtype(config.training.precision, device)  # refused before any data is made
-    if "data.directory" not in pairs:
+    activation_dtype(asked.training.precision, pick_device(asked.device))  # refused before any data is made
+    config, world = _world(asked, held)
+    if world.first and "data.directory" not in pairs:
         make_data_once(config)
-    data = load_training_set(config, device)
-    run = Path(run_name) if run_name else reserve_run(config.name)
-    trainer = build_trainer(config, run, data)
-    create_run(run, config, data.shape, data.metadata.task, sys.argv, data.fingerprint)
+    world.tell("the set is there")
+    data = load_training_set(config, pick_device(config.device))
+    run = Path(world.tell(run_name or (str(reserve_run(config.name)) if world.first else "")))
+    trainer = build_trainer(config, run, data, world)
+    if world.first:
+        create_run(run, asked, data.shape, data.metadata.task, sys.argv, data.fingerprint)
+        held.enter_context(locked(run))
+        refuse_full_disk(run, trainer.checkpoint_size())
     return trainer
 
 
-def _resumed(words: list[str], pairs: dict[str, str]) -> Trainer:
-    run_name, directory = pairs.pop("run", None), pairs.pop("data.directory", None)
-    if run_name is None:
-        raise ConfigError("--resume needs the run to go on with: type run=DIR")
-    if pairs:
-        raise ConfigError(f"--resume goes on with the run's own config; leave out {', '.join(pairs)}")
-    run = Path(run_name)
-    config = read_config(run / "config.json")
-    if words and words != [config.name]:
-        raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
-    if directory is not None:
-        config = override(config, {"data.directory": directory})
-    folder = next(readable(run), None)
-    if folder is None and checkpoints(run):
-        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
-    if folder is not None:
-        refuse_weights_alone(folder)
+def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
+    run, words = _unpacked(words, pairs)
+    fixed = [key for key in pairs if not may_change(key)]
+    if fixed:
+        raise ConfigError(
+            f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
+            f"{', '.join(key for key in MAY_CHANGE if key != 'name')})"
+        )
+    asked = read_config(run / "config.json")
+    if words and words != [asked.name]:
+        raise ConfigError(f"{run} was started from preset {asked.name}, not {words[0]}; leave the preset out")
+    config, world = _world(override(asked, pairs), held)
+    if world.first:
+        held.enter_context(locked(run))
+    folder = _newest(run, world)
+    if world.first and names_presets_own_set(config):
+        make_data_once(config)  # where an archive was carried, the set may have stayed behind
+    world.tell("the set is there")
     data = load_training_set(config, pick_device(config.device))
     if data.fingerprint != read_record(run)["training_set"]:
-        raise ConfigError(f"{data.directory} is not the set that {run} was started with; name that one with data=DIR")
-    trainer = build_trainer(config, run, data)
+        raise ConfigError(
+            f"{data.directory} is not the set that {run} was started with, or has changed since; "
+            "name that one with data=DIR"
+        )
+    trainer = build_trainer(config, run, data, world)
     if folder is not None:
         trainer.resume(folder)
     if trainer.step >= config.training.steps:
         raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
+    if world.first:
+        refuse_full_disk(run, trainer.checkpoint_size())
     return trainer
+
+
+def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
+    """The run to go on with, taken out of its archive where one was named, and the words besides."""
+    archives = [word for word in words if is_archive(word)]
+    run_name = pairs.pop("run", None)
+    if run_name is None and not archives:
+        raise ConfigError("--resume needs the run to go on with: type run=DIR")
+    if run_name is not None and is_archive(run_name):
+        archives, run_name = [*archives, run_name], None
+    if len(archives) > 1:
+        raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
+    if not archives:
+        return Path(str(run_name)), words
+    archive = Path(archives[0])
+    run = Path(run_name) if run_name else ROOT / archive.name.removesuffix(SUFFIX)
+    rest = [word for word in words if word != archives[0]]
+    if int(os.environ.get("RANK", "0")):
+        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
+
+    unpack_run(archive, run)
+    print(f"{archive} unpacked to {run}")
+    return run, rest
+
+
+def _newest(run: Path, world: World) -> Path | None:
+    """The checkpoint to go on from, the same in every process; None where training died before its first.
+
+    Raises:
+        ConfigError: there are checkpoints and none can be read, or it is an imported one.
+    """
+    folder = next(readable(run), None) if world.first else None
+    folder = Path(name) if (name := world.tell(str(folder or ""))) else None
+    if folder is None and checkpoints(run):
+        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is not None:
+        refuse_weights_alone(folder)
+    return folder
 
 
 def settings_help() -> str:

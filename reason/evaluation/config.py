@@ -19,6 +19,9 @@ class EvaluationConfig(Section):
     split: str = Field("test", description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
+    checkpoint: Literal["newest", "best"] = Field(
+        "newest", description="best: the one that read best on the monitor's split in training"
+    )
     limit: int | None = Field(None, ge=1, description="only the first so many puzzles")
     boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
     policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")

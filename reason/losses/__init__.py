@@ -40,13 +40,12 @@ class LossConfig(Section):
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     weights: LossWeights = LossWeights()
+    jsrr: JsrrConfig = JsrrConfig()
+    l2: L2Config = L2Config()
     trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
-
-    jsrr: JsrrConfig = JsrrConfig()
-    l2: L2Config = L2Config()
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import INITIAL_STD, NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
 from reason.section import Section
 
 
@@ -30,6 +30,7 @@ class LoopedConfig(Section):
     placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
+    initial_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
     injection: bool = Field(False, description="x̂ is added to the state before every loop")
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
@@ -60,8 +61,8 @@ class LoopedModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocabulary, width, INITIAL_STD)
-        self.positions = Embedding(shape.cells, width, INITIAL_STD)
+        self.tokens = Embedding(shape.vocabulary, width, config.initial_std)
+        self.positions = Embedding(shape.cells, width, config.initial_std)
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
@@ -75,7 +76,7 @@ class LoopedModel(Reasoner):
         inner = round(c.expansion * c.hidden_size)
         return Layers(
             [
-                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal)
+                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal, c.initial_std)
                 for _ in range(count)
             ]
         )
@@ -115,6 +116,10 @@ class LoopedModel(Reasoner):
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
+
+    def balance_weights(self) -> list[nn.Parameter]:
+        """The MLP's output map in the block's last layer, and the token embedding (ours, after the recursive models)."""
+        return [self.block.blocks[-1].mlp.down.weight, self.tokens.weight]
 
     def core(self, state: LoopedState, x: Tensor) -> Tensor:
         """One loop without dropout."""

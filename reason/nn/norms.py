@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.forward_ad import unpack_dual
 
 from reason.floats import at_least_float32
 
@@ -34,12 +35,20 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if kind == "layernorm" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., D), computed in float32 or wider; same dtype as x."""
+        """(..., D) -> (..., D), computed in float32 or wider; same dtype as x.
+
+        Under forward-mode differentiation a centred norm is spelt out: the fused kernel's tangent takes mean and
+        deviation for constants when it is differentiated once more (torch 2.13; `gradcheck` in the tests).
+        """
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        if self.kind == "rmsnorm":
-            return nn.functional.rms_norm(wide, (self.width,), _like(self.weight, wide), self.eps).to(x.dtype)
         weight, bias = _like(self.weight, wide), _like(self.bias, wide)
-        return nn.functional.layer_norm(wide, (self.width,), weight, bias, self.eps).to(x.dtype)
+        if self.kind == "rmsnorm":
+            return nn.functional.rms_norm(wide, (self.width,), weight, self.eps).to(x.dtype)
+        if torch.compiler.is_compiling() or unpack_dual(wide).tangent is None:
+            return nn.functional.layer_norm(wide, (self.width,), weight, bias, self.eps).to(x.dtype)
+        centred = wide - wide.mean(-1, keepdim=True)
+        y = centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + self.eps)
+        return (y if weight is None or bias is None else y * weight + bias).to(x.dtype)
 
 
 def _like(parameter: Tensor | None, x: Tensor) -> Tensor | None:

@@ -13,7 +13,6 @@ from reason.nn.norms import Norm, NormKind
 
 BlockKind = Literal["gpt", "llama"]
 PlacementName = Literal["pre", "post", "pre-sandwich", "post-sandwich"]
-INITIAL_STD = 0.02  # of every weight matrix and embedding (GPT-2)
 NORM_EPS: dict[BlockKind, float] = {"gpt": 1e-5, "llama": 1e-6}
 
 
@@ -60,11 +59,12 @@ class TransformerBlock(nn.Module):
         placement: PlacementName = "post-sandwich",
         norm: NormKind = "layernorm",
         causal: bool = True,
+        std: float = 0.02,
     ):
         super().__init__()
         gpt = kind == "gpt"
-        self.attention = Attention(width, heads, causal, bias=gpt, std=INITIAL_STD)
-        self.mlp = GeluMLP(width, inner, INITIAL_STD) if gpt else SwiGLU(width, inner, std=INITIAL_STD)
+        self.attention = Attention(width, heads, causal, bias=gpt, std=std)
+        self.mlp = GeluMLP(width, inner, std) if gpt else SwiGLU(width, inner, std=std)
         self.attention_half, self.mlp_half = (
             Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
         )

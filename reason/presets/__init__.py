@@ -49,6 +49,7 @@ PRESETS: dict[str, Preset] = {
         ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
         ("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
         ("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
+        ("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
         ("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
         ("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         ("maze-10x10", small.maze_10x10, MAZE_10),

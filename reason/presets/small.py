@@ -6,8 +6,8 @@ from reason.balance import BalanceConfig
 from reason.config import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
-from reason.models import RecursiveConfig
-from reason.rollout import RolloutConfig
+from reason.models import LoopedConfig, RecursiveConfig
+from reason.rollout import LoopsConfig, RolloutConfig
 from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
@@ -62,6 +62,38 @@ def sudoku_6x6_hrm() -> Config:
             "model": base.model.model_copy(update=structure),
             "rollout": base.rollout.model_copy(update={"halting": "q-learning"}),
             "loss": LossConfig(weights=LossWeights(q_continue=0.5)),
+        }
+    )
+
+
+def sudoku_6x6_looped() -> Config:
+    """A looped transformer on 6×6 Sudoku, every cell seeing all others: 8 loops, each of them scored.
+
+    As sudoku-6x6 in size, data and averages; one Llama layer, pre-sandwich, the puzzle added at every loop (all ours).
+    """
+    base = sudoku_6x6()
+    return base.model_copy(
+        update={
+            "model": LoopedConfig(
+                hidden_size=128,
+                heads=4,
+                expansion=3,
+                block="llama",
+                norm="rmsnorm",
+                placement="pre-sandwich",
+                causal=False,
+                injection=True,
+                dropout=0,
+                initial_std=0.06,
+            ),
+            "rollout": RolloutConfig(
+                supervision_steps=1,
+                carry="fresh",
+                halting="none",
+                loops=LoopsConfig(count=8, supervision="per-loop"),
+            ),
+            "loss": LossConfig(weights=LossWeights(halt=0)),
+            "optimizer": base.optimizer.model_copy(update={"clip": 1.0}),
         }
     )
 

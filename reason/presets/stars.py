@@ -5,7 +5,7 @@ The paper's size is D 512 and 10,000 steps of batch 512, for a GPU; the small on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from reason.config import Config, override
@@ -20,7 +20,11 @@ from reason.training.optim import OptimizerConfig
 
 
 def paper_base() -> Config:
-    """Post-sandwich LayerNorm, one GPT block, D 512, T = 4; AdamW, 10,000 steps of batch 512."""
+    """Post-sandwich LayerNorm, one GPT block, D 512, T = 4.
+
+    AdamW, batch 512, 10,000 steps, dropout 0.1 and initial weights N(0, 0.02²) are those of the authors' code, where
+    the paper is silent.
+    """
     return Config(
         data=DataConfig(
             directory="data/addition-4", generate="addition --digits 4 --train 100000 --test 5000 --seed 0"
@@ -41,12 +45,18 @@ def paper_base() -> Config:
 
 
 def small_base() -> Config:
-    """The same at D 128: lr 1e-3, warm-up 100, 600 steps of batch 256 (ours, for two cores)."""
+    """The same for two cores: D 128, batch 256, lr 1e-3 after 100 steps, 600 steps, no dropout, clip 1 (all ours).
+
+    Initial weights N(0, 0.06²): with 0.02, GPT's for wider models, 500 steps did not leave the start.
+    """
     return override(
         paper_base(),
         {
             "model.hidden_size": "128",
+            "model.initial_std": "0.06",
+            "model.dropout": "0",
             "optimizer.lr": "1e-3",
+            "optimizer.clip": "1",
             "optimizer.schedule.warmup": "100",
             "training.steps": "600",
             "training.batch_size": "256",
@@ -58,13 +68,15 @@ def small_base() -> Config:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: what it is, where from, and what it changes at the paper's size and, beyond that, at the small one."""
+    """One row: what it is, what is said of it, and what it changes at the paper's size and, beyond that, at D 128."""
 
-    text: str
+    title: str
+    claim: str
     changes: dict[str, str]
     small: dict[str, str] = field(default_factory=dict)
 
 
+Rows = Iterator[tuple[str, Row]]
 PLACEMENTS = ("pre", "post", "pre-sandwich", "post-sandwich")
 NORMS = ("layernorm", "rmsnorm", "simple")
 
@@ -88,21 +100,79 @@ TABLE_3 = TABLE_1 | {
 }
 
 
-def _rows() -> dict[str, Row]:
-    rows = {}
+JSRR_LATE = {  # it enters after the warm-up, as in the authors' code
+    "loss.weights.jsrr": "0.1",
+    "loss.schedules": '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [2000, 1]]}}',
+}
+# At D 128 random loops and JSRR enter once T = 4 is learned, and K is 4 (ours): random loops alone from the first step
+# on never left the start, and K = 1 was unsteady.
+START_SMALL = {"rollout.loops.start": "600", "training.steps": "1600"}
+JSRR_SMALL = {
+    "loss.jsrr.iterations": "4",
+    "loss.schedules": '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [700, 1]]}}',
+}
+
+
+def _architectures() -> Rows:
+    claim = (
+        "Claimed: it hardly matters which norm; pre and pre-sandwich drift beyond T = 4 while the state grows, post "
+        "and post-sandwich stay bounded and fail there too."
+    )
     for placement in PLACEMENTS:
         for norm in NORMS:
-            text = f"""STARS figure 2: {placement} {norm}, trained at T = 4.
-
-            Claimed: which norm it is hardly matters; pre and pre-sandwich grow and drift beyond T = 4, post and
-            post-sandwich stay bounded and fail there too. Initial weights N(0, 0.02), GELU and dropout 0.1 of GPT;
-            batch 512, 10,000 steps and the optimizer are those of the authors' code, where the paper is silent.
-            """
-            rows[f"{placement}-{norm}"] = Row(text, {"model.placement": placement, "model.norm": norm})
-    return rows
+            title = f"STARS figure 2: {placement} {norm}, trained at T = 4"
+            yield f"{placement}-{norm}", Row(title, claim, {"model.placement": placement, "model.norm": norm})
 
 
-ROWS = _rows()
+def _prelude_and_coda() -> Rows:
+    claim = "Claimed: the dynamics stay what they are without. One layer each (ours: the paper names no number)."
+    for placement in PLACEMENTS[2:]:
+        for name, (prelude, coda) in {"prelude": (1, 0), "coda": (0, 1), "prelude-coda": (1, 1)}.items():
+            title = f"STARS figure 3: {placement} LayerNorm with {' and '.join(name.split('-'))}, trained at T = 4"
+            depths = {"model.prelude": str(prelude), "model.coda": str(coda)}
+            yield f"{placement}-{name}", Row(title, claim, {"model.placement": placement, **depths})
+
+
+def _random_loops() -> Rows:
+    claim = (
+        "Claimed: under random loops performance lasts; post-sandwich does not always learn, the less so the wider "
+        "the range."
+    )
+    for table, placements, laws in ((1, PLACEMENTS[2:], TABLE_1), (3, PLACEMENTS[:2], TABLE_3)):
+        for placement in placements:
+            for law, settings in laws.items():
+                title = f"STARS table {table}: {placement} LayerNorm, random loops, {law[:-2]} set {law[-1]}"
+                yield f"{placement}-{law}", Row(title, claim, {"model.placement": placement, **settings}, START_SMALL)
+
+
+def _l2() -> Rows:
+    for placement in PLACEMENTS[2:]:
+        base = {"model.placement": placement, "loss.weights.l2": "1"}
+        title = f"STARS figure 3: {placement} LayerNorm, T = 4, L2 baseline"
+        claim = (
+            "Claimed: marginal for pre-sandwich, nothing for post-sandwich. Norm of the last move, weight 1 (the code)."
+        )
+        yield f"{placement}-l2", Row(title, claim, base)
+        title = f"STARS §4.3.2: {placement} LayerNorm, random loops, L2 baseline"
+        claim = "Claimed: worse than random loops alone. Log-normal set 2 of table 1 (ours: the paper names no law)."
+        yield f"{placement}-l2-random", Row(title, claim, base | TABLE_1["log-normal-2"], START_SMALL)
+
+
+def _jsrr() -> Rows:
+    random_loops = TABLE_1["log-normal-2"]
+    title = "STARS, figure 5: post-sandwich LayerNorm, log-normal random loops, JSRR with λ = 0.1"
+    claim = "Claimed: 100 % at any number of loops. K = 1, from optimizer step 2,000 on (the code)."
+    yield "", Row(title, claim, random_loops | JSRR_LATE, START_SMALL | JSRR_SMALL)
+    title = "STARS without random loops: JSRR at T = 4 (figure 4's ablation, on addition)"
+    claim = "Claimed there, on mathematics: random loops and JSRR each delay the decline."
+    yield "jsrr", Row(title, claim, JSRR_LATE, START_SMALL | JSRR_SMALL)
+    for weight in ("0.01", "0.05", "0.15", "0.2"):
+        claim = "Claimed: every λ leads to an attractor; 0.15 and 0.20 impede learning. Values below 0.1 are ours."
+        rest = random_loops | JSRR_LATE | {"loss.weights.jsrr": weight}
+        yield f"lambda-{weight}", Row(f"STARS figure 7: λ = {weight}", claim, rest, START_SMALL | JSRR_SMALL)
+
+
+ROWS = {name: row for part in (_jsrr, _architectures, _prelude_and_coda, _random_loops, _l2) for name, row in part()}
 
 
 def recipes() -> dict[str, Callable[[], Config]]:
@@ -118,5 +188,6 @@ def _recipe(row: Row, small: bool) -> Callable[[], Config]:
     def recipe() -> Config:
         return override(small_base(), row.changes | row.small) if small else override(paper_base(), row.changes)
 
-    recipe.__doc__ = row.text
+    base = small_base if small else paper_base
+    recipe.__doc__ = f"{row.title}{', at D 128' if small else ''}.\n\n{row.claim}\n\n{base.__doc__}"
     return recipe

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reason.section import Section
+from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
 
@@ -16,11 +17,27 @@ class TrainingConfig(Section):
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
     batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
     precision: Precision = Field(
-        "auto", description="of activations: auto takes bf16 where the hardware computes in it"
+        "auto", description="of activations: bf16, fp16 (the loss is scaled), fp32; auto: what the hardware is fast in"
     )
     compile: Literal["none", "inductor", "aot_eager"] = Field(
-        "none", description="torch.compile of every network call; inductor needs a C++ compiler on a CPU"
+        "none", description="torch.compile; inductor needs a C++ compiler on a CPU"
+    )
+    compile_scope: Literal["network", "step"] = Field(
+        "network", description="what is compiled whole: every network call, or the supervision step"
+    )
+    compile_mode: Literal["default", "reduce-overhead", "max-autotune-no-cudagraphs"] = Field(
+        "default", description="inductor's; reduce-overhead records CUDA graphs"
+    )
+    log: Literal["none", "tensorboard", "wandb"] = Field(
+        "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
     )
     log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep: int = Field(2, ge=1, description="checkpoints kept, the newest")
+    keep: int = Field(2, ge=1, description="checkpoints kept: the newest, and the best besides")
+    monitor: MonitorConfig = MonitorConfig()
+
+    @model_validator(mode="after")
+    def _modes_are_inductors(self) -> TrainingConfig:
+        if self.compile_mode != "default" and self.compile != "inductor":
+            raise ValueError(f"compile_mode={self.compile_mode} is inductor's: type training.compile=inductor")
+        return self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -36,6 +39,17 @@ class Ema:
         """Take in the weights after optimizer step `step` (counted from 1)."""
         rate = min(self.rate, (1 + step) / (10 + step)) if self.ramp else self.rate
         torch._foreach_lerp_(self._average, [p.detach() for p in self._source], 1 - rate)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within the block the averages stand where the weights were; after it the weights do again, to the bit."""
+        weights = [p.detach() for p in self._source]
+        own = [p.clone() for p in weights]
+        torch._foreach_copy_(weights, self._average)
+        try:
+            yield
+        finally:
+            torch._foreach_copy_(weights, own)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The averaged weights by parameter name."""

@@ -9,10 +9,14 @@ from typing import Any
 
 
 class StopRequest:
-    """Within the block the first Ctrl-C or SIGTERM only sets `name`; a second one interrupts at once."""
+    """Within the block the first Ctrl-C or SIGTERM only sets `name`; a second one interrupts at once.
 
-    def __init__(self) -> None:
+    `patient`: it does not, since torchrun repeats to its processes what the terminal has told them already.
+    """
+
+    def __init__(self, patient: bool = False) -> None:
         self.name: str | None = None
+        self.patient = patient
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopRequest:
@@ -26,6 +30,6 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        if self.name is not None:
+        if self.name is not None and not self.patient:
             raise KeyboardInterrupt
-        self.name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        self.name = self.name or ("Ctrl-C" if number == signal.SIGINT else "SIGTERM")

@@ -15,20 +15,28 @@ from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.rollout import Carry, Unroll
+from reason.training.distributed import World
+from reason.training.trackers import Tracker
 
 
 class MetricsLog:
     """metrics.jsonl: one JSON object a line, flushed at once; `position` is what a checkpoint remembers."""
 
-    def __init__(self, path: Path, position: int = 0):
-        """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off."""
+    def __init__(self, path: Path, position: int = 0, tracker: Tracker | None = None):
+        """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off.
+
+        `tracker` is told every line as well.
+        """
+        self._tracker = tracker
         self._file = path.open("ab")
         self._file.truncate(position)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one line."""
-        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         self._file.flush()
+        if self._tracker is not None:
+            self._tracker.write(record)
 
     @property
     def position(self) -> int:
@@ -36,22 +44,29 @@ class MetricsLog:
         return self._file.seek(0, 2)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and the tracker."""
         self._file.close()
+        if self._tracker is not None:
+            self._tracker.close()
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """Every line of a run's metrics.jsonl."""
+    """Every whole line of a run's metrics.jsonl; a last one that a kill cut short is left out."""
     path = Path(run) / "metrics.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 class Meters:
-    """Sums kept on the device between two log lines, so that a step never waits for the host."""
+    """Sums kept on the device between two log lines, so that a step never waits for the host.
+
+    Each process sums its own rows; what is read or saved is the sum over all of them.
+    """
 
     NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
 
-    def __init__(self, device: torch.device):
+    def __init__(self, device: torch.device, world: World | None = None):
+        self.world = world or World()
         self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
         self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
         self.losses: dict[str, Tensor] = {}
@@ -82,9 +97,13 @@ class Meters:
 
     def read(self) -> dict[str, float | None]:
         """Means since the last reading, which then start afresh (this waits for the device)."""
-        steps, finished, exact, cell, m, loops = self.sums.tolist()
-        means: dict[str, float | None] = {"loss": self.total.item() / steps}
-        means |= {f"loss/{name}": total.item() / self.counts[name] for name, total in self.losses.items()}
+        totals = self.state_dict()
+        steps, finished, exact, cell, m, loops = totals["sums"].tolist()
+        means: dict[str, float | None] = {"loss": totals["total"].item() / steps}
+        means |= {
+            f"loss/{name}": total.item() / (self.counts[name] * self.world.size)
+            for name, total in totals["losses"].items()
+        }
         halted = {"exact": exact, "cell": cell, "mean_steps": m}
         means |= {name: total / finished if finished else None for name, total in halted.items()}
         means |= {"finished": finished, "loops": loops / steps}
@@ -96,15 +115,22 @@ class Meters:
 
     def broken(self) -> str | None:
         """The first term that has become infinite or NaN since the last reading (this waits for the device)."""
-        return next((name for name, total in self.losses.items() if not math.isfinite(total.item())), None)
+        losses = self.state_dict()["losses"]
+        return next((name for name, total in losses.items() if not math.isfinite(total.item())), None)
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums, for a checkpoint between two log lines."""
-        return {"sums": self.sums, "total": self.total, "losses": self.losses, "counts": self.counts}
+        """The sums over all processes, for a checkpoint between two log lines."""
+        return {
+            "sums": self.world.sum(self.sums),
+            "total": self.world.sum(self.total),
+            "losses": {name: self.world.sum(loss) for name, loss in self.losses.items()},
+            "counts": self.counts,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from saved sums."""
-        self.sums.copy_(state["sums"])
-        self.total.copy_(state["total"])
+        """Go on from saved sums: the first process holds them, the others start from 0."""
+        share = 1.0 if self.world.first else 0.0
+        self.sums.copy_(state["sums"] * share)
+        self.total.copy_(state["total"] * share)
         self.counts = dict(state["counts"])
-        self.losses = {name: loss.to(self.sums.device) for name, loss in state["losses"].items()}
+        self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}

@@ -6,7 +6,6 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,11 +20,18 @@ from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise
 from reason.schedules import Horizon
 from reason.training import checkpoint
+from reason.training.compiling import out_of_graph, records_graphs
 from reason.training.config import TrainingConfig
+from reason.training.distributed import World
 from reason.training.ema import Ema, EmaConfig
+from reason.training.identity import refuse_other_config, refuse_other_dtype
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
+from reason.training.memory import peak_memory
+from reason.training.monitor import Monitor, Reading
 from reason.training.optim import OptimizerConfig, Optimizers, unscaled_gradient
+from reason.training.scaling import LossScaling
+from reason.training.trackers import tracker_of
 
 
 @dataclass(frozen=True)
@@ -67,30 +73,65 @@ class Settings(Protocol):
     def training(self) -> TrainingConfig:
         """How long, and what is written down."""
 
+    def model_dump(self, *, mode: str) -> dict[str, Any]:
+        """The whole config as a plain tree, which a checkpoint keeps."""
+
 
 class Trainer:
     """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
 
-    def __init__(self, config: Settings, run: Path, model: Reasoner, sampler: Sampler):
+    def __init__(
+        self,
+        config: Settings,
+        run: Path,
+        model: Reasoner,
+        sampler: Sampler,
+        monitor: Monitor | None = None,
+        world: World | None = None,
+    ):
         """Start from nothing; `resume` then puts a checkpoint in place."""
-        self.config, self.run, self.model, self.sampler = config, run, model, sampler
+        self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
+        self.world = world or World()
         self.device = sampler.data.device
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
         self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
         self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
-        self.optimizers = Optimizers(model, config.optimizer, self.horizon)
+        self.scaling = LossScaling(self.device, model.dtype)
+        self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
         self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
-        self.meters = Meters(self.device)
+        self.meters = Meters(self.device, self.world)
         self.balanced = model.balance_weights()
         frozen_after = config.optimizer.freeze_embedding_after
         self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
-        rows = torch.zeros(sampler.batch_size, dtype=torch.int64, device=self.device)
+        self.best: Reading | None = None
+        rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
         self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
         self._log_position = 0
+        self._saved: int | None = None  # the step of the newest checkpoint
+
+    def parts(self) -> dict[str, Any]:
+        """What has a state of its own to save, by the name it has in a checkpoint."""
+        return {
+            "optimizer": self.optimizers,
+            "balance": self.balancer,
+            "scaling": self.scaling,
+            "sampler": self.sampler,
+            "meters": self.meters,
+        }
+
+    def checkpoint_size(self) -> int:
+        """Bytes that a checkpoint takes, about: weights, their average, two moments, the carry."""
+        numbers = sum(p.numel() for p in self.model.parameters())
+        carried = sum(z.numel() * z.element_size() for z in self.carry.state) * self.world.size
+        return 4 * numbers * (3 if self.ema is None else 4) + carried
+
+    def _draw(self) -> Batch:
+        """This process's rows of the next global batch."""
+        return self.world.mine(self.sampler.draw())
 
     def optimizer_step(self) -> torch.Tensor:
         """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
@@ -103,18 +144,25 @@ class Trainer:
             measured = part == 0 and self.balancer.measures(self.step)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                self.carry, unroll = supervise(self.model, self.carry, self.sampler.draw, rollout, self.index, loops)
+                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)
             terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
             if measured:
-                self.balancer.update(self.step, terms, partial(unscaled_gradient, weights=self.balanced))
-            (weighted_sum(terms, weights) / grad_steps).backward()
+                self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
+            self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
+        if records_graphs(self.config.training):
+            self.carry = out_of_graph(self.carry)
+        self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         self.step += 1
         if self.ema is not None:
             self.ema.update(self.step)
         return norm
+
+    def _measured_gradient(self, loss: torch.Tensor) -> list[torch.Tensor]:
+        """∇_w of one term, the mean over processes, for the balancer."""
+        return [self.world.mean(g) for g in unscaled_gradient(loss, self.balanced, self.scaling.factor(self.device))]
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to config.training.steps, or to a limit or a signal; the last state is always saved.
@@ -124,49 +172,77 @@ class Trainer:
         Raises:
             Diverged: a loss became infinite or NaN.
         """
-        total = self.config.training.steps
+        total, every = self.config.training.steps, self.config.training.checkpoint_every
         goal = min(total, max_steps or total)
         started, earlier = time.perf_counter(), self.seconds
-        log = MetricsLog(self.run / "metrics.jsonl", self._log_position)
-        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", dynamic_ncols=True)
+        log = self._open_log()
+        quiet: Any = {} if self.world.first else {"disable": True}
+        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", dynamic_ncols=True, **quiet)
         try:
-            with StopRequest() as stop:
-                while self.step < goal and stop.name is None:
+            with StopRequest(patient=self.world.size > 1) as stop:
+                while self.step < goal and not self.world.any(stop.name is not None):
                     norm = self.optimizer_step()
                     self.seconds = earlier + time.perf_counter() - started
                     bar.update()
                     if self.step % self.config.training.log_every == 0 or self.step == total:
                         self._log(log, norm, bar)
-                    if self.step % self.config.training.checkpoint_every == 0 and self.step < goal:
-                        self.save(log.position)
+                    if self._read_monitor(log) or (self.step % every == 0 and self.step < goal):
+                        self.save(0 if log is None else log.position)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
-                self.save(log.position)
+                if self._saved != self.step:
+                    self.save(0 if log is None else log.position)
         finally:
             bar.close()
-            log.close()
+            if log is not None:
+                log.close()
         limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
-        return Outcome(self.step, None if self.step >= total else stop.name or limit)
+        return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
-    def _log(self, log: MetricsLog, norm: torch.Tensor, bar: tqdm) -> None:
+    def _open_log(self) -> MetricsLog | None:
+        """metrics.jsonl and the tracker, in the process that writes."""
+        if not self.world.first:
+            return None
+        tracker = tracker_of(self.config.training.log, self.run, self.step, self.config.model_dump(mode="json"))
+        return MetricsLog(self.run / "metrics.jsonl", self._log_position, tracker)
+
+    def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
         c = self.config
         self._refuse_broken()
         means = self.meters.read()
         drawn = self.index * c.training.batch_size
+        size = norm.item()
         record = {
             "step": self.step,
             "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
             "puzzle_steps": drawn,
             **means,
-            "gradient_norm": norm.item(),
+            "gradient_norm": size if math.isfinite(size) else None,  # None: an fp16 step that was skipped
             "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, self.horizon),
+            **self.scaling.figures(),
             "seconds": self.seconds,
             "puzzle_steps_per_second": drawn / self.seconds,
+            "memory_peak": peak_memory(self.device),
         }
-        log.write(record | self.balancer.metrics())
+        if log is not None:
+            log.write(record | self.balancer.metrics())
         exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
         speed = f"{record['puzzle_steps_per_second']:.0f} puzzle-steps/s"
         bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
+
+    def _read_monitor(self, log: MetricsLog | None) -> bool:
+        """Where a reading is due: take it, write it down; True where it is the best so far."""
+        c = self.config.training
+        due = self.step % (c.monitor.every or c.checkpoint_every) == 0 or self.step == c.steps
+        if self.monitor is None or not due:
+            return False
+        reading = self.monitor.read(self.model, self.ema, self.step)
+        if log is not None:
+            log.write({"step": self.step, **{f"monitor/{k}": v for k, v in reading.as_dict().items() if k != "step"}})
+        if not reading.beats(self.best):
+            return False
+        self.best = reading
+        return True
 
     def _refuse_broken(self) -> None:
         term = self.meters.broken()
@@ -186,28 +262,32 @@ class Trainer:
         self._refuse_broken()
         state = {
             "device": self.device.type,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "config": self.config.model_dump(mode="json"),
             "step": self.step,
             "index": self.index,
             "seconds": self.seconds,
             "log_position": log_position,
-            "optimizer": self.optimizers.state_dict(),
-            "balance": self.balancer.state_dict(),
-            "sampler": self.sampler.state_dict(),
-            "carry": vars(self.carry),
-            "memory": self.memory,
-            "meters": self.meters.state_dict(),
-            "random": checkpoint.random_state(self.device),
+            "best": None if self.best is None else self.best.as_dict(),
+            "carry": {name: self._gathered(value) for name, value in vars(self.carry).items()},
+            "memory": {name: self.world.gather(kept) for name, kept in self.memory.items()},
+            "random": checkpoint.random_states(self.device, self.world),
+            **{name: part.state_dict() for name, part in self.parts().items()},
         }
         ema = None if self.ema is None else self.ema.state_dict()
-        return checkpoint.save_checkpoint(
-            self.run, self.step, self.model.state_dict(), ema, state, self.config.training.keep
-        )
+        best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
+        folder = self.run / "checkpoints" / f"step-{self.step:06d}"
+        if self.world.first:
+            keep = self.config.training.keep
+            folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
+        self._saved = self.step
+        return folder
 
     def resume(self, folder: Path) -> None:
         """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
 
         Raises:
-            ConfigError: the checkpoint was made on another kind of device.
+            ConfigError: the checkpoint was made on another kind of device, in another type, or with another config.
         """
         state = checkpoint.load_state(folder)
         if state["device"] != self.device.type:
@@ -215,22 +295,40 @@ class Trainer:
                 f"{folder} was made on {state['device']}, this is {self.device}: the random streams of the two differ; "
                 f"go on there, or evaluate it here"
             )
-        self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        refuse_other_config(state.get("config", {}), self.config.model_dump(mode="json"), folder)
+        refuse_other_dtype(state.get("dtype", dtype), dtype, folder)
+        try:
+            self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
+        except RuntimeError as error:  # names or shapes
+            reason = str(error).splitlines()[-1].strip()
+            raise ConfigError(
+                f"{folder} does not fit the model of config.json ({reason}); put config.json back"
+            ) from None
         if self.ema is not None:
             self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
         self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
-        self._log_position = state["log_position"]
-        self.optimizers.load_state_dict(state["optimizer"])
-        self.balancer.load_state_dict(state["balance"])
-        self.sampler.load_state_dict(state["sampler"])
-        self.meters.load_state_dict(state["meters"])
-        self.memory = {name: kept.to(self.device) for name, kept in state["memory"].items()}
-        c = {key: _to(value, self.device) for key, value in state["carry"].items()}
-        self.carry = Carry(
-            Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
-        )
-        checkpoint.restore_random_state(state["random"], self.device)
+        self._log_position, self._saved = state["log_position"], self.step
+        for name, part in self.parts().items():
+            if name in state:
+                part.load_state_dict(state[name])
+        best = state.get("best")
+        if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
+            self.best = Reading(**best)
+        if "carry" in state:  # else it was left out of an archive: every row starts anew
+            c = {name: self._own(value) for name, value in state["carry"].items()}
+            self.carry = Carry(
+                Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
+            )
+            self.memory = {name: self._own(kept) for name, kept in state["memory"].items()}
+        checkpoint.restore_random_states(state["random"], self.device, self.world)
 
+    def _gathered(self, value: Any) -> Any:
+        """A carry's field over all processes: (B, ...) tensors, one or a tuple of them."""
+        return [self.world.gather(t) for t in value] if isinstance(value, tuple) else self.world.gather(value)
 
-def _to(value: Any, device: torch.device) -> Any:
-    return [part.to(device) for part in value] if isinstance(value, list) else value.to(device)
+    def _own(self, value: Any) -> Any:
+        """This process's rows of a saved field, on its device."""
+        if isinstance(value, list):
+            return [self._own(part) for part in value]
+        return value[self.world.share(len(value))].to(self.device)

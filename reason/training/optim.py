@@ -13,6 +13,7 @@ from reason.models.base import Reasoner
 from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
 from reason.training.adam_atan2 import AdamAtan2
+from reason.training.scaling import LossScaling
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -60,10 +61,11 @@ class SignSGD:
         self.table, self.lr, self.weight_decay = table, lr, weight_decay
 
     @torch.no_grad()
-    def step(self, factor: float) -> None:
-        """One update at learning rate lr · factor; clears the gradient."""
+    def step(self, factor: float, skip: bool = False) -> None:
+        """One update at learning rate lr · factor (none on `skip`); clears the gradient. Its scale does not matter."""
         gradient = self.table.grad
-        if gradient is None:
+        if gradient is None or skip:
+            self.table.grad = None
             return
         rows, values = gradient._indices()[0], gradient._values()  # (B,), (B, D)
         summed = (rows[:, None] == rows[None, :]).to(values.dtype) @ values
@@ -75,8 +77,9 @@ class SignSGD:
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
-    def __init__(self, model: Reasoner, config: OptimizerConfig, horizon: Horizon):
+    def __init__(self, model: Reasoner, config: OptimizerConfig, horizon: Horizon, scaling: LossScaling | None = None):
         self.config, self.horizon = config, horizon
+        self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
         self.sign = SignSGD(table.weight, config.puzzle_lr, config.puzzle_weight_decay) if table is not None else None
         self.weights = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
@@ -90,15 +93,16 @@ class Optimizers:
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.horizon)
+        self.scaling.unscale(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         if self.config.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.clip, norm)
         for group in self.main.param_groups:
             group["lr"] = self.config.lr * factor
-        self.main.step()
+        moved = self.scaling.step(self.main)
         self.main.zero_grad(set_to_none=True)
         if self.sign is not None:
-            self.sign.step(factor)
+            self.sign.step(factor, skip=not moved)
         return norm
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,26 +8,36 @@ import torch
 
 from reason.errors import ConfigError
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def activation_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """float32 or bfloat16; `auto` takes bfloat16 only where the hardware multiplies in it.
+    """float32, bfloat16 or float16 (which training scales its loss for).
+
+    `auto` takes bfloat16 where the hardware multiplies in it; else float16 on CUDA devices with tensor cores, as V100
+    and T4 are (ours); else float32.
 
     Raises:
-        ConfigError: bf16 was asked of a device that has none.
+        ConfigError: bf16 was asked of a device that has none, or fp16 of Apple's GPU, where training cannot scale.
     """
-    if precision == "fp32" or (precision == "auto" and not _computes_bf16(device)):
-        return torch.float32
-    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise ConfigError(f"training.precision=bf16: {torch.cuda.get_device_name(device)} has no bf16; type fp32")
-    return torch.bfloat16
+    if precision == "auto":
+        return _computes(device)
+    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise ConfigError(f"training.precision=bf16: {torch.cuda.get_device_name(device)} has no bf16; type fp16")
+    if precision == "fp16" and device.type == "mps":
+        raise ConfigError("training.precision=fp16: no loss scaling on Apple's GPUs; type bf16 or fp32")
+    return _DTYPES[precision]
 
 
-def _computes_bf16(device: torch.device) -> bool:
+def _computes(device: torch.device) -> torch.dtype:
+    """The narrowest type that the device multiplies fast and safely."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return torch.bfloat16
+        return torch.float16 if torch.cuda.get_device_capability(device) >= (7, 0) else torch.float32
+    fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if fast else torch.float32
 
 
 def pick_device(name: str) -> torch.device:

@@ -29,7 +29,7 @@ from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-TIMED = ("seconds", "puzzle_steps_per_second")
+MEASURED = ("seconds", "puzzle_steps_per_second", "memory_peak", "monitor/seconds")
 
 VARIANTS = {
     "trm-mlp": {},
@@ -48,12 +48,25 @@ VARIANTS = {
     "accumulated": {"rollout.grad_steps": "2", "rollout.accum_steps": "3", "rollout.carry": "same-batch"},
     "fresh": {"rollout.accum_steps": "3", "rollout.carry": "fresh"},
     "handover": {"rollout.accum_steps": "2", "rollout.carry": "handover"},
+    "cmm": {
+        "model.noise": "additive",
+        "model.initial": "input",
+        "model.gradient_checkpointing": "true",
+        "loss.weights.equil_z": "1",
+        "loss.weights.rh_stable_z": "1e4",
+        "loss.weights.rep_x": "1e3",
+        "loss.schedules": '{"rh_stable_z": {"kind": "piecewise", "points": [[0,0],[2,1]]}}',
+        "balance.kind": "alg-grad-norm",
+        "balance.reset_every": "2",
+        "optimizer.eps": "1e-12",
+        "optimizer.freeze_embedding_after": "1",
+    },
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.rate": "none"},
 }
 
 
-def trainer_of(config: Config, run: Path) -> Trainer:
-    data = load_training_set(config, torch.device("cpu"))
+def trainer_of(config: Config, run: Path, device: str = "cpu") -> Trainer:
+    data = load_training_set(config, torch.device(device))
     trainer = build_trainer(config, run, data)
     if not run.exists():
         create_run(run, config, data.shape, data.metadata.task, [])
@@ -69,7 +82,7 @@ def everything(run: Path) -> dict[str, torch.Tensor]:
 
 
 def untimed(run: Path) -> list[dict[str, object]]:
-    return [{k: v for k, v in line.items() if k not in TIMED} for line in read_metrics(run)]
+    return [{k: v for k, v in line.items() if k not in MEASURED} for line in read_metrics(run)]
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -142,6 +155,46 @@ def test_compiled_equals_eager(family: str, tiny: Config, tmp_path: Path) -> Non
         compiled.optimizer_step()
         graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert graphs[1] == graphs[-1] > 0
+    losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, compiled)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("mixer", ["mlp", "attention"])
+def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tmp_path: Path) -> None:
+    """With noise, Jacobian terms and balancing: the same weights after two steps, and fewer tensors kept."""
+    changes = VARIANTS["cmm"] | {"model.mixer": mixer, "loss.schedules": "{}", "model.gradient": "all-cycles"}
+    ends, kept = [], []
+    for flag in ("false", "true"):
+        trainer = trainer_of(override(tiny, changes | {"model.gradient_checkpointing": flag}), tmp_path / flag)
+        count = 0
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal count
+            count += 1
+            return tensor
+
+        torch.manual_seed(1)
+        trainer.optimizer_step()
+        x = trainer.model.encode(trainer.carry.batch)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            trainer.model.step(trainer.carry.state, x)
+        kept.append(count)
+        ends.append([p.detach().clone() for p in trainer.model.parameters()])
+    for plain, recomputed in zip(*ends, strict=True):
+        torch.testing.assert_close(plain, recomputed)
+    assert kept[1] < kept[0] / 2
+
+
+def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny: Config, tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    changes = VARIANTS["trm-attention"] | {"loss.weights.rh_stable_z": "1e4", "balance.kind": "alg-grad-norm"}
+    changes |= {"balance.every": "2", "optimizer.freeze_embedding_after": "1"}
+    eager = trainer_of(override(tiny, changes), tmp_path / "eager")
+    compiled = trainer_of(override(tiny, changes | {"training.compile": "aot_eager"}), tmp_path / "compiled")
+    for _ in range(4):
+        for trainer in (eager, compiled):
+            torch.manual_seed(1)
+            trainer.optimizer_step()
     losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, compiled)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 

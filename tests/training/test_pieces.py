@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import reference
 import torch
+from adam_atan2_pytorch import AdamAtan2 as Library
 from torch import nn
 
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.schedules import Horizon
+from reason.training.adam_atan2 import AdamAtan2
 from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
 from reason.training.precision import activation_dtype, pick_device
@@ -23,10 +25,11 @@ def model() -> RecursiveModel:
     return RecursiveModel(SMALL, Shape(cells=4, vocabulary=5, identifiers=6))
 
 
+@pytest.mark.parametrize("eps", [None, 0.5])
 @pytest.mark.parametrize("kind", ["adam-atan2", "adamw"])
-def test_weights_move_as_the_formula_says(kind: str) -> None:
+def test_weights_move_as_the_formula_says(kind: str, eps: float | None) -> None:
     net = model()
-    config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.3, betas=(0.9, 0.95))
+    config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.3, betas=(0.9, 0.95), eps=eps)
     optimizers = Optimizers(net, config, Horizon(3, 1.0))
     start = net.head.weight.detach().double().numpy().copy()
     gradients = [torch.randn_like(net.head.weight) for _ in range(3)]
@@ -35,15 +38,31 @@ def test_weights_move_as_the_formula_says(kind: str) -> None:
         norm = optimizers.step(step)
         assert norm.item() == pytest.approx(gradient.norm().item(), rel=1e-5)
     if kind == "adam-atan2":
-        expected = reference.adam_atan2(start, [g.double().numpy() for g in gradients], 0.01, (0.9, 0.95), 0.3)
+        expected = reference.adam_atan2(
+            start, [g.double().numpy() for g in gradients], 0.01, (0.9, 0.95), 0.3, eps or 0
+        )
     else:
         twin = nn.Parameter(torch.from_numpy(start))
-        adamw = torch.optim.AdamW([twin], lr=0.01, betas=(0.9, 0.95), weight_decay=0.3)
+        adamw = torch.optim.AdamW([twin], lr=0.01, betas=(0.9, 0.95), weight_decay=0.3, eps=eps or 1e-8)
         for gradient in gradients:
             twin.grad = gradient.double()
             adamw.step()
         expected = twin.detach().numpy()
     np.testing.assert_allclose(net.head.weight.detach().numpy(), expected, atol=1e-6)
+
+
+def test_adam_atan2_is_the_librarys_without_epsilon() -> None:
+    """The library has no epsilon; otherwise the same, to the bit; a parameter without a gradient waits."""
+    ours, theirs = ([nn.Parameter(torch.arange(6.0).view(2, 3)), nn.Parameter(torch.ones(4))] for _ in range(2))
+    steppers = AdamAtan2(ours, 0.01, (0.9, 0.95), 0.0, 0.3), Library(theirs, 0.01, (0.9, 0.95), 0.3, a=1.0)
+    for step in range(4):
+        gradients = [torch.randn(2, 3), torch.randn(4) if step != 1 else None]
+        for parameters, stepper in zip((ours, theirs), steppers, strict=True):
+            for p, gradient in zip(parameters, gradients, strict=True):
+                p.grad = gradient
+            stepper.step()
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.equal(a, b)
 
 
 def test_atan2_is_unchanged_by_the_scale_of_the_gradient() -> None:

@@ -1,0 +1,48 @@
+"""torch.compile of what is called again and again: whole graphs of static shapes, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from reason.errors import ConfigError
+from reason.models.base import Reasoner
+from reason.rollout import Carry
+from reason.training.config import TrainingConfig
+
+
+def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> None:
+    """Compile every network call or the supervision step, in place; a graph break is an error (fullgraph).
+
+    Raises:
+        ConfigError: CUDA graphs were asked of another device.
+    """
+    if config.compile == "none":
+        return
+    if records_graphs(config) and device.type != "cuda":
+        raise ConfigError(
+            f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
+            "type training.compile_mode=default"
+        )
+    options: dict[str, Any] = {"backend": config.compile, "dynamic": False, "fullgraph": True}
+    if config.compile == "inductor":
+        options["mode"] = config.compile_mode
+    if config.compile_scope == "step":
+        model.step = torch.compile(model.step, **options)  # type: ignore[method-assign]
+    else:
+        for network in model.networks():
+            network.compile(**options)
+
+
+def records_graphs(config: TrainingConfig) -> bool:
+    """Whether outputs of compiled code live in memory that the next replay overwrites."""
+    return config.compile == "inductor" and config.compile_mode == "reduce-overhead"
+
+
+def out_of_graph(carry: Carry) -> Carry:
+    """The carry in memory of its own, and the next CUDA graph replay allowed to begin."""
+    state = type(carry.state)(*(z.clone() for z in carry.state))
+    torch.compiler.cudagraph_mark_step_begin()
+    return replace(carry, state=state)

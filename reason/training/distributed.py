@@ -1,0 +1,150 @@
+"""One process or many, under torchrun: the same global batch, each process its own rows of it.
+
+Gradients are averaged here, once an optimizer step, rather than by DistributedDataParallel: a model's verbs are
+encode, step and readout, never one `forward` that DDP could wrap; its weights are used dozens of times a step, partly
+without gradient; and N_grad backward passes then cost one exchange instead of N_grad.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from reason.errors import ConfigError
+
+Rows = TypeVar("Rows", bound=tuple[Any, ...])
+BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, of how many. With one, every verb gives back what it was given."""
+
+    rank: int = 0
+    size: int = 1
+    control: Any = None  # a gloo group: what the host decides is agreed upon without waiting for a device
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def share(self, rows: int) -> slice:
+        """This process's part of `rows`, which divide evenly."""
+        each = rows // self.size
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+    def mine(self, rows: Rows) -> Rows:
+        """This process's rows of a named tuple of (B, ...) tensors."""
+        if self.size == 1:
+            return rows
+        return type(rows)(*(part[self.share(len(part))] for part in rows))
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size == 1:
+            return tensor
+        total = tensor.clone()
+        dist.all_reduce(total)
+        return total
+
+    def mean(self, tensor: Tensor) -> Tensor:
+        """The mean over all processes."""
+        return tensor if self.size == 1 else self.sum(tensor) / self.size
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Every process's tensor, of one shape, one after the other along dim 0."""
+        if self.size == 1:
+            return tensor
+        here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
+        parts = [torch.empty_like(here) for _ in range(self.size)]
+        dist.all_gather(parts, here.contiguous())
+        return torch.cat(parts).to(tensor.device)
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so: all then stop at the same step."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor(int(flag))
+        dist.all_reduce(flags, dist.ReduceOp.MAX, group=self.control)
+        return bool(flags)
+
+    def tell(self, text: str) -> str:
+        """The first process's text, in all of them."""
+        if self.size == 1:
+            return text
+        box = [text]
+        dist.broadcast_object_list(box, group=self.control)
+        return box[0]
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
+        if self.size == 1:
+            return
+        dense: list[Tensor] = []
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            if gradient.is_sparse:
+                rows = self.gather(gradient._indices().t()).t()
+                values = self.gather(gradient._values()) / self.size
+                parameter.grad = torch.sparse_coo_tensor(rows, values, gradient.shape, check_invariants=False)
+            else:
+                dense.append(gradient)
+        for bucket in _buckets(dense):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            dist.all_reduce(flat)
+            flat /= self.size
+            parts = flat.split([gradient.numel() for gradient in bucket])
+            torch._foreach_copy_(bucket, [part.view_as(g) for part, g in zip(parts, bucket, strict=True)])
+
+
+def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
+    """The tensors in their order, in lots of one type and of at most BUCKET numbers (or one tensor)."""
+    lot: list[Tensor] = []
+    for tensor in tensors:
+        if lot and (tensor.dtype != lot[0].dtype or sum(t.numel() for t in lot) + tensor.numel() > BUCKET):
+            yield lot
+            lot = []
+        lot.append(tensor)
+    if lot:
+        yield lot
+
+
+@contextlib.contextmanager
+def joined(device: torch.device) -> Iterator[World]:
+    """The processes that torchrun started, as one world; without torchrun, this process alone."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield World(dist.get_rank(), size, dist.new_group(backend="gloo"))
+    finally:
+        dist.destroy_process_group()
+
+
+def device_of_process(name: str) -> str:
+    """`cuda` or `auto` under torchrun: the GPU of this process's local rank.
+
+    Raises:
+        ConfigError: one named GPU, and several processes.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return name
+    if name.startswith("cuda:"):
+        raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")
+    if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
+        return f"cuda:{os.environ['LOCAL_RANK']}"
+    return name

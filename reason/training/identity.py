@@ -1,0 +1,64 @@
+"""Which settings a run may change and still be the run that its checkpoint is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from reason.errors import ConfigError
+
+# What may differ when training goes on: where things are, what is written down, and a precision that `auto` decided
+# (the type that it comes to must be the same).
+MAY_CHANGE = (
+    "name",
+    "device",
+    "data.directory",
+    "data.generate",
+    "evaluation.",
+    "training.precision",
+    "training.log",
+    "training.log_every",
+    "training.checkpoint_every",
+    "training.keep",
+)
+
+
+def may_change(key: str) -> bool:
+    """Whether a run may go on with another value of this setting."""
+    return any(key == known or (known.endswith(".") and key.startswith(known)) for known in MAY_CHANGE)
+
+
+def refuse_other_config(saved: Mapping[str, Any], present: Mapping[str, Any], folder: Path) -> None:
+    """Hold the config that a checkpoint was made with against the one to go on with.
+
+    A setting that only one of the two knows, being of another version, is no difference.
+
+    Raises:
+        ConfigError: naming the first setting that differs, with both values.
+    """
+    for key, was, now in _differences(saved, present):
+        if not may_change(key):
+            raise ConfigError(
+                f"{folder} was made with {key}={was}, config.json has {now}: put {was} back, or start another run"
+            )
+
+
+def refuse_other_dtype(saved: str, present: str, folder: Path) -> None:
+    """Raises ConfigError where a checkpoint's activations were of another type than `present`."""
+    if saved != present:
+        short = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[saved]
+        raise ConfigError(
+            f"{folder} was computed in {saved}, this would go on in {present}; type training.precision={short}"
+        )
+
+
+def _differences(
+    saved: Mapping[str, Any], present: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    for key in saved.keys() & present.keys():
+        was, now = saved[key], present[key]
+        if isinstance(was, dict) and isinstance(now, dict):
+            yield from _differences(was, now, f"{prefix}{key}.")
+        elif was != now:
+            yield f"{prefix}{key}", was, now

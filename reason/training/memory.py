@@ -1,0 +1,167 @@
+"""How much memory a training takes: counted before it starts, measured while it runs."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from reason.balance import BalanceConfig, weighted_sum
+from reason.losses import LossConfig, evaluate_terms
+from reason.models.base import Batch, Reasoner, Shape
+from reason.rollout import RolloutConfig, first_carry, supervise
+from reason.training.config import TrainingConfig
+from reason.training.ema import EmaConfig
+from reason.training.optim import unscaled_gradient
+
+
+class Counted(Protocol):
+    """The sections of a config that decide how much memory a step takes."""
+
+    @property
+    def rollout(self) -> RolloutConfig:
+        """Carry and halting."""
+
+    @property
+    def loss(self) -> LossConfig:
+        """Terms."""
+
+    @property
+    def balance(self) -> BalanceConfig:
+        """Whether each term's gradient is taken by itself."""
+
+    @property
+    def ema(self) -> EmaConfig:
+        """Whether there is an average."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """Rows."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by what they hold."""
+
+    weights: int  # parameters and buffers
+    gradients: int
+    moments: int  # the optimizer's two
+    average: int  # the EMA
+    carry: int  # puzzles and states between two supervision steps
+    activations: int  # what else lives when most does: saved for backward, logits, temporaries
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(vars(self).values())
+
+
+class LiveBytes(TorchDispatchMode):
+    """Bytes of the tensors made within the block: those alive now, and the most there ever were.
+
+    Storages are counted, so views cost nothing; what a kernel takes and gives back by itself is not seen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self._seen: dict[int, weakref.ref] = {}
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.layout == torch.strided:
+                self._count(leaf.untyped_storage())
+        return result
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._seen:
+            return
+
+        def freed(_: Any) -> None:
+            self.live -= size
+            self._seen.pop(key, None)
+
+        self._seen[key] = weakref.ref(storage, freed)
+        self.live += size
+        self.peak = max(self.peak, self.live)
+
+
+def estimate(
+    config: Counted, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
+) -> Memory:
+    """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
+
+    Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
+    batch size; torch.compile usually needs less. Not counted: the allocator's rounding, CUDA's own context (0.3 to
+    0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
+    kernel, for bfloat16 too: as many bytes.
+    """
+    if device != "cpu" and dtype == torch.bfloat16:
+        dtype = torch.float16
+    with torch.device("meta"):
+        model = build(dtype)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model.to_empty(device="cpu")
+        batch = _blank(config.training.batch_size, shape)
+        carry = first_carry(model, batch)
+        rollout = config.rollout
+        loops = rollout.loops.count if rollout.loops.law == "fixed" else rollout.loops.most  # the worst that can come
+        with LiveBytes() as bytes_of:
+            for part in range(min(2, rollout.grad_steps)):
+                rows = partial(_blank, config.training.batch_size, shape)
+                carry, unroll = supervise(model, carry, rows, rollout, part, loops)
+                terms = evaluate_terms(unroll, config.loss, config.loss.present)
+                if part == 0 and config.balance.kind != "fixed":
+                    for term in terms.values():
+                        unscaled_gradient(term, model.balance_weights())
+                loss = weighted_sum(terms, dict(config.loss.weights))
+                del unroll, terms
+                loss.backward()
+                del loss
+        held = [*carry.batch, *carry.state, carry.steps, carry.halted, *carry.loader]
+        between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
+        trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
+        numbers = sum(p.numel() for p in trained)
+        gradients = sum(p.numel() * 4 for p in trained if p.grad is not None)
+        weights = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
+    average = 4 * numbers if config.ema.rate is not None else 0
+    return Memory(weights, gradients, 8 * numbers, average, between, max(0, bytes_of.peak - gradients - between))
+
+
+def _blank(rows: int, shape: Shape) -> Batch:
+    tokens = torch.zeros(rows, shape.cells, dtype=torch.int64)
+    return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """The most bytes this process has held: on CUDA in tensors, on a CPU resident; None where it cannot be told."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if device.type == "mps":
+        return torch.mps.driver_allocated_memory()
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def readable_size(size: float) -> str:
+    """1_500_000 -> '1.5 MB'."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

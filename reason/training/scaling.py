@@ -1,0 +1,76 @@
+"""Loss scaling: what keeps fp16's small gradients above zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reason.errors import Diverged
+
+PATIENCE = 100  # skipped steps in a row (ours): the scale has fallen by 2^100 and is not coming back
+
+
+class LossScaling:
+    """torch.amp.GradScaler, and its skipped steps counted. For any type but fp16 it does nothing.
+
+    The loss is multiplied by a scale before backward and the gradients divided by it after; where one overflows, the
+    optimizer step is skipped and the scale halved. To know that, the scaler waits for the device once an optimizer
+    step; bf16 and fp32 never wait. A skipped step counts as taken: its puzzles are drawn, the schedule moves (ours).
+    """
+
+    def __init__(self, device: torch.device, dtype: torch.dtype):
+        self.scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
+        self.skipped = 0  # in all
+        self._in_a_row = 0
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss to go backward from."""
+        return self.scaler.scale(loss)
+
+    def factor(self, device: torch.device) -> Tensor | float:
+        """What the loss is multiplied by, without waiting for the device."""
+        return self.scaler.scale(torch.ones((), device=device)) if self.scaler.is_enabled() else 1.0
+
+    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
+        """Gradients as they would be without the scale."""
+        self.scaler.unscale_(optimizer)
+
+    def step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """One step of the optimizer; False where it was skipped.
+
+        Raises:
+            Diverged: PATIENCE steps in a row were.
+        """
+        moved = []
+        hook = optimizer.register_step_post_hook(lambda *_: moved.append(True))
+        try:
+            self.scaler.step(optimizer)
+        finally:
+            hook.remove()
+        self.scaler.update()
+        self._in_a_row = 0 if moved else self._in_a_row + 1
+        self.skipped += not moved
+        if self._in_a_row == PATIENCE:
+            raise Diverged(
+                f"gradients overflow fp16 whatever the loss scale: {PATIENCE} steps in a row were skipped; "
+                "try training.precision=fp32 or a smaller optimizer.lr"
+            )
+        return bool(moved)
+
+    def figures(self) -> dict[str, float]:
+        """For the metrics: steps skipped since the start, and the scale; nothing where nothing is scaled."""
+        if not self.scaler.is_enabled():
+            return {}
+        return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale, its growth, the counts."""
+        return {"scaler": self.scaler.state_dict(), "skipped": self.skipped, "in_a_row": self._in_a_row}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved scale."""
+        if state["scaler"] and self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
+        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]

@@ -1,0 +1,154 @@
+"""Integrators have the orders that theory gives them; noise has the law that the SDE gives it."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from reason.dynamics.integrate import euler_maruyama, integrate
+from reason.errors import ConfigError
+from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.models.base import Batch
+
+PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
+
+
+def strong_errors(noise: str, sigma: float) -> tuple[list[float], list[float]]:
+    """Mean |error| at time 1 of dz = (F(z) − z)dt + σG dW over 4000 shared Brownian paths, for Δt = 1/8 … 1/64."""
+    paths, finest = 4000, 1024
+    torch.manual_seed(1)
+    increments = torch.randn(finest, paths, dtype=torch.float64) * finest**-0.5  # dW
+    start = torch.ones(paths, dtype=torch.float64)
+    drift = PULL - 1
+    if noise == "multiplicative":  # geometric Brownian motion, σF(z) = σ·PULL·z
+        volatility = sigma * PULL
+        exact = start * torch.exp(drift - volatility**2 / 2 + volatility * increments.sum(0))
+    else:  # Ornstein-Uhlenbeck, its integral summed on the finest grid
+        times = (torch.arange(finest, dtype=torch.float64) + 0.5) / finest
+        exact = start * math.exp(drift) + sigma * (torch.exp(drift * (1 - times))[:, None] * increments).sum(0)
+    steps, errors = [8, 16, 32, 64], []
+    for count in steps:
+        coarse = increments.view(count, -1, paths).sum(1) * count**0.5  # ζ of each step
+        z = start
+        for zeta in coarse:
+            z = euler_maruyama(z, PULL * z, 1 / count, noise, sigma, zeta)
+        errors.append((z - exact).abs().mean().item())
+    return [1 / count for count in steps], errors
+
+
+@pytest.mark.parametrize(("noise", "sigma", "order"), [("additive", 0.5, 1.0), ("multiplicative", 1.0, 0.5)])
+def test_strong_order_of_euler_maruyama(noise: str, sigma: float, order: float) -> None:
+    sizes, errors = strong_errors(noise, sigma)
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(order, abs=0.15)
+
+
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("heun", 2), ("rk4", 4)])
+def test_order_of_fixed_steps(method: str, order: int) -> None:
+    """dz/dt = −z² from 1: z(t) = 1/(1 + t)."""
+    z = torch.ones(1, dtype=torch.float64)
+    sizes = [4, 8, 16, 32]
+    errors = [abs(integrate(lambda z: -(z**2), z, 1.0, n, method, 1e-4).item() - 0.5) for n in sizes]
+    assert -np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(order, abs=0.2)
+
+
+def test_adaptive_steps_keep_their_tolerance() -> None:
+    z = torch.ones(3, dtype=torch.float64)
+    for tolerance in (1e-3, 1e-7):
+        found = integrate(lambda z: -(z**2), z, 1.0, 1, "adaptive", tolerance)
+        assert (found - 0.5).abs().max() < 10 * tolerance
+
+
+def test_adaptive_without_torchdiffeq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: object, **more: object) -> object:
+        if name == "torchdiffeq":
+            raise ModuleNotFoundError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConfigError, match=r"reason\[ode\]"):
+        integrate(lambda z: z, torch.ones(1), 1.0, 1, "adaptive", 1e-4)
+
+
+@pytest.mark.parametrize("dt", [1.0, 0.25])
+def test_the_papers_discrete_equations(dt: float) -> None:
+    """CMM eq. 48 and 49 at Δt = 1, their Euler-Maruyama form below."""
+    z, f, zeta = torch.randn(3, 1000)
+    additive = euler_maruyama(z, f, dt, "additive", 0.1, zeta)
+    multiplicative = euler_maruyama(z, f, dt, "multiplicative", 0.1, zeta)
+    torch.testing.assert_close(additive, z + dt * (f - z) + dt**0.5 * 0.1 * zeta)
+    if dt == 1:
+        torch.testing.assert_close(additive, f + 0.1 * zeta)
+        torch.testing.assert_close(multiplicative, f * (1 + 0.1 * zeta))
+
+
+def made(**changes: object) -> RecursiveModel:
+    settings = {"hidden_size": 8, "heads": 2, "expansion": 1, "prefix": 0, "h_cycles": 2, "l_cycles": 2} | changes
+    return RecursiveModel(RecursiveConfig(**settings), Shape(cells=4, vocabulary=5), torch.float64).double()
+
+
+def stepped(model: RecursiveModel) -> Tensor:
+    tokens = torch.arange(8).view(2, 4) % 5
+    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    return model.step(model.initial_state(x), x).z_h
+
+
+def with_weights_of(model: RecursiveModel, **changes: object) -> RecursiveModel:
+    twin = made(**changes)
+    twin.load_state_dict(model.state_dict())
+    return twin.eval()
+
+
+def test_noise_is_there_in_training_and_at_evaluation_only_when_asked() -> None:
+    model = made(noise="additive", sigma=0.1)
+    quiet = with_weights_of(model)
+    assert not torch.equal(stepped(model.train()), stepped(model))
+    torch.testing.assert_close(stepped(model.eval()), stepped(quiet), rtol=0, atol=0)
+    asked = with_weights_of(model, noise="multiplicative", noise_when="always")
+    assert not torch.equal(stepped(asked), stepped(asked))
+
+
+def test_every_call_gets_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N_H·(N_L + 1) = 6 draws a supervision step, those of cycles without gradient too."""
+    draws = []
+    real = torch.randn_like
+    monkeypatch.setattr(torch, "randn_like", lambda z: (draws.append(z.shape), real(z))[1])
+    stepped(made(noise="additive"))
+    assert len(draws) == 6
+
+
+def test_maps_are_free_of_noise() -> None:
+    model = made(noise="additive", sigma=1.0).train()
+    tokens = torch.zeros(2, 4, dtype=torch.long)
+    x = model.encode(Batch(tokens, tokens, tokens[:, 0]))
+    for kind in ("f_h", "cycle", "step"):
+        g, z = model.map(model.initial_state(x), x, kind)
+        assert torch.equal(g(z), g(z))
+
+
+@pytest.mark.parametrize("equation", ["impulse", "averaged"])
+def test_integrators_agree_where_steps_are_small(equation: str) -> None:
+    """One supervision step as an ODE: Euler nears RK4 at first order, Heun and the adaptive one are there."""
+    model = made(integrator="rk4", substeps=16, equation=equation).eval()
+    truth = stepped(model)
+
+    def error(**changes: object) -> float:
+        return (stepped(with_weights_of(model, equation=equation, **changes)) - truth).abs().max().item()
+
+    coarse, fine = error(substeps=16), error(substeps=64)
+    assert coarse / fine == pytest.approx(4, rel=0.35)
+    assert error(integrator="heun", substeps=16) < fine
+    assert error(integrator="adaptive", tolerance=1e-7) < 1e-3 * coarse
+
+
+def test_one_euler_step_of_the_impulse_equation_is_the_trained_map() -> None:
+    model = made()
+    torch.testing.assert_close(stepped(model), stepped(with_weights_of(model, integrator="euler", substeps=1)))
+    moved = stepped(with_weights_of(model, integrator="heun"))
+    assert not torch.allclose(stepped(model), moved)

@@ -1,0 +1,223 @@
+"""CMM's auxiliary losses: against naive float64 versions, finite differences, and maps whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+from torch import Tensor, nn
+
+from reason.losses.equilibrium import equilibrium_x, equilibrium_z
+from reason.losses.repulsion import repulsion, repulsion_x, repulsion_z, repulsion_z_l
+from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
+from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.models.base import Batch, Readout
+from reason.models.recursive import RecursiveState
+from reason.rollout import Unroll
+
+SMALL = RecursiveConfig(
+    hidden_size=4, heads=1, expansion=1, mixer="mlp", positions="none", prefix=1, h_cycles=1, l_cycles=2
+)
+EXACT = TraceConfig(method="exact")
+
+
+def made(**changes: object) -> RecursiveModel:
+    return RecursiveModel(SMALL.model_copy(update=changes), Shape(cells=3, vocabulary=5), torch.float64).double()
+
+
+def unrolled(model: RecursiveModel, rows: int = 3, active: Tensor | None = None) -> Unroll:
+    """One real supervision step of `model` on random puzzles."""
+    tokens = torch.randint(0, 5, (rows, 3))
+    batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
+    x = model.encode(batch)
+    state = model.step(model.initial_state(x), x)
+    everyone = torch.ones(rows, dtype=torch.bool)
+    return Unroll(model, batch, x, (state,), (model.readout(state),), everyone if active is None else active, ~everyone)
+
+
+def naive_network(model: RecursiveModel, h: np.ndarray) -> np.ndarray:
+    """F(h) of one puzzle."""
+    c = model.config
+    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
+    rotary = c.positions == "rotary"
+    return reference.network(h, w, "f_l", c.layers, c.repeats, c.heads, rotary, reference.silu)
+
+
+def naive_jacobian(model: RecursiveModel, h: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """∂F/∂h (K, K) by central differences of the naive network."""
+    columns = []
+    for k in range(h.size):
+        move = np.zeros(h.size)
+        move[k] = step
+        move = move.reshape(h.shape)
+        columns.append(((naive_network(model, h + move) - naive_network(model, h - move)) / (2 * step)).ravel())
+    return np.stack(columns, axis=1)
+
+
+KINDS = [{}, {"mixer": "attention", "positions": "rotary"}, {"initial": "input"}]
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_equilibrium_equals_the_reference(changes: dict[str, object]) -> None:
+    seen = unrolled(made(**changes), active=torch.tensor([True, False, True]))
+    state, x = seen.states[-1], seen.x.detach().numpy()
+    z_h, z_l = (z.detach().numpy() for z in state)
+    low = seen.model.initial_state(seen.x).z_l.detach().numpy()
+    rows = [0, 2]  # the masked row counts as 0 and the sum is divided by B = 3
+    for loss, point, argument in ((equilibrium_z, z_h, z_h + z_l), (equilibrium_x, x, x + low)):
+        expected = sum(((point[i] - naive_network(seen.model, argument[i])) ** 2).mean() for i in rows) / 3
+        assert loss(seen).item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_against() -> None:
+    seen = unrolled(made())
+    x = seen.x.detach().requires_grad_()
+    still = Unroll(seen.model, seen.batch, x, seen.states, seen.readouts, seen.active, seen.last)
+    (gradient,) = torch.autograd.grad(equilibrium_x(still), x)
+    f, point = seen.model.map(seen.model.input_state(x), x, "f_h")
+    fixed = x.detach()
+    (expected,) = torch.autograd.grad((fixed - f(point)).square().flatten(1).mean(1).mean(), x)
+    torch.testing.assert_close(gradient, expected)
+    equilibrium_z(seen).backward()
+    assert seen.model.tokens.weight.grad.abs().sum() > 0  # through the step that led to z_H
+
+
+@pytest.mark.parametrize("changes", KINDS[:2])
+@pytest.mark.parametrize("scope", ["puzzle", "token"])
+def test_routh_hurwitz_equals_the_reference(changes: dict[str, object], scope: str) -> None:
+    model = made(**changes)
+    with torch.no_grad():
+        model.f_l.output.mul_(3)  # traces on both sides of 1
+    seen = unrolled(model)
+    config = TraceConfig(method="exact", scope=scope)
+    z_h, z_l = (z.detach().numpy() for z in seen.states[-1])
+    x, low = seen.x.detach().numpy(), model.initial_state(seen.x).z_l.detach().numpy()
+    for loss, argument, stable in ((rh_stable_z, z_h + z_l, True), (rh_unstable_x, x + low, False)):
+        expected = np.mean(
+            [reference.routh_hurwitz_term(naive_jacobian(model, row), 4, scope, stable) for row in argument]
+        )
+        assert loss(seen, config).item() == pytest.approx(expected, rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [rh_stable_z, rh_unstable_x])
+def test_hutchinson_agrees_with_the_exact_term_on_average(loss) -> None:
+    """The estimated trace is unbiased: with many probes the term nears the exact one."""
+    seen = unrolled(made(), rows=2)
+    exact, estimate = loss(seen, EXACT), loss(seen, TraceConfig(probes=300))
+    assert estimate.item() == pytest.approx(exact.item(), abs=0.05)
+
+
+def gradient_agrees(loss, seen: Unroll, *more: object) -> bool:
+    """Does the gradient in one block's weights equal finite differences?"""
+    weight = seen.model.f_l.output
+    start = weight.detach().clone()
+
+    def of_weights(value: Tensor) -> Tensor:
+        whole = _Unrolls(seen.model, loss, seen, more)
+        return torch.func.functional_call(whole, {"model.f_l.blocks.1.mlp.down.weight": value}, ())
+
+    return torch.autograd.gradcheck(of_weights, start.requires_grad_(), atol=1e-4, eps=1e-5, fast_mode=True)
+
+
+class _Unrolls(nn.Module):
+    """A loss as a function of the model's weights, the step included."""
+
+    def __init__(self, model: RecursiveModel, loss, seen: Unroll, more: tuple):
+        super().__init__()
+        self.model, self.loss, self.seen, self.more = model, loss, seen, more
+
+    def forward(self) -> Tensor:
+        torch.manual_seed(7)  # the same probes each time
+        x = self.model.encode(self.seen.batch)
+        # float32 rms_norm statistics would drown the differences: states are kept, the term's own map moves
+        states = tuple(RecursiveState(*(z.detach() for z in state)) for state in self.seen.states)
+        seen = Unroll(self.model, self.seen.batch, x, states, self.seen.readouts, self.seen.active, self.seen.last)
+        return self.loss(seen, *self.more)
+
+
+@pytest.mark.parametrize(
+    ("loss", "more"),
+    [
+        (equilibrium_x, ()),
+        (equilibrium_z, ()),
+        (rh_unstable_x, (EXACT,)),
+        (rh_unstable_x, (TraceConfig(probes=2, scope="token"),)),
+        (rh_stable_z, (TraceConfig(scope="token"),)),
+    ],
+)
+def test_gradcheck_of_terms_with_a_map(loss, more: tuple) -> None:
+    model = made(prefix=0)
+    with torch.no_grad():
+        model.f_l.output.mul_(4)
+    assert gradient_agrees(loss, unrolled(model, rows=2), *more)
+
+
+@pytest.mark.parametrize(("loss", "part"), [(repulsion_x, None), (repulsion_z, 0), (repulsion_z_l, 1)])
+def test_repulsion_equals_the_reference_without_the_prefix(loss, part: int | None) -> None:
+    seen = unrolled(made(prefix=2))
+    z = seen.x if part is None else seen.states[-1][part]
+    assert loss(seen).item() == pytest.approx(reference.repulsion(z.detach().numpy()[:, 2:]), rel=1e-9)
+
+
+def test_repulsion_gradcheck() -> None:
+    z = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z: repulsion(z, torch.tensor([True, True, False])), z)
+
+
+def test_repulsion_of_orthogonal_rows_a_single_row_and_masked_rows_is_zero() -> None:
+    assert repulsion(torch.eye(4).view(4, 2, 2), torch.ones(4, dtype=torch.bool)) == 0
+    assert repulsion(torch.randn(1, 3, 2), torch.ones(1, dtype=torch.bool)) == 0
+    assert repulsion(torch.randn(3, 3, 2), torch.tensor([False, True, False])) == 0
+    parallel = torch.stack([torch.ones(2, 2), -torch.ones(2, 2), torch.randn(2, 2)])
+    assert repulsion(parallel, torch.tensor([True, True, False])).item() == pytest.approx(1)  # anti-parallel counts
+
+
+class Scaled:
+    """F(z) = a·z, whose trace is a·K: a contraction for a < 1, a repeller for a > 1."""
+
+    def __init__(self, a: float):
+        self.a = nn.Parameter(torch.tensor(a, dtype=torch.float64))
+
+    def input_state(self, x: Tensor) -> RecursiveState:
+        return RecursiveState(x, torch.zeros_like(x))
+
+    def map(self, state: RecursiveState, x: Tensor, kind: str):
+        assert kind == "f_h"
+        return lambda z: self.a * z, state.z_h
+
+
+def scaled(a: float) -> Unroll:
+    x = torch.randn(2, 3, 4, dtype=torch.float64)
+    tokens = torch.zeros(2, 3, dtype=torch.long)
+    readout = Readout(torch.zeros(2, 3, 2))
+    rows = torch.ones(2, dtype=torch.bool)
+    return Unroll(Scaled(a), Batch(tokens, tokens, tokens[:, 0]), x, (RecursiveState(x, x),), (readout,), rows, ~rows)
+
+
+@pytest.mark.parametrize("config", [TraceConfig(), EXACT, TraceConfig(scope="token"), TraceConfig(probes=3)])
+def test_a_contraction_is_stable_and_a_repeller_is_not(config: TraceConfig) -> None:
+    """Signs as probes are exact for a diagonal J, so every way of measuring gives (a − 1)² or 0."""
+    contraction, repeller = scaled(0.5), scaled(1.5)
+    assert rh_stable_z(contraction, config).item() == 0
+    assert rh_stable_z(repeller, config).item() == pytest.approx(0.25)
+    assert rh_unstable_x(repeller, config).item() == 0
+    assert rh_unstable_x(contraction, config).item() == pytest.approx(0.25)
+    (gradient,) = torch.autograd.grad(rh_stable_z(repeller, config), repeller.model.a)
+    assert gradient.item() == pytest.approx(2 * 0.5)  # d(a − 1)²/da
+
+
+def test_a_fixed_point_is_an_equilibrium() -> None:
+    assert equilibrium_z(scaled(1.0)).item() == 0
+    still = scaled(0.5)
+    assert equilibrium_z(still).item() == pytest.approx(still.x.detach().square().mean().item() / 4)
+
+
+def test_auxiliary_terms_carry_no_noise() -> None:
+    """Twice the same value in training, though the model is an SDE."""
+    model = made(noise="additive", sigma=0.5)
+    assert model.training
+    seen = unrolled(model)
+    for loss in (equilibrium_z, equilibrium_x):
+        assert loss(seen).item() == loss(seen).item()
+    assert rh_stable_z(seen, EXACT).item() == rh_stable_z(seen, EXACT).item()

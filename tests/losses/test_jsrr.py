@@ -1,0 +1,202 @@
+"""JSRR and L2: against full Jacobians and plain formulas, in the limits that theory knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor
+
+from reason.dynamics.jacobian import full_jacobian, unit_normal_like
+from reason.losses import LossConfig
+from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.base import Batch, Shape
+from reason.models.looped import LoopedState
+from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
+from reason.schedules import Horizon
+
+SHAPE = Shape(cells=3, vocabulary=5)
+LOOPED = LoopedConfig(hidden_size=4, heads=1, dropout=0.0, placement="post-sandwich")
+TRM = RecursiveConfig(hidden_size=4, heads=1, expansion=1, prefix=1, h_cycles=2, l_cycles=2, gradient="all-cycles")
+
+
+class LinearMap:
+    """Stands where a model does: z ↦ A z for every row."""
+
+    def __init__(self, matrix: Tensor):
+        self.matrix = matrix
+
+    def map(self, state: LoopedState, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        return lambda z: z @ self.matrix.T, state.z
+
+
+def linear(matrix: Tensor, rows: int = 1, memory: dict[str, Tensor] | None = None) -> Unroll:
+    z = torch.randn(rows, 1, len(matrix), dtype=torch.float64)
+    active = torch.ones(rows, dtype=torch.bool)
+    return Unroll(LinearMap(matrix), None, z, (LoopedState(z),), (), active, ~active, memory=memory or {})
+
+
+def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int = 3) -> Unroll:
+    model = build_model(config, SHAPE).double()
+    model.dtype = torch.float64
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    inputs = torch.randint(0, 5, (rows, 3))
+    batch = Batch(inputs, inputs, torch.zeros(rows, dtype=torch.long))
+    rollout = RolloutConfig(halting="none", supervision_steps=1)
+    return supervise(model, first_carry(model, batch), lambda: batch, rollout, 0, loops)[1]
+
+
+def jacobian(seen: Unroll, kind: str = "cycle") -> Tensor:
+    f, z = seen.model.map(seen.states[-1], seen.x, kind)
+    return full_jacobian(f, z.detach()).detach()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("config", "kinds"), [(LOOPED, ["cycle"]), (TRM, ["f_h", "cycle", "step"])])
+def test_products_with_the_full_jacobian(
+    config: LoopedConfig | RecursiveConfig, kinds: list[str], transposed: bool
+) -> None:
+    """K = 1 and K = 3, straight from Algorithm 1, with a row that does not count."""
+    seen = unrolled(config, loops=2 if config is LOOPED else 1)
+    seen.active[1] = False
+    for kind in kinds:
+        full = jacobian(seen, kind)
+        full = full.mT if transposed else full
+        for iterations in (1, 3):
+            settings = JsrrConfig(iterations=iterations, transposed=transposed, map=kind)
+            torch.manual_seed(5)
+            got = jsrr_loss(seen, settings)
+            torch.manual_seed(5)
+            v = unit_normal_like(seen.model.map(seen.states[-1], seen.x, kind)[1].detach()).flatten(1)
+            for _ in range(iterations):
+                j = torch.einsum("bij,bj->bi", full, v)
+                v = j / j.norm(dim=1, keepdim=True)
+            expected = (j.norm(dim=1) ** 2 * seen.active).mean()
+            torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_one_product_of_a_random_direction_is_a_frobenius_estimate() -> None:
+    matrix = torch.randn(6, 6, dtype=torch.float64).triu(1)  # every eigenvalue is 0
+    mean = torch.stack([jsrr_loss(linear(matrix, rows=2000), JsrrConfig()) for _ in range(5)]).mean().item()
+    assert mean == pytest.approx(matrix.square().sum().item() / 6, rel=0.05)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_many_products_near_the_largest_eigenvalue(transposed: bool) -> None:
+    basis = torch.randn(5, 5, dtype=torch.float64)
+    matrix = basis @ torch.diag(torch.tensor([-1.3, 0.9, 0.5, 0.2, 0.0], dtype=torch.float64)) @ basis.inverse()
+    loss = jsrr_loss(linear(matrix, rows=4), JsrrConfig(iterations=200, transposed=transposed))
+    assert loss.item() == pytest.approx(1.3**2, rel=1e-5)
+
+
+def test_many_products_on_a_looped_block_with_a_real_dominant_eigenvalue() -> None:
+    tried = 0
+    for seed in range(40):
+        torch.manual_seed(seed)
+        seen = unrolled(LOOPED, rows=1)
+        values = torch.linalg.eigvals(jacobian(seen)[0])
+        first, second = values[values.abs().argsort(descending=True)[:2]]
+        if first.imag.abs() < 1e-9 and second.abs() < 0.9 * first.abs():
+            tried += 1
+            got = jsrr_loss(seen, JsrrConfig(iterations=300))
+            assert got.item() == pytest.approx(first.abs().item() ** 2, rel=1e-4)
+    assert tried >= 3
+
+
+def test_a_warm_start_is_power_iteration_over_many_steps() -> None:
+    matrix = torch.diag(torch.tensor([-1.3, 0.9, 0.5, 0.2], dtype=torch.float64))
+    warm, cold = JsrrConfig(warm_start=True), JsrrConfig()
+    memory: dict[str, Tensor] = {}
+    losses = []
+    for _ in range(60):
+        seen = linear(matrix, rows=3, memory=memory)
+        losses.append(jsrr_loss(seen, warm).item())
+        memory = seen.memory
+    assert losses[-1] == pytest.approx(1.3**2, rel=1e-6)
+    assert losses[0] < losses[5] < losses[-1]
+    assert "jsrr" not in linear(matrix).memory
+    untouched = linear(matrix)
+    jsrr_loss(untouched, cold)
+    assert untouched.memory == {}
+    bigger = linear(matrix, rows=5, memory=memory)  # another batch size starts anew
+    assert jsrr_loss(bigger, warm).item() != pytest.approx(1.3**2, rel=1e-3)
+
+
+@pytest.mark.parametrize("config", [LOOPED, TRM])
+@pytest.mark.parametrize("through", [False, True])
+def test_the_gradient_reaches_the_state_only_where_asked(config: LoopedConfig, through: bool) -> None:
+    seen = unrolled(config, loops=1)
+    for z in seen.states[-1]:
+        z.retain_grad()
+    jsrr_loss(seen, JsrrConfig(through_state=through)).backward()
+    touched = [z.grad is not None and z.grad.abs().sum().item() > 0 for z in seen.states[-1]]
+    assert any(touched) == through
+    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in seen.model.networks()[0].parameters())
+
+
+def test_the_gradient_is_that_of_the_formula() -> None:
+    """Of K = 2 with v as it stands before the last product, by finite differences of one weight."""
+    seen = unrolled(LOOPED, rows=1)
+    weight = seen.model.block.blocks[0].mlp.up.weight
+    f, z = seen.model.map(LoopedState(seen.states[-1].z.detach()), seen.x.detach(), "cycle")
+    torch.manual_seed(3)
+    (got,) = torch.autograd.grad(jsrr_loss(seen, JsrrConfig(iterations=2)).double(), weight)
+    torch.manual_seed(3)
+    v = torch.einsum("bij,bj->bi", full_jacobian(f, z).detach(), unit_normal_like(z).flatten(1))
+    v = v / v.norm()
+
+    def loss(value: float) -> float:
+        with torch.no_grad():
+            weight[0, 0] = value
+            return torch.einsum("bij,bj->bi", full_jacobian(f, z), v).square().sum().item()
+
+    start, h = weight[0, 0].item(), 1e-5
+    assert got[0, 0].item() == pytest.approx((loss(start + h) - loss(start - h)) / (2 * h), rel=1e-4)
+
+
+def test_the_convex_form_takes_its_weight_from_lm() -> None:
+    horizon = Horizon(10, 1.0)
+    weights = {"lm": 2.0, "halt": 0.0, "jsrr": 0.25}
+    late = {"jsrr": {"kind": "piecewise", "points": ((0, 0), (4, 1), (8, 2))}}
+    convex = LossConfig(weights=weights, schedules=late)
+    assert convex.weights_at(0, horizon) == {"lm": 2.0}
+    assert convex.weights_at(4, horizon) == {"lm": 1.5, "jsrr": 0.25}
+    assert convex.weights_at(8, horizon) == {"lm": 1.0, "jsrr": 0.5}
+    added = LossConfig(weights=weights, schedules=late, jsrr=JsrrConfig(convex=False))
+    assert added.weights_at(4, horizon) == {"lm": 2.0, "jsrr": 0.25}
+    with pytest.raises(ValueError, match=r"loss\.jsrr\.convex=false"):
+        LossConfig(weights={"jsrr": 1.0})
+    assert LossConfig(weights={"jsrr": 1.0}, jsrr=JsrrConfig(convex=False)).weights.jsrr == 1
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("every_loop", [False, True])
+def test_l2_is_the_mean_move_of_a_cell(squared: bool, every_loop: bool) -> None:
+    seen = unrolled(LOOPED, loops=3)
+    seen.active[2] = False
+    course = [seen.before.z, *(state.z for state in seen.states)]
+    total, count = 0.0, 0
+    for a, b in list(pairwise(course))[0 if every_loop else 2 :]:
+        for row in range(3):
+            for cell in range(3):
+                move = (b - a)[row, cell].norm().item()
+                total += (move**2 if squared else move) * bool(seen.active[row])
+                count += 1
+    got = l2_loss(seen, L2Config(squared=squared, every_loop=every_loop))
+    assert got.item() == pytest.approx(total / count, rel=1e-5)
+
+
+def test_l2_of_one_step_of_a_recursive_model_has_a_finite_gradient_at_rest() -> None:
+    seen = unrolled(TRM, loops=1)
+    assert l2_loss(seen, L2Config()).item() > 0
+    z = seen.before.z_h.clone().requires_grad_()
+    still = Unroll(
+        None, None, None, (type(seen.before)(z, z),), (), seen.active, seen.last, before=type(seen.before)(z, z)
+    )
+    (gradient,) = torch.autograd.grad(l2_loss(still, L2Config()), z)
+    assert torch.isfinite(gradient).all()

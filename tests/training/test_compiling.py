@@ -1,0 +1,91 @@
+"""torch.compile: whole graphs, none made again, the numbers of eager mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import VARIANTS, trainer_of
+
+from reason.config import Config, override
+from reason.errors import ConfigError
+from reason.rollout import first_carry
+from reason.training.compiling import out_of_graph
+
+COUNTERS = torch._dynamo.utils.counters
+LOSS, WEIGHTS = 1e-4, 1e-3  # relative, after 5 optimizer steps in float32 (docs/performance.md)
+
+
+def both(
+    config: Config, compiled: dict[str, str], folder: Path, steps: int = 5, device: str = "cpu"
+) -> tuple[list[float], list[int]]:
+    """The losses of eager and compiled training over the same draws, and the graphs that there were at each step."""
+    torch._dynamo.reset()
+    COUNTERS.clear()
+    eager = trainer_of(config, folder / "eager", device)
+    other = trainer_of(override(config, compiled), folder / "compiled", device)
+    graphs = []
+    for _ in range(steps):
+        for trainer in (eager, other):
+            torch.manual_seed(1)  # the same exploration for both
+            trainer.optimizer_step()
+        if other.monitor is not None:  # readings between steps make no graph of their own at every one
+            other.monitor.read(other.model, other.ema, other.step)
+        graphs.append(COUNTERS["stats"]["unique_graphs"])
+    distance = max(
+        ((a - b).norm() / (1e-3 + a.norm())).item()
+        for a, b in zip(eager.model.parameters(), other.model.parameters(), strict=True)
+    )
+    losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, other)]
+    assert losses[1] == pytest.approx(losses[0], rel=LOSS)
+    assert distance < WEIGHTS
+    assert not COUNTERS["graph_break"]
+    return [value or 0.0 for value in losses], graphs
+
+
+@pytest.mark.parametrize("family", ["trm-mlp", pytest.param("hrm", marks=pytest.mark.slow)])
+def test_a_compiled_step_equals_an_eager_one(family: str, watched: Config, tmp_path: Path) -> None:
+    """The supervision step as one graph; a monitor's readings in between; nothing compiled after the second step."""
+    scope = {"training.compile": "aot_eager", "training.compile_scope": "step"}
+    short = {"model.h_cycles": "2", "model.l_cycles": "1"}
+    _, graphs = both(override(watched, VARIANTS[family] | short), scope, tmp_path)
+    assert graphs[1] == graphs[-1] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["default", "max-autotune-no-cudagraphs"])
+@pytest.mark.parametrize("scope", ["network", "step"])
+def test_inductor_equals_eager(scope: str, mode: str, tiny: Config, tmp_path: Path) -> None:
+    keys = {"training.compile": "inductor", "training.compile_scope": scope, "training.compile_mode": mode}
+    _, graphs = both(tiny, keys, tmp_path)
+    assert graphs[1] == graphs[-1] > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("scope", ["network", "step"])
+def test_cuda_graphs_equal_eager(scope: str, tiny: Config, tmp_path: Path) -> None:
+    keys = {"training.compile": "inductor", "training.compile_scope": scope, "training.compile_mode": "reduce-overhead"}
+    both(tiny, keys, tmp_path, steps=8, device="cuda")
+
+
+def test_modes_that_cannot_be(tiny: Config, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"type training\.compile=inductor"):
+        override(tiny, {"training.compile_mode": "reduce-overhead"})
+    with pytest.raises(ConfigError, match=r"type training\.compile_mode=default"):
+        trainer_of(
+            override(tiny, {"training.compile": "inductor", "training.compile_mode": "reduce-overhead"}),
+            tmp_path / "run",
+        )
+
+
+def test_a_carry_leaves_the_memory_of_its_graph(tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(tiny, tmp_path / "run")
+    trainer.optimizer_step()
+    before = trainer.carry
+    after = out_of_graph(before)
+    for old, new in zip(before.state, after.state, strict=True):
+        assert torch.equal(old, new)
+        assert old.data_ptr() != new.data_ptr()
+    assert after.batch is before.batch
+    assert first_carry(trainer.model, before.batch).halted.all()

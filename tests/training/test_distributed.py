@@ -1,0 +1,157 @@
+"""Two processes over gloo: one process's loss curve, to the bit over an interruption, and on to one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import TINY
+from peer import in_world
+from test_loop import everything, untimed
+
+from reason.assemble import build_trainer, load_training_set, why_processes_differ
+from reason.cli import main
+from reason.config import Config, override, read_config
+from reason.errors import ConfigError
+from reason.training.checkpoint import checkpoints, readable
+from reason.training.distributed import World, _buckets, device_of_process
+from reason.training.log import read_metrics
+
+# No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
+DETERMINISTIC = TINY | {
+    "rollout.exploration": "0",
+    "rollout.grad_steps": "2",
+    "model.mixer": "attention",
+    "model.positions": "rotary",
+    "model.prefix": "2",
+    "training.log_every": "1",
+    "training.monitor.every": "2",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The loss curve within 1e-5; each monitored puzzle counted once; resumed by two to the bit, by one within 1e-5."""
+
+    def words(run: str) -> list[str]:
+        pairs = [f"{key}={value}" for key, value in DETERMINISTIC.items()]
+        return ["sudoku-4x4", f"data={monitored_4x4}", f"run={tmp_path / run}", *pairs]
+
+    commands = [words("two"), [*words("parts"), "--max-steps", "3"], [f"run={tmp_path / 'parts'}", "--resume"]]
+    plans = [{"port": free_port(), "words": line} for line in commands]
+    (tmp_path / "plan.json").write_text(json.dumps(plans))
+    peer = Path(__file__).parent / "peer.py"
+    with subprocess.Popen([sys.executable, str(peer), str(tmp_path / "plan.json")], stdout=subprocess.DEVNULL) as other:
+        for plan in plans:
+            assert in_world(0, plan["port"], plan["words"]) == 0
+            if plan["words"][-1] == "3":
+                shutil.copytree(tmp_path / "parts", tmp_path / "alone")
+        assert other.wait(60) == 0
+    out = capsys.readouterr().out
+    assert "2 processes, 4 rows each; loss curve: that of one process, up to rounding" in out
+    assert main(["train", *words("one")]) == 0
+    with pytest.warns(UserWarning, match="saved by 2 processes, going on with 1"):
+        _resume_alone(tmp_path / "alone")
+    one = read_metrics(tmp_path / "one")
+    for run in ("two", "parts", "alone"):
+        lines = read_metrics(tmp_path / run)
+        assert [line["step"] for line in lines] == [line["step"] for line in one]
+        for mine, theirs in zip(one, lines, strict=True):
+            for key in ("loss", "loss/lm", "loss/halt", "gradient_norm"):
+                if key in mine:
+                    assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
+            for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
+                assert theirs.get(key) == mine.get(key), (run, mine["step"], key)
+    whole, parts = everything(tmp_path / "two"), everything(tmp_path / "parts")
+    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
+    assert untimed(tmp_path / "two") == untimed(tmp_path / "parts")
+    alone = everything(tmp_path / "one")
+    for name in (n for n in alone if n.startswith(("weights", "ema", "state.safetensors//carry"))):
+        torch.testing.assert_close(whole[name], alone[name], atol=2e-4, rtol=1e-3, msg=name)
+
+
+def _resume_alone(run: Path) -> None:
+    """As `train.py run=RUN --resume` in one process, without the command line's own printing of warnings."""
+    config = read_config(run / "config.json")
+    trainer = build_trainer(config, run, load_training_set(config, torch.device("cpu")))
+    trainer.resume(next(readable(run)))
+    trainer.train()
+
+
+def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
+    assert why_processes_differ(override(tiny, {"rollout.exploration": "0"})) == []
+    assert why_processes_differ(tiny) == ["rollout.exploration draws per process"]
+    reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
+    assert reasons[1] == "model.initial=random draws per process"
+
+
+def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
+    data = load_training_set(tiny, torch.device("cpu"))
+    with pytest.raises(ConfigError, match=r"type training\.batch_size=9"):
+        build_trainer(tiny, tmp_path / "run", data, World(0, 3))
+
+
+def test_each_process_takes_its_share() -> None:
+    world = World(rank=1, size=4)
+    assert [*range(12)][world.share(12)] == [3, 4, 5]
+    assert World().share(5) == slice(0, 5)
+
+
+def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device_of_process("cuda:1") == "cuda:1"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert device_of_process("cuda") == "cuda:1"
+    assert device_of_process("cpu") == "cpu"
+    with pytest.raises(ConfigError, match="type device=cuda"):
+        device_of_process("cuda:0")
+
+
+def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
+    sizes = [4, 5, 3, 20, 1]
+    lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
+    assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
+    number: int, monitored_4x4: Path, tmp_path: Path
+) -> None:
+    """Under torchrun itself, which passes the signal on (and at Ctrl-C repeats it): all stop at one step."""
+    root, run = Path(__file__).parents[2], tmp_path / "run"
+    pairs = [f"{key}={value}" for key, value in (DETERMINISTIC | {"training.steps": "100000"}).items()]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=os.environ, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    try:
+        for _ in range(1200):
+            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
+                break
+            time.sleep(0.1)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does: to torchrun and its processes alike
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    assert f"python train.py run={run} --resume" in out, err
+    assert len(checkpoints(run)) >= 1
+    assert next(readable(run)) == checkpoints(run)[-1]

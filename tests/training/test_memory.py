@@ -1,0 +1,104 @@
+"""Memory: counted before training as it is counted while real tensors are made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_loop import VARIANTS, trainer_of
+
+from datasets_gen.layout import Split, write_dataset
+from reason.assemble import estimate_memory
+from reason.config import Config, override
+from reason.presets import PRESETS
+from reason.training.loop import Trainer
+from reason.training.memory import LiveBytes, peak_memory, readable_size
+
+ROWS = {"training.batch_size": "64"}
+
+
+def trained_once(trainer: Trainer) -> LiveBytes:
+    """An optimizer step's supervision, its tensors real and counted."""
+    trainer.optimizers.step = lambda step: torch.zeros(())  # type: ignore[method-assign]
+    with LiveBytes() as seen:
+        trainer.optimizer_step()
+    return seen
+
+
+@pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm", "accumulated"])
+def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_path: Path) -> None:
+    """Within a tenth: a real step also draws puzzles and keeps its meters."""
+    config = override(tiny, VARIANTS[family] | ROWS)
+    trainer = trainer_of(config, tmp_path / "run")
+    memory = estimate_memory(config, trainer.model.shape, torch.float32, "cpu")
+    seen = trained_once(trainer)
+    counted = memory.gradients + memory.carry + memory.activations
+    assert seen.peak == pytest.approx(counted, rel=0.1)
+    trained = [p for n, p in trainer.model.named_parameters() if not n.startswith("puzzle_embedding")]
+    assert memory.gradients == sum(p.grad.numel() * 4 for p in trained if p.grad is not None)
+    assert memory.moments == 2 * memory.average == 8 * sum(p.numel() for p in trained)
+    assert memory.total == sum(asdict(memory).values())
+
+
+def test_live_bytes_agree_with_the_allocator(tiny: Config, tmp_path: Path) -> None:
+    """torch's own profiler counts every allocation: kernels' scratch too, hence a little more."""
+    trainer = trainer_of(override(tiny, ROWS), tmp_path / "run")
+    trainer.optimizer_step()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        seen = trained_once(trainer)
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    live = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    assert seen.peak <= peak * 1.01
+    assert seen.peak == pytest.approx(peak, rel=0.15)
+
+
+def test_activations_grow_with_rows_and_with_the_reach_of_the_gradient(tiny: Config) -> None:
+    def activations(**changes: str) -> int:
+        settings = {key.replace("__", "."): value for key, value in changes.items()}
+        config = override(tiny, settings)
+        return estimate_memory(config, PRESETS["sudoku-4x4"].shape, torch.float32, "cpu").activations
+
+    assert activations(training__batch_size="128") == pytest.approx(2 * activations(training__batch_size="64"), rel=0.1)
+    assert activations(model__gradient="all-cycles") > 1.5 * activations(model__gradient="last-cycle")
+
+
+def test_nothing_is_allocated_for_an_estimate() -> None:
+    preset = PRESETS["trm-att-maze"]
+    before = peak_memory(torch.device("cpu"))
+    memory = estimate_memory(preset.config(), preset.shape, torch.float16, "cuda")
+    after = peak_memory(torch.device("cpu"))
+    assert before is not None
+    assert after is not None
+    assert memory.total > 10e9
+    assert after - before < 1e9
+
+
+@pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (1500, "1.5 kB"), (16e9, "16.00 GB"), (2.5e6, "2.5 MB")])
+def test_sizes_are_readable(size: float, text: str) -> None:
+    assert readable_size(size) == text
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["cmm-1-trm", "cmm-1-hrm"])
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_gpu_holds_what_was_estimated(name: str, precision: str, tmp_path: Path) -> None:
+    """Two optimizer steps at full size: measured within 15 % of the estimate, and at most 16 GB."""
+    preset = PRESETS[name]
+    tokens = np.random.default_rng(0).integers(1, preset.shape.vocabulary, (512, preset.shape.cells))
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=11)
+    config = override(preset.config(), {"training.precision": precision, "data.directory": str(tmp_path / "set")})
+    trainer = trainer_of(config, tmp_path / "run", "cuda")
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(2):
+        trainer.optimizer_step()
+    measured = peak_memory(trainer.device)
+    memory = estimate_memory(config, trainer.model.shape, trainer.model.dtype, "cuda")
+    assert measured == pytest.approx(memory.total, rel=0.15)
+    assert measured is not None
+    assert measured <= 16e9

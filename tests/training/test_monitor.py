@@ -1,0 +1,142 @@
+"""The monitor: what it reads, what it leaves alone, and which checkpoint it keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import everything, trainer_of, untimed
+
+from reason.config import Config, override
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.rollout import unroll
+from reason.run import load_run
+from reason.training import checkpoint
+from reason.training.log import read_metrics
+from reason.training.monitor import Reading
+
+CPU = torch.device("cpu")
+
+
+def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Config, tmp_path: Path) -> None:
+    """Against a plain loop over the puzzles, one by one, with the EMA loaded as a run's evaluation loads it."""
+    watched = override(watched, {"training.steps": "40", "optimizer.lr": "3e-3", "optimizer.schedule.warmup": "0"})
+    trainer = trainer_of(watched, tmp_path / "run")
+    trainer.train()
+    monitor = trainer.monitor
+    assert monitor is not None
+    reading = monitor.read(trainer.model, trainer.ema, 40)
+    model = load_run(tmp_path / "run", CPU, watched).model
+    data = PuzzleData(str(watched.data.directory), "validation")
+    exact = cell = 0.0
+    for index in range(len(data)):
+        batch = data.take(torch.tensor([index]))
+        with torch.no_grad():
+            *_, (_, out) = unroll(model, batch, watched.rollout.supervision_steps)
+        right = out.logits.argmax(-1) == batch.labels
+        exact += right.all().item() / len(data)
+        cell += right.float().mean().item() / len(data)
+    assert reading.puzzles == len(data) == 11
+    assert reading.exact == pytest.approx(exact)
+    assert reading.cell == pytest.approx(cell)
+    assert reading.cell > 0.25  # it has learned something: cell accuracy would be chance otherwise
+    capped = trainer_of(override(watched, {"training.monitor.puzzles": "5"}), tmp_path / "run").monitor
+    assert capped is not None
+    assert capped.read(trainer.model, None, 40).puzzles == 5
+
+
+@pytest.mark.parametrize("changes", [{}, {"model.initial": "random"}], ids=["buffer", "random initial state"])
+def test_reading_leaves_training_alone(changes: dict[str, str], watched: Config, tmp_path: Path) -> None:
+    """Weights, averages, moments, carry and random states with and without a monitor: the same to the bit."""
+    watched = override(watched, changes)
+    trainer_of(override(watched, {"training.monitor.every": "1"}), tmp_path / "read").train()
+    trainer_of(override(watched, {"training.monitor.puzzles": "0"}), tmp_path / "unread").train()
+    read, unread = everything(tmp_path / "read"), everything(tmp_path / "unread")
+    assert [name for name in unread if not torch.equal(read[name], unread[name])] == []
+    lines = [line for line in untimed(tmp_path / "read") if "loss" in line]
+    assert lines == untimed(tmp_path / "unread")
+    assert sum("monitor/exact" in line for line in read_metrics(tmp_path / "read")) == watched.training.steps
+
+
+def test_the_best_is_kept_and_can_be_evaluated(
+    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readings rise, then fall: the checkpoint of the highest stays, though it is not among the newest."""
+    exact = {1: 0.1, 2: 0.5, 3: 0.9, 4: 0.9, 5: 0.2, 6: 0.3}
+    config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep": "2"})
+    trainer = trainer_of(config, tmp_path / "run")
+    assert trainer.monitor is not None
+    monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
+    trainer.train()
+    assert trainer.best is not None
+    assert trainer.best.step == 3  # of equals the earlier
+    names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
+    assert names == ["step-000003", "step-000005", "step-000006"]
+    best = checkpoint.best_checkpoint(tmp_path / "run")
+    assert best is not None
+    assert best.name == "step-000003"
+    record = json.loads((tmp_path / "run/checkpoints/best.json").read_text())
+    assert record == {"step": 3, "exact": 0.9, "cell": 0.5, "puzzles": 11, "seconds": 0.0, "split": "validation"}
+    assert load_run(tmp_path / "run", CPU, override(config, {"evaluation.checkpoint": "best"})).step == 3
+    assert load_run(tmp_path / "run", CPU, config).step == 6
+
+
+def test_the_best_is_remembered_over_an_interruption(watched: Config, tmp_path: Path) -> None:
+    config = override(watched, {"training.monitor.every": "1"})
+    trainer_of(config, tmp_path / "whole").train()
+    first = trainer_of(config, tmp_path / "parts")
+    first.train(max_steps=4)
+    second = trainer_of(config, tmp_path / "parts")
+    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    assert second.best == first.best is not None
+    second.train()
+    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+    records = [json.loads((tmp_path / name / "checkpoints/best.json").read_text()) for name in ("whole", "parts")]
+    assert records[0] | {"seconds": 0} == records[1] | {"seconds": 0}
+
+
+def test_a_best_that_is_gone_is_forgotten(watched: Config, tmp_path: Path) -> None:
+    """The best was torn, training goes on from an older checkpoint: the next reading is the best there is."""
+    config = override(watched, {"training.monitor.every": "3"})
+    trainer_of(config, tmp_path / "run").train(max_steps=5)
+    best = checkpoint.best_checkpoint(tmp_path / "run")
+    assert best is not None
+    (best / "weights.safetensors").write_bytes(b"torn")
+    assert checkpoint.best_checkpoint(tmp_path / "run") is None
+    for path in best.iterdir():
+        path.unlink()
+    best.rmdir()
+    trainer = trainer_of(config, tmp_path / "run")
+    trainer.resume(next(checkpoint.readable(tmp_path / "run")))
+    assert trainer.best is None
+
+
+def test_a_run_without_a_validation_split_has_no_best(tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(tiny, tmp_path / "run")
+    assert trainer.monitor is None
+    trainer.train()
+    with pytest.raises(ConfigError, match=r"evaluation\.checkpoint=newest"):
+        load_run(tmp_path / "run", CPU, override(tiny, {"evaluation.checkpoint": "best"}))
+
+
+def test_splits_that_cannot_be_watched(tiny: Config, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="would choose what it later judges"):
+        override(tiny, {"training.monitor.split": "test"})
+    with pytest.raises(ConfigError, match=r"training\.monitor\.split=nowhere: .* has train, test"):
+        trainer_of(override(tiny, {"training.monitor.split": "nowhere"}), tmp_path / "run")
+
+
+def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Config, tmp_path: Path) -> None:
+    config = override(tiny, {"training.checkpoint_every": "2", "training.keep": "1"})
+    trainer_of(config, tmp_path / "run").train(max_steps=2)
+    torn = tmp_path / "run/checkpoints/step-000005"
+    torn.mkdir()
+    (torn.with_name(".step-000004.partial")).mkdir()
+    trainer = trainer_of(config, tmp_path / "run")
+    with pytest.warns(UserWarning, match="torn"):
+        trainer.resume(next(checkpoint.readable(tmp_path / "run")))
+    trainer.train(max_steps=4)
+    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-000004"]

@@ -1,0 +1,120 @@
+"""fp16: the loss is scaled, overflowing steps are skipped and counted, and all of it resumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import VARIANTS, everything, trainer_of, untimed
+
+from reason.config import Config, override
+from reason.errors import ConfigError, Diverged
+from reason.presets import PRESETS
+from reason.training import checkpoint
+from reason.training.log import read_metrics
+from reason.training.precision import activation_dtype
+from reason.training.scaling import PATIENCE, LossScaling
+
+HALF = {"training.precision": "fp16"}
+
+
+@pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
+def test_half_precision_follows_single(family: str, tiny: Config, tmp_path: Path) -> None:
+    """Gradients of one optimizer step, unscaled, are float32's within fp16's rounding; the loss is float32."""
+    norms = []
+    for precision in ("fp32", "fp16"):
+        trainer = trainer_of(override(tiny, VARIANTS[family] | {"training.precision": precision}), tmp_path / precision)
+        norms.append(trainer.optimizer_step())
+        assert all(loss.dtype == torch.float32 for loss in trainer.meters.losses.values())
+        assert trainer.model.head.weight.dtype == torch.float32
+    assert trainer.model.dtype == trainer.carry.state.z_h.dtype == torch.float16
+    assert norms[1].item() == pytest.approx(norms[0].item(), rel=2e-2)
+
+
+def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> None:
+    """With a scale so high that the first steps overflow: skips, halvings and growth are part of the state."""
+    config = override(tiny, HALF | {"training.log_every": "1"})
+
+    def begun(run: str) -> object:
+        trainer = trainer_of(config, tmp_path / run)
+        trainer.scaling.scaler.set_growth_interval(2)
+        trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**40})
+        return trainer
+
+    begun("whole").train()
+    begun("parts").train(max_steps=3)
+    second = trainer_of(config, tmp_path / "parts")
+    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    second.train()
+    whole, parts = everything(tmp_path / "whole"), everything(tmp_path / "parts")
+    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
+    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+    lines = read_metrics(tmp_path / "whole")
+    assert lines[0]["skipped_steps"] == 1
+    assert lines[0]["gradient_norm"] is None
+    assert lines[1]["loss_scale"] < lines[0]["loss_scale"] <= 2.0**39
+
+
+def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
+    changes = {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"}  # with puzzle embeddings
+    trainer = trainer_of(override(tiny, HALF | changes), tmp_path / "run")
+    trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**60})
+    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    trainer.optimizer_step()
+    assert trainer.scaling.skipped == 1
+    assert all(torch.equal(before[name], p) for name, p in trainer.model.named_parameters())
+    assert trainer.optimizers.state_dict() == {}
+    trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**10})
+    trainer.optimizer_step()
+    moved = [name for name, p in trainer.model.named_parameters() if not torch.equal(before[name], p)]
+    assert "head.weight" in moved
+    assert "puzzle_embedding.weight" in moved
+
+
+def test_overflow_without_end_stops() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaling = LossScaling(torch.device("cpu"), torch.float16)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            scaling.scale((weight * float("inf")).sum()).backward()
+            scaling.unscale(optimizer)
+            scaling.step(optimizer)
+            optimizer.zero_grad()
+
+    steps(PATIENCE - 1)
+    with pytest.raises(Diverged, match=r"training\.precision=fp32"):
+        steps(1)
+
+
+def test_nothing_is_scaled_in_other_types() -> None:
+    scaling = LossScaling(torch.device("cpu"), torch.bfloat16)
+    loss = torch.ones(())
+    assert scaling.scale(loss) is loss
+    assert scaling.figures() == {}
+
+
+@pytest.mark.parametrize(
+    ("capability", "bf16", "expected"),
+    [((9, 0), True, torch.bfloat16), ((7, 0), False, torch.float16), ((6, 1), False, torch.float32)],
+    ids=["H100", "V100", "P100"],
+)
+def test_auto_takes_what_the_gpu_is_fast_in(
+    capability: tuple[int, int], bf16: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: bf16)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    assert activation_dtype("auto", torch.device("cuda")) == expected
+    if not bf16:
+        with pytest.raises(ConfigError, match="a GPU has no bf16; type fp16"):
+            activation_dtype("bf16", torch.device("cuda"))
+
+
+def test_no_preset_asks_for_bf16() -> None:
+    """Each runs where there is none: `auto` then takes fp16."""
+    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "fp16", "fp32"}
+    with pytest.raises(ConfigError, match="type bf16 or fp32"):
+        activation_dtype("fp16", torch.device("mps"))

@@ -1,0 +1,102 @@
+"""TensorBoard and Weights & Biases: told every line, going on where a checkpoint was, and named where missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from test_loop import trainer_of
+
+from reason.config import Config, override
+from reason.errors import ConfigError
+from reason.training import checkpoint
+from reason.training.log import read_metrics
+from reason.training.trackers import numbers, tracker_of
+
+
+def interrupted(config: Config, run: Path) -> None:
+    """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
+    first = trainer_of(config, run)
+    first.save = lambda position: None if first.step > 3 else type(first).save(first, position)  # type: ignore[method-assign]
+    first.train(max_steps=5)
+    second = trainer_of(config, run)
+    second.resume(checkpoint.checkpoints(run)[-1])
+    assert second.step == 3
+    second.train()
+
+
+def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: Path) -> None:
+    """Read back from the event files as TensorBoard reads them; what was lost is not there twice."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = tmp_path / "run"
+    interrupted(override(watched, {"training.log": "tensorboard", "training.log_every": "1"}), run)
+    events = accumulator.EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    for name in ("loss", "loss/lm", "gradient_norm", "lr", "puzzle_steps_per_second", "memory_peak", "monitor/exact"):
+        drawn = {event.step: event.value for event in events.Scalars(name)}
+        written = {line["step"]: line[name] for line in read_metrics(run) if name in line}
+        assert drawn == pytest.approx(written, rel=1e-6), name
+        assert len(events.Scalars(name)) == len(written), name
+
+
+class WandbStub(ModuleType):
+    """What `import wandb` gives, remembering what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__("wandb")
+        self.begun: list[dict[str, Any]] = []
+        self.told: list[tuple[int, dict[str, float]]] = []
+        self.finished = 0
+
+    def init(self, **settings: Any) -> WandbStub:
+        self.begun.append(settings)
+        return self
+
+    def log(self, figures: dict[str, float], step: int) -> None:
+        self.told.append((step, figures))
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def test_wandb_is_one_run_over_an_interruption(
+    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = WandbStub()
+    monkeypatch.setitem(sys.modules, "wandb", stub)
+    run = tmp_path / "run"
+    interrupted(override(watched, {"training.log": "wandb", "training.log_every": "1"}), run)
+    first, second = stub.begun
+    assert first["id"] == second["id"] == (run / "wandb-id").read_text()
+    assert second["resume"] == "allow"
+    assert first["config"]["training"]["log"] == "wandb"
+    assert stub.finished == 2
+    for line in read_metrics(run):
+        assert (line["step"], numbers(line)) in stub.told
+
+
+@pytest.mark.slow
+def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    run = tmp_path / "run"
+    trainer_of(override(watched, {"training.log": "wandb"}), run).train()
+    assert list((run / "wandb").glob("offline-run-*/*.wandb"))
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ConfigError, match=r"pip install 'reason\[log\]', or training\.log=none"):
+        tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
+
+
+def test_only_numbers_are_drawn() -> None:
+    assert numbers({"step": 3, "loss": 1.5, "exact": None, "split": "validation", "finished": 2}) == {
+        "loss": 1.5,
+        "finished": 2,
+    }
