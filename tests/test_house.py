@@ -39,6 +39,7 @@ MAY_IMPORT = {
         "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
+    "reason.drawing": {"datasets_gen"},
 }  # fmt: skip
 ANYTHING = (
     "reason.archive",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from datasets_gen.layout import atomic_directory
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.reading import Reading
 from reason.report import headline, table, write_report
-from reason.run import load_run, newest_run
+from reason.run import load_run, newest_run, replaced_folder
 from reason.tasks import task_of
 from reason.training.precision import pick_device
 from reason.version import __version__
@@ -133,7 +131,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
-    _replace_report(folder, results)
+    with replaced_folder(folder, "results.json") as scratch:
+        write_report(scratch, results)
     return results, folder
 
 
@@ -142,13 +141,3 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
     told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
     return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
-
-
-def _replace_report(folder: Path, results: dict[str, Any]) -> None:
-    """Write the report whole before the one of the same name gives way."""
-    fresh = folder.with_name(f".{folder.name}.fresh")
-    shutil.rmtree(fresh, ignore_errors=True)
-    with atomic_directory(fresh) as scratch:
-        write_report(scratch, results)
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from datasets_gen.addition import BLANK, EOS, PAD, TOKENS
+from datasets_gen.puzzles import Puzzle
 from reason.evaluation.signals import Halting, halt_signal
-from reason.models.base import Batch, Reasoner
+from reason.models.base import IGNORE, Batch, Reasoner
 from reason.rollout import unroll_states
+
+SPACE = TOKENS[" "]  # ends a sum's prompt
 
 
 @dataclass(frozen=True)
@@ -53,3 +58,36 @@ def _spread(numbers: np.ndarray, count: int) -> np.ndarray:
     if len(numbers) <= count:
         return numbers
     return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(int)] if count > 0 else numbers[:0]
+
+
+def shown(puzzle: Puzzle, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """What a drawing shows of a question (S,) and answers (T, S): (T + 1, S) tokens, the question first.
+
+    Of a sum the prompt as asked and the answer in its place: a causal cell says the token after it.
+    """
+    frames = np.concatenate([question[None], answers.astype(question.dtype)])
+    if puzzle.task["name"] != "addition":
+        return frames
+    if not puzzle.task["causal"]:
+        return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)
+    prompt = int((question == SPACE).argmax()) + 1
+    moved = np.tile(question, (len(frames), 1))
+    moved[0, prompt:] = PAD
+    moved[1:, prompt:] = frames[1:, prompt - 1 : -1]
+    ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
+    moved[:, prompt:][ended] = PAD
+    return moved
+
+
+@torch.inference_mode()
+def complete(model: Reasoner, prompt: Tensor, steps: int) -> Tensor:
+    """A causal prompt (1, S), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
+    tokens = prompt.clone()
+    first = int((prompt[0] != PAD).sum())
+    for place in range(first, tokens.shape[1]):
+        batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros_like(tokens[:, 0]))
+        *_, (_, _, readout) = unroll_states(model, batch, steps)
+        tokens[0, place] = readout.logits[0, place - 1].argmax()
+        if tokens[0, place] == EOS:
+            break
+    return tokens
