@@ -139,6 +139,8 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
     glyphs = [puzzle.glyphs[t] if t < len(puzzle.glyphs) else "?" for t in tokens]
+    if puzzle.task["name"] == "sudoku":
+        glyphs = ["." if glyph == " " else glyph for glyph in glyphs]
     width = puzzle.grid_shape[1]
     return ["".join(glyphs[i : i + width]) for i in range(0, len(glyphs), width)]
 

@@ -68,7 +68,7 @@ def _drawn(plot: Plot, results: Results, ink: str) -> Figure:
     style: dict[Any, Any] = {
         "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink, "xtick.color": ink, "ytick.color": ink,
         "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "text.parse_math": False,
-        "axes.titlesize": "medium",
+        "axes.titlesize": "medium", "font.size": 11,
     }  # fmt: skip
     with matplotlib.rc_context(style):
         figure = plt.figure(figsize=(7, 4), dpi=150, layout="constrained")
@@ -105,7 +105,7 @@ def difficulty(figure: Figure, results: Results) -> None:
     """Exact by step, a line for every bin."""
     axes = figure.subplots()
     bins = results["difficulty"]["bins"]
-    for row, colour in zip(bins, plt.get_cmap("viridis")(np.linspace(0.1, 0.85, len(bins))), strict=True):
+    for row, colour in zip(bins, plt.get_cmap("viridis")(np.linspace(0.3, 0.8, len(bins))), strict=True):
         steps = range(1, results["steps"] + 1)
         label = f"{row['bin']} ({row['puzzles']})"
         axes.plot(steps, row["exact_by_step"], marker="o", ms=2.5, color=colour, label=label)
