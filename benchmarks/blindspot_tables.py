@@ -112,7 +112,8 @@ def main(folders: list[str]) -> None:
         if "caches" in results:
             print(f"\n{name}\n\n| cache | exact | CE | bytes a text |\n|---|---|---|---|")
             for row in results["caches"]:
-                print(f"| {row['cache']} | {row['exact']:.1%} | {row['ce']:.4f} | {row['bytes']:.0f} |")
+                name = f"{row['cache']}{', prompt kept' * row['keep_prompt']}"
+                print(f"| {name} | {row['exact']:.1%} | {row['ce']:.4f} | {row['bytes']:.0f} |")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,14 +95,23 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
     Raises:
         DatasetError: no family fits.
     """
-    task = dict(metadata.task)
-    match task.pop("name", None), metadata.seq_len, metadata.vocab_size:
+    return family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+
+
+def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
+    """The family that a `task` field names, or where it is empty the one that the shape tells.
+
+    Raises:
+        DatasetError: no family fits.
+    """
+    settings = dict(task)
+    match settings.pop("name", None), seq_len, vocab_size:
         case ("sudoku", _, _):
-            return Sudoku(int(task["size"]))
+            return Sudoku(int(settings["size"]))
         case ("maze", _, _):
-            return Maze(int(task["size"]))
+            return Maze(int(settings["size"]))
         case ("addition", _, _):
-            return Addition(**{key: value for key, value in task.items() if key != "labels"})
+            return Addition(**{key: value for key, value in settings.items() if key != "labels"})
         case ("arc", _, _) | (None, 900, 12):
             return Arc()
         case (None, 900, 6):
@@ -109,6 +119,6 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
         case (None, 81, 11):
             return Sudoku(9)
     raise DatasetError(
-        f"no puzzle family for task {metadata.task or '(none stated)'} with {metadata.seq_len} cells and "
-        f"{metadata.vocab_size} tokens; it still trains, without rules, drawing or symmetries"
+        f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
+        f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries"
     )

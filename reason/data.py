@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -75,6 +76,12 @@ class PuzzleData:
         m: Metadata = self.metadata
         return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
 
+    def example_ratings(self, count: int) -> np.ndarray | None:
+        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+        if self.ratings is None:
+            return None
+        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
+
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
         labels = self.labels[examples].long()
@@ -125,21 +132,40 @@ class Sampler:
         self.generator.set_state(state["generator"])
 
 
+class Moved(NamedTuple):
+    """A symmetry for each of B rows."""
+
+    names: Tensor | None  # (B, tokens): what each token is renamed to
+    source: Tensor | None  # (B, S): the cell that each cell takes its token from
+
+    def apply(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, S), perhaps IGNORE, under the symmetries."""
+        if self.names is not None:
+            tokens = torch.where(tokens == IGNORE, IGNORE, self.names.gather(1, tokens.clamp(min=0)))
+        return tokens if self.source is None else tokens.gather(1, self.source)
+
+    def undo(self, tokens: Tensor) -> Tensor:
+        """The tokens (B, S) of which `apply` gives these."""
+        if self.source is not None:
+            tokens = torch.empty_like(tokens).scatter(1, self.source, tokens)
+        return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
+
+
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
     """Each row under its own random symmetry: tokens relabelled, cells moved; question and label alike."""
-    inputs, labels = batch.inputs, batch.labels
-    rows, device = len(inputs), inputs.device
+    moved = draw_symmetries(len(batch.inputs), symmetry, generator)
+    return Batch(moved.apply(batch.inputs), moved.apply(batch.labels), batch.identifiers)
+
+
+def draw_symmetries(rows: int, symmetry: GridSymmetry, generator: torch.Generator) -> Moved:
+    """A random symmetry for each row, on the generator's device."""
+    device = generator.device
+    names = None
     first, last = symmetry.relabel
     if last > first:
         fixed = torch.arange(first, device=device).expand(rows, first)
-        renamed = first + _permutations(rows, last - first + 1, generator, device)
-        names = torch.cat([fixed, renamed], dim=1)  # (B, tokens)
-        inputs = names.gather(1, inputs)
-        labels = torch.where(labels == IGNORE, IGNORE, names.gather(1, labels.clamp(min=0)))
-    if not symmetry.moves:
-        return Batch(inputs, labels, batch.identifiers)
-    source = _cell_sources(rows, symmetry, generator, device)
-    return Batch(inputs.gather(1, source), labels.gather(1, source), batch.identifiers)
+        names = torch.cat([fixed, first + _permutations(rows, last - first + 1, generator, device)], dim=1)
+    return Moved(names, _cell_sources(rows, symmetry, generator, device) if symmetry.moves else None)
 
 
 def _permutations(rows: int, size: int, generator: torch.Generator, device: torch.device) -> Tensor:

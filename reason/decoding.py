@@ -89,19 +89,27 @@ class Generated:
 
 
 @torch.inference_mode()
-def generate(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: Sharing = "per-loop") -> Generated:
+def generate(
+    model: LoopedModel,
+    prompt: Tensor,
+    count: int,
+    loops: int,
+    sharing: Sharing = "per-loop",
+    keep_prompt: bool = False,
+) -> Generated:
     """Greedily `count` tokens after a prompt (B, n), each after `loops` loops.
 
     The prompt is read with keys and values of each loop for that loop alone. While generating, `per-loop` goes on so,
     which computes what reading the whole text anew would; with `last`, `mean` or `first` all loops look at one shared
-    set (Ouro: last and mean cost little, first collapses), T times smaller.
+    set (Ouro: last and mean cost little, first collapses), T times smaller. `keep_prompt`: the prompt's stay one set
+    per loop, and only the tokens said are shared (ours: the paper can be read either way).
     """
     assert model.config.causal, "only a causal model says the next token"
     model.eval()
     caches = Caches(model, loops)
     said = [read(model, prompt, caches).logits[:, -1]]
     prompt_bytes = caches.bytes
-    caches.block.share(sharing)
+    caches.block.share(sharing, keep_prompt)
     for _ in range(count - 1):
         said.append(read(model, said[-1].argmax(-1, keepdim=True), caches).logits[:, -1])
     logits = torch.stack(said, dim=1)
@@ -119,7 +127,9 @@ class Answers:
 
 
 @torch.inference_mode()
-def answer(model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per-loop") -> Answers:
+def answer(
+    model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per-loop", keep_prompt: bool = False
+) -> Answers:
     """Generate the scored cells of each row from the cells before them, and compare.
 
     A row's prompt ends with its first scored cell, whose label is the first token said; rows of one prompt length go
@@ -134,7 +144,7 @@ def answer(model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per
         rows = lengths == length
         labels, inside = batch.labels[rows, length - 1 :], scored[rows, length - 1 :]
         count = int(inside.sum(1).max())
-        found = generate(model, batch.inputs[rows, :length], count, loops, sharing)
+        found = generate(model, batch.inputs[rows, :length], count, loops, sharing, keep_prompt)
         wanted, inside = labels[:, :count], inside[:, :count]
         exact[rows] = ((found.tokens == wanted) | ~inside).all(1)
         right = found.logits.float().log_softmax(-1).gather(-1, wanted.clamp(min=0)[..., None]).squeeze(-1)

@@ -28,7 +28,8 @@ def draw_exits(found: Results, folder: Path) -> Path:
         rows = sorted(found[kind], key=lambda row: row["mean_loops"])
         left.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], marker, color=colour, ls="-", label=kind)
     left.set(xlabel="mean loops of a cell", ylabel="exact", ylim=(0, 1.02))
-    left.legend()
+    left.grid(alpha=0.3)
+    left.legend(loc="lower right")
     right.bar(range(1, found["loops"] + 1), found["p"], color=BLUE)
     right.set(xlabel="loop t", ylabel="mean p(t)", xticks=range(1, found["loops"] + 1))
     path = folder / "exits.png"
@@ -106,24 +107,29 @@ def _angle(axes: Axes, found: Results) -> None:
 
 
 def _clamp(axes: Axes, found: Results) -> None:
-    modes = list(found["clamp"])
-    axes.bar(modes, [found["clamp"][mode]["delta_ce"] for mode in modes], color=BLUE, width=0.5)
-    for i, mode in enumerate(modes):
-        axes.annotate(f"norm × {found['clamp'][mode]['norm_ratio']:.2f}", (i, 0), ha="center", va="bottom")
+    names = [f"{mode}\nnorm × {row['norm_ratio']:.2f}" for mode, row in found["clamp"].items()]
+    axes.bar(names, [row["delta_ce"] for row in found["clamp"].values()], color=BLUE, width=0.5)
+    axes.axhline(0, color=GREY, lw=1)
     axes.set(ylabel="ΔCE (nats)", title=f"the scale held from loop 1 to {found['loops']}")
 
 
 def _sweep(axes: Axes, found: Results) -> None:
     rows = found["scale_sweep"]
-    axes.plot([row["alpha"] for row in rows], [row["ce"] for row in rows], marker="o", ms=3, color=BLUE)
+    losses = [row["ce"] for row in rows]
+    axes.plot([row["alpha"] for row in rows], losses, marker="o", ms=3, color=BLUE)
+    margin = max(0.05, 0.05 * (max(losses) - min(losses)))  # flat shall look flat
+    axes.set(ylim=(min(losses) - margin, max(losses) + margin))
     axes.set(xscale="log", xlabel="α", ylabel="CE of the readout of α·h_K (nats)", title="scale sweep")
 
 
 def _depth(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "ce"), marker="o", ms=3, color=BLUE, label="CE (nats)")
-    axes.plot(*_column(found, "exact"), marker="o", ms=3, color=ORANGE, label="exact")
+    axes.plot(*_column(found, "ce"), marker="o", ms=3, color=BLUE, label="CE (left)")
     _loops(axes, found)
-    axes.set(title=f"by loop; CE(1) − CE({found['loops']}) = {found['ce_gap']:.3g}", yscale="symlog")
+    axes.set(ylabel="CE (nats)", yscale="log", title=f"CE(1) − CE({found['loops']}) = {found['ce_gap']:.3g}")
+    exact = axes.twinx()
+    exact.plot(*_column(found, "exact"), marker="o", ms=3, color=ORANGE)
+    exact.set(ylabel="exact", ylim=(0, 1.02))
+    axes.plot([], [], color=ORANGE, marker="o", ms=3, label="exact (right)")
 
 
 BLIND_SPOT: dict[str, Callable[[Axes, Results], None]] = {

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
+from datasets_gen.layout import atomic_directory
 from reason.config import Config, read_config
 from reason.errors import ConfigError
 from reason.models import build_model
@@ -120,6 +121,23 @@ def refuse_existing(run: Path) -> None:
         raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
     if run.exists() and not run.is_dir():
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
+
+
+@contextlib.contextmanager
+def replaced_folder(folder: Path, holds: str) -> Iterator[Path]:
+    """A scratch folder that takes the place of `folder` when the block ends well; `holds` is a file that marks ours.
+
+    Raises:
+        ConfigError: `folder` is there and is not one of ours.
+    """
+    if folder.exists() and not (folder / holds).exists():
+        raise ConfigError(f"{folder} is there and holds no {holds}; name another folder")
+    fresh = folder.with_name(f".{folder.name}.fresh")
+    shutil.rmtree(fresh, ignore_errors=True)
+    with atomic_directory(fresh) as scratch:
+        yield scratch
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
 
 
 @dataclass(frozen=True)

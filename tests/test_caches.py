@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.decoding import Caches, answer, generate, read
+from reason.decoding import Caches, answer, generate, greedy, prompt_lengths, read
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch
 from reason.nn.attention import attend
@@ -61,15 +61,15 @@ def test_a_text_may_be_read_in_pieces(sizes: tuple[int, ...]) -> None:
     torch.testing.assert_close(torch.cat(said, dim=1), out.logits)
 
 
-def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: str) -> Tensor:
+def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: str, keep: bool) -> Tensor:
     """One row at a time, the block's layers by hand: keys and values of each past cell as `sharing` says."""
     blocks = list(model.block.blocks)
     said = []
-    past: list[list[tuple[Tensor, Tensor]]] = []  # [cell][layer] -> keys and values (heads, d), once shared
+    past: list[list[list[tuple[Tensor, Tensor]]]] = []  # [cell][layer][loop] -> keys and values (heads, d)
 
-    def shared(by_loop: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def shared(by_loop: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
         picked = {"last": by_loop[-1:], "first": by_loop[:1], "mean": by_loop}[sharing]
-        return tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))  # type: ignore[return-value]
+        return [tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))] * loops  # type: ignore[list-item]
 
     # the prompt, without any cache: every cell's keys and values in every loop and layer
     z = model.encode_from(prompt[None], 0)
@@ -80,18 +80,18 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
             for cell in range(len(prompt)):
                 seen[cell][layer].append((k[:, cell], v[:, cell]))
             z = block(z)
-    past = [[shared(layer) for layer in cell] for cell in seen]
+    past = seen if keep else [[shared(layer) for layer in cell] for cell in seen]
     logits = model.readout(model.initial_state(z)).logits[0, -1]
     said.append(logits)
     for i in range(count - 1):
         z = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
         mine: list[list[tuple[Tensor, Tensor]]] = [[] for _ in blocks]
-        for _ in range(loops):
+        for loop in range(loops):
             for layer, block in enumerate(blocks):
                 own = tuple(t[:, 0] for t in keys_values(block, z))
                 mine[layer].append(own)
                 keys, values = (
-                    torch.stack([*(cell[layer][j] for cell in past), own[j]], dim=1)[None] for j in range(2)
+                    torch.stack([*(cell[layer][loop][j] for cell in past), own[j]], dim=1)[None] for j in range(2)
                 )
                 z = block(z, recall=lambda k, v, keys=keys, values=values: (keys, values))
         past.append([shared(layer) for layer in mine])
@@ -109,17 +109,19 @@ def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("sharing", ["last", "mean", "first"])
-def test_a_shared_cache_is_what_its_name_says(sharing: str) -> None:
+def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
     model = make(torch.float64, layers=2)
     prompt = torch.randint(0, 7, (2, 3))
-    found = generate(model, prompt, 4, 3, sharing)
+    found = generate(model, prompt, 4, 3, sharing, keep)
     for row in range(2):
-        expected = naive(model, prompt[row], 4, 3, sharing)
+        expected = naive(model, prompt[row], 4, 3, sharing, keep)
         torch.testing.assert_close(found.logits[row], expected, atol=1e-10, rtol=1e-10)
     exact = generate(model, prompt, 4, 3, "per-loop")
     torch.testing.assert_close(found.logits[:, 0], exact.logits[:, 0])  # the prompt is read loop by loop
-    assert not torch.allclose(found.logits[:, 1], exact.logits[:, 1])
+    assert torch.allclose(found.logits[:, 1], exact.logits[:, 1]) == keep  # nothing said is shared yet
+    assert not torch.allclose(found.logits[:, 2], exact.logits[:, 2])
 
 
 def test_one_loop_shares_with_nobody() -> None:
@@ -136,6 +138,8 @@ def test_memory_is_told() -> None:
         found = generate(model, prompt, 5, 3, sharing)
         assert found.prompt_bytes == per_cell * 4 * (3 * 2 + 1)
         assert found.cache_bytes == per_cell * 8 * (slots * 2 + 1)
+    kept = generate(model, prompt, 5, 3, "mean", keep_prompt=True)
+    assert kept.cache_bytes == per_cell * (4 * 3 * 2 + 4 * 2 + 8)
 
 
 def test_queries_are_the_last_cells() -> None:
@@ -171,3 +175,5 @@ def test_answers_are_held_against_the_labels() -> None:
     assert torch.equal(found.exact, forced)
     assert forced.tolist() == [True] * 5 + [False] * 3
     assert found.loss.isfinite().all()
+    anew = greedy(model, inputs, prompt_lengths(labels), 3)
+    assert torch.equal(((anew == labels) | (labels == IGNORE)).all(1), found.exact)

@@ -116,7 +116,8 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     means = [row["mean_loops"] for row in found["gate"]]
     assert means == sorted(means)
     assert 1 <= means[0] <= means[-1] <= 4
-    rows = {row["cache"]: row for row in results["caches"]}
+    assert len(results["caches"]) == 7
+    rows = {row["cache"]: row for row in results["caches"] if not row["keep_prompt"]}
     assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
     assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
     assert results["blind_spot"]["puzzles"] == 12

@@ -41,6 +41,7 @@ MAY_IMPORT = {
     },
     "reason.report": set(),
     "reason.figures": set(),
+    "reason.drawing": {"datasets_gen"},
 }  # fmt: skip
 ANYTHING = (
     "reason.archive",

@@ -17,6 +17,8 @@ USAGE = """usage: reason COMMAND …
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
   pack       a run → one file that --resume takes anywhere
+  solve      a puzzle of your own, step by step
+  compare    several runs in one table and plot
   presets    every recipe, with its size and where it is from
   bench      puzzle-steps per second, variants beside each other
   import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
@@ -31,6 +33,8 @@ COMMANDS = {
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
     "pack": "reason.cli.pack",
+    "solve": "reason.cli.solve",
+    "compare": "reason.cli.compare",
     "presets": "reason.cli.presets",
     "bench": "reason.cli.bench",
     "import-weights": "reason.cli.import_weights",

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from datasets_gen.layout import atomic_directory
 from reason.cli.further import draw_further, further
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.accuracy import accuracy_by_step
+from reason.evaluation.reading import Reading
 from reason.report import headline, table, write_report
-from reason.run import load_run, newest_run
+from reason.run import load_run, newest_run, replaced_folder
+from reason.tasks import task_of
 from reason.training.precision import pick_device
 from reason.version import __version__
 
-DESCRIPTION = """Exact and cell accuracy at every supervision step, from 1 to beyond training, in one pass.
+DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond training, in one pass.
 
   python evaluate.py                                  the newest run, twice its trained steps
   python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
   python evaluate.py runs/mine data=data/other        another set of the same shape
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+  python evaluate.py runs/mine evaluation.policies=true       when to stop thinking, and what that saves
+  python evaluate.py runs/mine evaluation.restarts=8          more than one try at every puzzle
+  python evaluate.py runs/mine evaluation.probes=true         norms, residuals, spectral radius, how failures end
+  python evaluate.py runs/mine evaluation.blind_spot=true     norms, radial gradients, clamps: what no loss sees
+  python evaluate.py runs/mine evaluation.caches=true         decode with keys and values per loop, and shared
   python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
   python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
 
-Writes RUN/evaluation/NAME/: results.json, accuracy_by_step.csv, accuracy_by_step.png, report.html."""
+Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
+needs no network (docs/evaluation.md states every field)."""
 
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
@@ -106,7 +110,18 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     if folder.exists() and not (folder / "results.json").exists():
         raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
-    accuracy = accuracy_by_step(trained.model, data, steps, settings.batch_size, settings.limit)
+    reading = Reading(
+        trained.model,
+        data,
+        task_of(data.metadata),
+        settings,
+        steps,
+        trained_steps,
+        likelihood=config.loss.likelihood,
+        halting=config.rollout.halting,
+        seed=config.seed,
+    )
+    found = reading.results()
     results = {
         "run": run.name,
         "preset": config.name,
@@ -119,12 +134,14 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "parameters": trained.model.parameter_count(),
         "precision": str(trained.model.dtype).removeprefix("torch."),
         "device": str(device),
-        "puzzles_per_second": accuracy.puzzles / accuracy.seconds,
+        "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
-        **asdict(accuracy),
+        **found,
     }
     results |= further(trained.model, data, config)
-    _replace_report(folder, results)
+    with replaced_folder(folder, "results.json") as scratch:
+        write_report(scratch, results)
+        draw_further(results, scratch)
     return results, folder
 
 
@@ -133,14 +150,3 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
     told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
     return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
-
-
-def _replace_report(folder: Path, results: dict[str, Any]) -> None:
-    """Write the report whole before the one of the same name gives way."""
-    fresh = folder.with_name(f".{folder.name}.fresh")
-    shutil.rmtree(fresh, ignore_errors=True)
-    with atomic_directory(fresh) as scratch:
-        write_report(scratch, results)
-        draw_further(results, scratch)
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)

@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from reason.models.base import MapKind
 from reason.section import Section
 
 
 class EvaluationConfig(Section):
-    """How a trained model is read."""
+    """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
 
     steps: int | None = Field(
         None, ge=1, description="T supervision steps; none: twice the trained ones; steps=T for short"
@@ -26,3 +27,23 @@ class EvaluationConfig(Section):
     )
     caches: bool = Field(False, description="also decode with each way of sharing keys and values (causal models)")
     limit: int | None = Field(None, ge=1, description="only the first so many puzzles")
+    boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
+    policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")
+    calibration: str = Field(
+        "auto", description="split that policies are calibrated on; auto: validation, else every other puzzle"
+    )
+    budget: Literal["auto", "exact", "perplexity"] = Field(
+        "auto", description="what a calibrated policy may cost; auto: perplexity for causal text, else exact"
+    )
+    drop: float = Field(0.005, ge=0, le=1, description="budget exact: share of puzzles that may be lost")
+    perplexity: float = Field(1.01, ge=1, description="budget perplexity: factor by which it may grow")
+    restarts: int = Field(1, ge=1, description="K tries at every puzzle, each as costly as a pass")
+    vary: Literal["all", "initial", "symmetry", "noise"] = Field(
+        "all", description="what differs between tries: the initial state, the puzzle's symmetry, noise on the state"
+    )
+    sigma: float = Field(0.1, gt=0, description="noise of vary=noise, relative to the state's root mean square")
+    probes: bool = Field(False, description="probe the dynamics in float64: minutes where states are large")
+    probed: int = Field(8, ge=1, description="solved and failed puzzles (so many each) that are probed")
+    spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
+    map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
+    tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")

@@ -6,7 +6,6 @@ Every signal is (B,) and grows with sureness: a policy stops a row at the first 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,8 +13,7 @@ from torch import Tensor
 from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, State
-
-Halting = Literal["bce", "q-learning"]
+from reason.rollout import Halting
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -27,8 +25,8 @@ SIGNALS = {
 
 
 def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
-    """What the halting head compares with 0; None: the model has none."""
-    if readout.halt is None:
+    """What the halting head compares with 0; None: the model has none, or nothing trains it."""
+    if readout.halt is None or halting in ("none", "gate"):
         return None
     if halting == "q-learning" and readout.go_on is not None:
         return (readout.halt - readout.go_on).float()

@@ -16,14 +16,15 @@ Pair = tuple[Tensor, Tensor]  # keys and values, each (B, heads, S, D/heads)
 class StackCache:
     """Keys and values of one stack of layers that is applied `loops` times.
 
-    A loop reads its own slot. After `share` there is one slot for all loops, which holds the last or first loop's keys
-    and values or their mean over loops, those of the prompt and of every token since; a new token sees its own keys
-    and values of the loop that it is in (ours).
+    A loop reads its own slot. After `share` one tail for all loops holds the last or first loop's keys and values, or
+    their mean over loops, of every token since, and of the prompt too unless that is kept loop by loop; a new token
+    sees its own keys and values of the loop that it is in (ours).
     """
 
     def __init__(self, layers: int, loops: int):
         self.layers, self.loops = layers, loops
         self.slots: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
+        self.tail: list[Pair | None] = [None] * layers
         self._new: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
         self._sharing: Sharing = "per-loop"
 
@@ -33,7 +34,7 @@ class StackCache:
         def recall(layer: int) -> Recall:
             def seen(keys: Tensor, values: Tensor) -> Pair:
                 self._new[loop][layer] = (keys, values)
-                return _appended(self.slots[min(loop, len(self.slots) - 1)][layer], (keys, values))
+                return _joined(self.slots[loop][layer], self.tail[layer], (keys, values))
 
             return seen
 
@@ -41,17 +42,21 @@ class StackCache:
 
     def commit(self) -> None:
         """Keep the keys and values of the cells that all loops have now been through."""
-        fresh = self._new if self._sharing == "per-loop" else [self._shared(self._new)]
-        for slot, new in zip(self.slots, fresh, strict=True):
-            for layer, pair in enumerate(new):
-                assert pair is not None, "every loop has run before its cells are kept"
-                slot[layer] = _appended(slot[layer], pair)
+        assert all(pair for new in self._new for pair in new), "every loop has run before its cells are kept"
+        if self._sharing == "per-loop":
+            for slot, new in zip(self.slots, self._new, strict=True):
+                slot[:] = [_joined(*pairs) for pairs in zip(slot, new, strict=True)]
+        else:
+            self.tail = [_joined(*pairs) for pairs in zip(self.tail, self._shared(self._new), strict=True)]
 
-    def share(self, sharing: Sharing) -> None:
-        """From now on one slot for all loops, unless `per-loop`."""
-        if sharing != "per-loop":
-            self._sharing = sharing
-            self.slots = [self._shared(self.slots)]
+    def share(self, sharing: Sharing, keep_prompt: bool = False) -> None:
+        """From now on one tail for all loops, unless `per-loop`; `keep_prompt`: what is there stays loop by loop."""
+        if sharing == "per-loop":
+            return
+        self._sharing = sharing
+        if not keep_prompt:
+            self.tail = self._shared(self.slots)
+            self.slots = [[None] * self.layers for _ in range(self.loops)]
 
     def _shared(self, by_loop: list[list[Pair | None]]) -> list[Pair | None]:
         match self._sharing:
@@ -64,11 +69,14 @@ class StackCache:
     @property
     def bytes(self) -> int:
         """Memory of all that is kept."""
-        return sum(t.numel() * t.element_size() for slot in self.slots for pair in slot if pair for t in pair)
+        kept = [pair for slot in (*self.slots, self.tail) for pair in slot if pair is not None]
+        return sum(t.numel() * t.element_size() for pair in kept for t in pair)
 
 
-def _appended(past: Pair | None, new: Pair) -> Pair:
-    return new if past is None else (torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2))
+def _joined(*pairs: Pair | None) -> Pair:
+    """Keys and values one after the other."""
+    keys, values = zip(*(pair for pair in pairs if pair is not None), strict=True)
+    return torch.cat(keys, dim=2), torch.cat(values, dim=2)
 
 
 def _mean(pairs: list[Pair]) -> Pair:

@@ -156,6 +156,8 @@ class Trainer:
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         self.step += 1
+        if self.scaling.stuck:
+            raise self._diverged("the gradient overflows fp16 whatever the loss scale")
         if self.ema is not None:
             self.ema.update(self.step)
         return norm
@@ -246,11 +248,15 @@ class Trainer:
     def _refuse_broken(self) -> None:
         term = self.meters.broken()
         if term is not None:
-            good = checkpoint.checkpoints(self.run)
-            raise Diverged(
-                f"loss {term} is no finite number at step {self.step}; last good checkpoint: "
-                f"{good[-1] if good else 'none'}; try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
-            )
+            raise self._diverged(f"loss {term} is no finite number")
+
+    def _diverged(self, what: str) -> Diverged:
+        good = checkpoint.checkpoints(self.run)
+        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
+        return Diverged(
+            f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
+        )
 
     def save(self, log_position: int) -> Path:
         """Write a checkpoint of everything.

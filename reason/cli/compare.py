@@ -1,0 +1,81 @@
+"""reason compare: several runs in one table and plot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from reason.errors import ConfigError
+from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
+from reason.run import replaced_folder
+
+DESCRIPTION = """Put the evaluations of several runs beside each other.
+
+  reason compare runs/first runs/second                       the newest evaluation of each
+  reason compare runs/*                                       all of them
+  reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
+  reason compare runs/first/evaluation/A runs/first/evaluation/B     one run read in two ways
+
+Prints a table and writes comparison.html, .png, .csv and .json to OUT (default runs/comparison)."""
+
+SHOWN = (0, 2, 4, 5, 6, 7, 10)  # columns that fit a terminal
+
+
+def main(argv: list[str]) -> int:
+    """Read, print, write; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="reason compare", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run, or one of its evaluation folders")
+    parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
+    parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
+    arguments = parser.parse_args(argv)
+    evaluations = [read_evaluation(Path(run), arguments.name) for run in arguments.runs]
+    names = [results["run"] for results in evaluations]
+    evaluations = [
+        results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
+        for results in evaluations
+    ]
+    with replaced_folder(arguments.out, "comparison.json") as folder:
+        write_comparison(folder, evaluations)
+    rows = comparison_rows(evaluations)
+    view = Table(title=f"{len(rows)} runs", title_justify="left")
+    for index in SHOWN:
+        view.add_column(COLUMNS[index], justify="left" if index in (0, 10) else "right")
+    for row in rows:
+        view.add_row(*(row[index] for index in SHOWN))
+    Console().print(view)
+    for note in notes_on(evaluations):
+        print(f"warning: {note}", file=sys.stderr)
+    print(f"page {arguments.out / 'comparison.html'}\npicture {arguments.out / 'comparison.png'}")
+    return 0
+
+
+def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
+    """The results of an evaluation folder, or of a run's newest (or named) evaluation, with the folder's name.
+
+    Raises:
+        ConfigError: there are none, or the file is not one of results.
+    """
+    if (path / "results.json").exists():
+        folder = path
+    else:
+        found = sorted((path / "evaluation").glob("*/results.json"), key=lambda file: file.stat().st_mtime)
+        if name is not None:
+            found = [file for file in found if file.parent.name == name]
+        if not found:
+            what = f"evaluation {name}" if name else "evaluation"
+            raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {path}")
+        folder = found[-1].parent
+    try:
+        results = json.loads((folder / "results.json").read_text())
+        _ = results["run"], results["exact_by_step"], results["cell_by_step"], results["puzzles"], results["steps"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{folder / 'results.json'} holds no results ({error!r}); evaluate the run again") from None
+    return results | {"evaluation": folder.name}

@@ -1,0 +1,167 @@
+"""reason solve: one puzzle, typed by a person, as a trained run thinks about it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from datasets_gen.layout import DatasetError
+from reason.cli.evaluate import READABLE
+from reason.config import override, read_config, split_arguments
+from reason.drawing import animate, board
+from reason.errors import ConfigError
+from reason.evaluation.boards import Thought, complete, shown, think
+from reason.models.base import IGNORE, Batch
+from reason.run import load_run, read_record
+from reason.tasks import Puzzle, family_of
+from reason.training.precision import pick_device
+
+DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
+
+  reason solve runs/first "1..4.. ..2... .6.... ...5.. 4....1 ....3."     a Sudoku: '.' for open cells, spaces ignored
+  reason solve runs/sudoku 53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79
+  reason solve runs/maze maze.txt                                          a drawing: '#', ' ', S and G, in a file
+  reason solve runs/sums 123+456                                           a sum
+  reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif
+  cat puzzle.txt | reason solve runs/first - --json
+
+Cells that change are marked, in colour where the terminal has it. The exit status is 0 where the rules hold at the
+last step, 1 where they do not or the puzzle is malformed."""
+
+SHORTCUTS = {"steps": "evaluation.steps"}
+
+
+def main(argv: list[str]) -> int:
+    """Parse, think, draw; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="reason solve", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="+", metavar="RUN PUZZLE | steps=T | section.key=value")
+    parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
+    arguments = parser.parse_intermixed_args(argv)
+    settings = [word for word in arguments.words if word.partition("=")[0] in SHORTCUTS or word.startswith(READABLE)]
+    _, pairs = split_arguments(settings, SHORTCUTS)
+    words = [word for word in arguments.words if word not in settings]  # a sum may end in '='
+    if len(words) != 2:
+        raise ConfigError(f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help")
+    refused = [key for key in pairs if not key.startswith(READABLE)]
+    if refused:
+        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
+    run = Path(words[0])
+    own = read_config(run / "config.json")
+    config = override(own, pairs)
+    device = pick_device(config.device)
+    puzzle = _family(run)
+    question = puzzle.parse(_text(words[1]))
+    if reason := puzzle.contradiction(question):
+        raise ConfigError(f"the puzzle contradicts itself: {reason}")
+    model = load_run(run, device, config, config.evaluation.weights).model
+    steps = config.evaluation.steps or 2 * own.rollout.trained_steps
+    tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
+    if puzzle.task.get("causal"):
+        tokens = complete(model, tokens, steps)
+        question = tokens[0].cpu().numpy().astype(question.dtype)
+    nothing = torch.full_like(tokens, IGNORE)
+    batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
+    (thought,) = think(model, batch, steps, own.rollout.halting)
+    told = describe(puzzle, question, thought) | {"run": run.name}
+    frames = shown(puzzle, question, thought.answers)
+    if arguments.gif:
+        captions = ["the question", *(f"step {row['step']} of {steps}" for row in told["steps"])]
+        animate(arguments.gif, puzzle, frames, _given(puzzle, question), captions)
+    if arguments.json:
+        print(json.dumps(told, indent=2))
+    else:
+        _print(puzzle, question, frames, told, Console())
+        if arguments.gif:
+            print(f"picture {arguments.gif}")
+    return 0 if told["rules_hold"] is not False else 1
+
+
+def _family(run: Path) -> Puzzle:
+    record = read_record(run)
+    try:
+        return family_of(record["task"], record["shape"]["cells"], record["shape"]["vocabulary"])
+    except (DatasetError, KeyError) as error:
+        raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
+
+
+def _text(word: str) -> str:
+    """The puzzle's text: typed, in a file, or on the input stream."""
+    if word == "-":
+        return sys.stdin.read()
+    if len(word) < 1024 and "\n" not in word and Path(word).is_file():
+        return Path(word).read_text(encoding="utf-8")
+    if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):
+        raise ConfigError(f"no file {word}")
+    return word
+
+
+def _given(puzzle: Puzzle, question: np.ndarray) -> np.ndarray:
+    """(S,) bool: cells that the question fixes."""
+    name = puzzle.task["name"]
+    return question > 1 if name == "sudoku" else question != 2 if name == "maze" else np.zeros(len(question), bool)
+
+
+def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
+    """What --json prints: the answer, whether the rules hold, and every step."""
+    frames = shown(puzzle, question, thought.answers)
+    answers = thought.answers.astype(question.dtype)
+    holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None
+    steps = [
+        {
+            "step": m,
+            "answer": _lines(puzzle, frames[m]),
+            "changed": np.flatnonzero(frames[m] != frames[m - 1]).tolist(),
+            "halting": None if thought.halting is None else thought.halting[m - 1],
+            "rules_hold": None if holds is None else holds[m - 1],
+        }
+        for m in range(1, len(frames))
+    ]
+    return {
+        "task": puzzle.task,
+        "question": _lines(puzzle, frames[0]),
+        "answer": steps[-1]["answer"],
+        "rules_hold": steps[-1]["rules_hold"],
+        "mistake": puzzle.mistake(question, answers[-1]) if puzzle.judges else None,
+        "first_step_at_which_the_rules_hold": next((row["step"] for row in steps if row["rules_hold"]), None),
+        "steps": steps,
+    }
+
+
+def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
+    glyphs = [puzzle.glyphs[t] if t < len(puzzle.glyphs) else "?" for t in tokens]
+    if puzzle.task["name"] == "sudoku":
+        glyphs = ["." if glyph == " " else glyph for glyph in glyphs]
+    width = puzzle.grid_shape[1]
+    return ["".join(glyphs[i : i + width]) for i in range(0, len(glyphs), width)]
+
+
+def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[str, Any], console: Console) -> None:
+    """The question, every step that changes something, and the verdict."""
+    given, nothing = _given(puzzle, question), np.zeros(len(question), bool)
+    console.print("[bold]question[/bold]")
+    console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
+    for m, row in enumerate(told["steps"], start=1):
+        halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
+        rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
+        console.print(f"\n[bold]step {m}[/bold]: {len(row['changed'])} cells changed{halting}{rules}", highlight=False)
+        if row["changed"]:
+            changed = frames[m] != frames[m - 1]
+            console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
+    console.print()
+    if told["rules_hold"] is None:
+        console.print("no rule tells whether this answer is right", highlight=False)
+    elif told["rules_hold"]:
+        first = told["first_step_at_which_the_rules_hold"]
+        console.print(f"[green]the rules hold[/green], from step {first} of {len(told['steps'])}", highlight=False)
+    else:
+        console.print(f"[red]the rules do not hold[/red]: {told['mistake']}", highlight=False)

@@ -1,0 +1,114 @@
+"""Results → one HTML page that needs no network: its style, its script and its numbers lie in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reason.report import tables
+
+Results = Mapping[str, Any]
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("reason.report", "template"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def page(results: Results, drawings: Mapping[str, str]) -> str:
+    """The report of one evaluation; drawings are <svg> texts by name."""
+    return _ENVIRONMENT.get_template("report.html").render(
+        results=results,
+        headline=tables.headline(results),
+        cards=cards(results),
+        tables=sections(results),
+        drawings={name: Markup(text) for name, text in drawings.items()},
+        facts={key: value for key, value in results.items() if isinstance(value, str | int | float)},
+        boards=_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
+        **_parts(),
+    )
+
+
+def comparison_page(title: str, columns: tuple[str, ...], rows: list[list[str]], drawing: str, notes: list[str]) -> str:
+    """The page of several runs beside each other."""
+    return _ENVIRONMENT.get_template("comparison.html").render(
+        title=title, columns=columns, rows=rows, drawing=Markup(drawing), notes=notes, **_parts()
+    )
+
+
+def _parts() -> dict[str, Markup]:
+    folder = files("reason.report") / "template"
+    return {
+        "style": Markup((folder / "page.css").read_text(encoding="utf-8")),
+        "script": Markup((folder / "boards.js").read_text(encoding="utf-8")),
+    }
+
+
+def _json(value: Any) -> Markup:
+    """JSON that may stand in a <script>: nothing in it can end one."""
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def cards(results: Results) -> list[tuple[str, str, str]]:
+    """(what, figure, remark): the few numbers that a reader wants first."""
+    trained, steps, count = min(results["trained_steps"], results["steps"]), results["steps"], results["puzzles"]
+    exact = results["exact_by_step"]
+    found = [(f"exact at step {trained}", tables.share(exact[trained - 1]), tables.interval(exact[trained - 1], count))]
+    if steps != trained:
+        found.append((f"exact at step {steps}", tables.share(exact[-1]), tables.interval(exact[-1], count)))
+    if trained != 1:
+        found.append(("exact at step 1", tables.share(exact[0]), tables.interval(exact[0], count)))
+    if results.get("valid_by_step"):
+        valid = results["valid_by_step"][-1]
+        found.append((f"rules hold at step {steps}", tables.share(valid), tables.interval(valid, count)))
+    found.append((f"cells at step {steps}", tables.share(results["cell_by_step"][-1]), f"{count:,} puzzles"))
+    return found
+
+
+def sections(results: Results) -> dict[str, tuple[tuple[str, ...], list[list[str]]]]:
+    """(columns, rows) of every table that the results have numbers for."""
+    found: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {
+        "steps": (tables.STEP_COLUMNS, tables.step_rows(results))
+    }
+    if results.get("difficulty"):
+        found["difficulty"] = (tables.difficulty_columns(results), tables.difficulty_rows(results))
+    if results.get("policies"):
+        found["policies"] = (tables.POLICY_COLUMNS, tables.policy_rows(results))
+    if results.get("restarts"):
+        found["restarts"] = (tables.RESTART_COLUMNS, tables.restart_rows(results))
+    if results.get("dynamics"):
+        found["ends"] = (("puzzle", "end", "count"), tables.end_rows(results))
+        if results["dynamics"]["spectra"]:
+            found["spectra"] = (("puzzle", "", "spectral radius", "trace / N"), _spectra(results))
+    return found
+
+
+def _spectra(results: Results) -> list[list[str]]:
+    def text(value: float | None) -> str:
+        return "not converged" if value is None else f"{value:.3f}"
+
+    return [
+        [str(row["example"]), "solved" if row["solved"] else "failed", text(row["radius"]), text(row["trace"])]
+        for row in results["dynamics"]["spectra"]
+    ]
+
+
+def viewed(boards: Mapping[str, Any]) -> dict[str, Any]:
+    """Boards for the viewer: of every step only the cells that change, [cell, token, cell, token, …]."""
+    puzzles = []
+    for puzzle in boards["puzzles"]:
+        before, changes = puzzle["question"], []
+        for answer in puzzle["answers"]:
+            pairs = [(i, new) for i, (old, new) in enumerate(zip(before, answer, strict=True)) if old != new]
+            changes.append([number for pair in pairs for number in pair])
+            before = answer
+        puzzles.append({key: puzzle[key] for key in puzzle if key != "answers"} | {"changes": changes})
+    return {**boards, "puzzles": puzzles}

@@ -1,0 +1,109 @@
+"""More than one try: the first is the plain pass, choices against loops, symmetries undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.sudoku import Sudoku
+from reason.data import PuzzleData, draw_symmetries
+from reason.evaluation.accuracy import one_pass
+from reason.evaluation.restarts import CHOICES, Tries, chosen, restart_table, tries_at, variations_of
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.base import Reasoner
+from reason.tasks import task_of
+
+
+def small(data: PuzzleData, **changes: object) -> Reasoner:
+    settings = {
+        "hidden_size": 8, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "h_cycles": 1, "l_cycles": 1,
+    } | changes  # fmt: skip
+    return build_model(RecursiveConfig(**settings), data.shape).eval()
+
+
+@pytest.mark.parametrize("vary", ["initial", "symmetry", "noise"])
+def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model, puzzle = small(data), task_of(data.metadata)
+    single = tries_at(model, data, 3, 1, vary, 5, puzzle=puzzle, progress=False)
+    several = tries_at(model, data, 3, 3, vary, 5, puzzle=puzzle, progress=False)
+    seen = one_pass(model, data, 3, 5, puzzle=puzzle, progress=False)
+    for tries in (single, several):
+        assert (tries.right[0] == seen.exact[-1]).all()
+        assert (tries.valid[0] == seen.valid[-1]).all()
+        assert (tries.q[0] == seen.signals["q"][-1]).all()
+        assert (tries.residual[0] == -seen.signals["residual"][-1]).all()
+    assert (several.residual[1] != several.residual[0]).any()
+    assert (several.residual[1] != several.residual[2]).any()
+    again = tries_at(model, data, 3, 3, vary, 5, puzzle=puzzle, progress=False)
+    assert (again.residual == several.residual).all()
+    for choice in (*CHOICES, "verified", "any"):
+        assert restart_table(single)[0][choice] == pytest.approx(seen.exact[-1].mean())
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_a_symmetry_is_undone(size: int) -> None:
+    puzzle = Sudoku(size)
+    moved = draw_symmetries(20, puzzle.symmetry, torch.Generator().manual_seed(3))
+    tokens = torch.randint(0, puzzle.vocab_size, (20, puzzle.seq_len))
+    assert torch.equal(moved.undo(moved.apply(tokens)), tokens)
+    assert not torch.equal(moved.apply(tokens), tokens)
+
+
+def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> None:
+    """A model that copies its question: under every symmetry, turned back, the same answer and verdict."""
+    data = PuzzleData(sudoku_4x4, "test")
+    data.inputs = data.labels.clone()
+    model = small(data)
+    model.readout = lambda state, final=True: model_readout(state)  # type: ignore[method-assign]
+    one_hot = torch.nn.functional.one_hot
+
+    def encode(batch):
+        model.asked = batch.inputs
+        return torch.zeros(len(batch.inputs), data.shape.cells, 8)
+
+    def model_readout(state):
+        from reason.models.base import Readout
+
+        return Readout(one_hot(model.asked, data.shape.vocabulary).float())
+
+    model.encode = encode  # type: ignore[method-assign]
+    tries = tries_at(model, data, 1, 4, "symmetry", 6, puzzle=task_of(data.metadata), progress=False)
+    assert tries.right.all()
+    assert tries.valid.all()
+    assert tries.q is None
+    assert (tries.answers == tries.answers[0]).all()
+
+
+def test_choices_against_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    answers = rng.integers(0, 3, (5, 40)).astype(np.uint64)
+    right = answers == 1
+    tries = Tries(right, right, answers, rng.normal(size=(5, 40)), rng.random((5, 40)))
+    for n in range(40):
+        votes = [list(answers[:, n]).count(a) for a in answers[:, n]]
+        assert chosen(tries, "majority")[n] == votes.index(max(votes))
+        assert chosen(tries, "q")[n] == list(tries.q[:, n]).index(max(tries.q[:, n]))
+        assert chosen(tries, "residual")[n] == list(tries.residual[:, n]).index(min(tries.residual[:, n]))
+    table = restart_table(tries)
+    assert [row["tries"] for row in table] == [1, 2, 4, 5]
+    assert table[-1]["verified"] == table[-1]["any"] == right.any(0).mean()
+    assert table[0]["majority"] == table[0]["any"] == right[0].mean()
+
+
+def test_mazes_and_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) -> None:
+    words = f"addition --digits 2 --train 8 --test 6 --output-dir {tmp_path / 'sums'}"
+    assert generate(words.split()) == 0
+    data = PuzzleData(tmp_path / "sums", "test")
+    puzzle = task_of(data.metadata)
+    assert variations_of(puzzle) == ["initial", "noise"]
+    model = build_model(LoopedConfig(hidden_size=8, heads=1), data.shape).eval()
+    tries = tries_at(model, data, 2, 3, "noise", 4, puzzle=puzzle, progress=False)
+    assert tries.q is None
+    assert restart_table(tries)[-1]["q"] is None
+    assert restart_table(tries)[-1]["verified"] is not None

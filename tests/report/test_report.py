@@ -1,0 +1,228 @@
+"""Every plot, table and file of a report, from results that a tiny model really gave."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from datasets_gen.__main__ import main as generate
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.reading import Reading
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.report import print_tables, write_report
+from reason.report.compare import notes_on, write_comparison
+from reason.report.page import viewed
+from reason.tasks import task_of
+
+EVERYTHING = EvaluationConfig(
+    policies=True, restarts=3, probes=True, probed=2, spectra=1, boards=2, batch_size=5, drop=0.5
+)
+MORE = {
+    "run": "runs <x> $a$", "preset": "p", "dataset": "data/set", "split": "test", "parameters": 10,
+    "checkpoint_step": 4,
+}  # fmt: skip
+
+
+def read(directory: Path, steps: int, settings: EvaluationConfig, looped: bool = False, **changes: Any) -> dict:
+    data = PuzzleData(directory, "test")
+    sizes = {"hidden_size": 8, "heads": 1, "expansion": 1}
+    config = LoopedConfig(**sizes) if looped else RecursiveConfig(
+        **sizes, mixer="mlp", positions="none", prefix=0, h_cycles=1, l_cycles=2
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = build_model(config, data.shape)
+    if "known" in changes:
+        solve_all(model, data, changes["known"])
+    trained = changes.get("trained_steps", 2)
+    reading = Reading(model, data, task_of(data.metadata), settings, steps, trained, progress=False)
+    return MORE | {"steps": steps, "trained_steps": trained} | reading.results()
+
+
+def solve_all(model: Any, data: PuzzleData, known: int) -> None:
+    """Let the model know the answers to the first `known` puzzles by heart."""
+    labels = {tuple(q.tolist()): a for q, a in zip(data.inputs[:known], data.labels[:known].long(), strict=True)}
+    encode, readout = model.encode, model.readout
+
+    def remember(batch: Any) -> torch.Tensor:
+        rows = [labels.get(tuple(q.tolist()), q.clamp(min=1)) for q in batch.inputs]
+        model.asked = torch.stack(rows)
+        return encode(batch)
+
+    def recite(state: Any, final: bool = True) -> Any:
+        out = readout(state, final)
+        if len(out.logits) != len(model.asked):  # a single row of the batch is probed
+            return out
+        one_hot = torch.nn.functional.one_hot(model.asked, out.logits.shape[-1])
+        return out._replace(logits=10 * one_hot.to(out.logits.dtype) + 0 * out.logits)
+
+    model.encode, model.readout = remember, recite
+
+
+@pytest.fixture(scope="module")
+def whole(sudoku_4x4: Path) -> dict:
+    return read(sudoku_4x4, 5, EVERYTHING)
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sets") / "sums"
+    assert generate(f"addition --digits 2 --train 8 --test 6 --output-dir {directory}".split()) == 0
+    return directory
+
+
+@pytest.fixture(scope="module")
+def mazes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sets") / "mazes"
+    assert generate(f"maze --size 4 --min-path 4 --train 8 --test 6 --output-dir {directory}".split()) == 0
+    return directory
+
+
+def check(folder: Path, results: dict) -> str:
+    """The files hold what the results say; the page is whole, fetches nothing, and holds every section."""
+    write_report(folder, results)
+    told = json.loads((folder / "results.json").read_text())
+    assert told == json.loads(json.dumps({k: v for k, v in results.items() if k != "boards"}))
+    rows = list(csv.DictReader((folder / "accuracy_by_step.csv").open()))
+    assert [float(row["exact"]) for row in rows] == pytest.approx(results["exact_by_step"], abs=1e-6)
+    for picture in folder.glob("*.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text()
+    parser = HTMLParser()
+    parser.feed(page)
+    assert page.lstrip().startswith("<!doctype html>")
+    assert not re.search(r"https?:|src=|@import|url\((?!#)", page)  # nothing is fetched
+    assert "12345a" not in page  # the ink gave way to the page's colour
+    assert "runs &lt;x&gt; $a$" in page
+    Console(file=open("/dev/null", "w"), width=120).print()  # noqa: SIM115
+    console = Console(record=True, width=160)
+    print_tables(results, console)
+    assert console.export_text().count("%") >= 4
+    return page
+
+
+def test_everything(whole: dict, tmp_path: Path) -> None:
+    page = check(tmp_path, whole)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png", "difficulty.csv",
+        "difficulty.png", "halting.png", "policies.csv", "policies.png", "restarts.csv", "restarts.png",
+        "dynamics.csv", "dynamics.png", "trajectories.png",
+    }  # fmt: skip
+    for title in ("step by step", "By difficulty", "halting head", "When to stop", "More than one try", "Trajectories"):
+        assert title in page
+    assert page.count("<svg") == 7
+    ids = re.findall(r'<clipPath id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_what_policies_say_is_what_rows_left_with(whole: dict) -> None:
+    for row in whole["policies"]["rows"]:
+        assert row["live_exact"] == pytest.approx(row["exact"])
+        assert row["live_mean_steps"] == pytest.approx(row["mean_steps"], abs=0.4)  # float32: a tie may fall otherwise
+        assert row["seconds"] > 0
+    assert whole["policies"]["calibrated_on"] == "every other puzzle of the test split"
+    assert whole["policies"]["puzzles"] == 6
+
+
+def test_restarts_begin_with_the_pass(whole: dict) -> None:
+    assert list(whole["restarts"]) == ["initial", "symmetry", "noise"]
+    for section in whole["restarts"].values():
+        assert [row["tries"] for row in section["rows"]] == [1, 2, 3]
+        assert section["rows"][0]["majority"] == pytest.approx(whole["exact_by_step"][-1])
+
+
+def test_the_viewer_unfolds_to_the_answers(whole: dict) -> None:
+    for seen, puzzle in zip(viewed(whole["boards"])["puzzles"], whole["boards"]["puzzles"], strict=True):
+        board = list(puzzle["question"])
+        for change, answer in zip(seen["changes"], puzzle["answers"], strict=True):
+            for cell, token in zip(change[::2], change[1::2], strict=True):
+                assert board[cell] != token
+                board[cell] = token
+            assert board == answer
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("known", [0, 12], ids=["none solved", "all solved"])
+def test_all_and_none_solved(steps: int, known: int, sudoku_4x4: Path, tmp_path: Path) -> None:
+    settings = EVERYTHING.model_copy(update={"probes": steps == 1})
+    results = read(sudoku_4x4, steps, settings, known=known)
+    assert results["exact_by_step"][-1] == results["valid_by_step"][-1] == (1.0 if known else 0.0)
+    assert results["halting"]["auc_by_step"] == [None] * steps
+    check(tmp_path, results)
+
+
+def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
+    results = read(sudoku_4x4, 2, EVERYTHING.model_copy(update={"limit": 1}), trained_steps=9)
+    assert results["puzzles"] == 1
+    assert results["difficulty"] is None
+    check(tmp_path, results)
+
+
+def test_a_looped_model_on_causal_sums(sums: Path, tmp_path: Path) -> None:
+    results = read(sums, 3, EVERYTHING, looped=True)
+    assert results["halting"] is None
+    assert results["halted_by_step"] == [0.0] * 3
+    assert list(results["restarts"]) == ["initial", "noise"]
+    assert results["policies"]["allowance"]["budget"] == "perplexity"
+    assert not (tmp_path / "halting.png").exists()
+    assert "halting head know" not in check(tmp_path, results)
+    with pytest.raises(ConfigError, match=r"no symmetry; type evaluation\.vary=initial"):
+        read(sums, 1, EvaluationConfig(restarts=2, vary="symmetry"), looped=True)
+
+
+def test_mazes(mazes: Path, tmp_path: Path) -> None:
+    results = read(mazes, 2, EvaluationConfig(boards=1))
+    assert results["difficulty"]["by"] == "rating (path cells)"
+    assert "maze" in check(tmp_path, results)
+
+
+def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(RecursiveConfig(hidden_size=8, heads=1, expansion=1), data.shape)
+    results = Reading(model, data, None, EVERYTHING, 2, 2, progress=False).results()
+    assert results["valid_by_step"] is None
+    assert "boards" not in results
+    check(tmp_path, MORE | {"steps": 2, "trained_steps": 2} | results)
+
+
+def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
+    """Against a loop over steps and puzzles, and a solution that is not the label counts as valid."""
+    data = PuzzleData(sudoku_4x4, "test")
+    puzzle = task_of(data.metadata)
+    data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
+    model = build_model(
+        RecursiveConfig(hidden_size=8, heads=1, expansion=1, mixer="mlp", positions="none", prefix=0), data.shape
+    )
+    other = torch.roll(data.labels, 1, 0).long()
+    turn = torch.nn.functional.one_hot(other, data.shape.vocabulary).float()
+    model.readout = lambda state, final=True: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
+    results = Reading(model, data, puzzle, EvaluationConfig(boards=0, batch_size=12), 2, 2, progress=False).results()
+    equal = float((other == data.labels.long()).all(1).float().mean())
+    assert results["valid_by_step"] == [1.0, 1.0]
+    assert results["exact_by_step"] == [equal, equal]
+    assert equal < 1
+
+
+def test_runs_compared(whole: dict, tmp_path: Path) -> None:
+    evaluations = [{k: v for k, v in whole.items() if k != "boards"} | {"run": name} for name in ("a", "b<c>")]
+    assert notes_on(evaluations) == []
+    write_comparison(tmp_path, evaluations)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".csv", ".png", ".html"}
+    page = (tmp_path / "comparison.html").read_text()
+    assert "b&lt;c&gt;" in page
+    assert not re.search(r"https?:|src=", page)
+    rows = list(csv.DictReader((tmp_path / "comparison.csv").open()))
+    assert len(rows) == 2 * whole["steps"]
+    assert np.allclose([float(r["exact"]) for r in rows[: whole["steps"]]], whole["exact_by_step"], atol=1e-5)
+    other = evaluations[1] | {"dataset": "data/other"}
+    assert notes_on([evaluations[0], other])[0].startswith("different sets: data/other, data/set")
