@@ -78,8 +78,10 @@ def _archive(run: Path, folder: Path, carry: bool) -> bytes:
 def _without_carry(folder: Path) -> dict[str, bytes]:
     """state.json and state.safetensors of a checkpoint whose rows are forgotten."""
     skeleton = json.loads((folder / "state.json").read_text())
-    del skeleton["carry"]
-    tensors = {k: t for k, t in load_file(folder / "state.safetensors").items() if not k.startswith("/carry/")}
+    for rows in ("carry", "memory"):
+        skeleton.pop(rows, None)
+    whole = load_file(folder / "state.safetensors")
+    tensors = {name: t for name, t in whole.items() if not name.startswith(("/carry/", "/memory/"))}
     return {"state.json": json.dumps(skeleton).encode(), "state.safetensors": save(tensors)}
 
 

@@ -17,12 +17,14 @@ from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner, Shape
 from reason.presets import PRESETS
 from reason.tasks import task_of
+from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor
 from reason.training.precision import activation_dtype
+from reason.training.warm_start import train_gate_alone, warm_start
 
 
 def names_presets_own_set(config: Config) -> bool:
@@ -124,6 +126,10 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
+        warm_start(model, Path(config.init_from), config.init_layers)
+    if config.training.only == "gate":
+        train_gate_alone(model)
     model = model.to(data.device)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))

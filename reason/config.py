@@ -25,6 +25,7 @@ from reason.section import Section
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
+from reason.training.warm_start import LayerOrder
 
 
 class Config(Section):
@@ -32,6 +33,12 @@ class Config(Section):
 
     name: str = Field("custom", description="the preset it came from")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
+    init_from: str | None = Field(None, description="a run whose trained weights this one starts from; none: random")
+    init_layers: LayerOrder = Field(
+        "same",
+        description="how a stack of L layers fills one of n·L: same: not at all; cycle: 1…L 1…L, so that one loop does "
+        "what n loops did; repeat: 1 1 … L L",
+    )
     device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1")
     data: DataConfig = DataConfig()
     model: ModelConfig = RecursiveConfig()
@@ -50,7 +57,7 @@ class Config(Section):
             trained = next((name for name in ("halt", "q_continue") if getattr(weights, name)), None)
             if trained is not None:
                 raise ValueError(f"a looped model has no halting head to train: type loss.weights.{trained}=0")
-            if self.rollout.halting != "none":
+            if self.rollout.halting not in ("none", "gate"):
                 raise ValueError("a looped model has no halting head to ask: type rollout.halting=none")
             if self.optimizer.freeze_embedding_after is not None:
                 raise ValueError(
@@ -62,6 +69,54 @@ class Config(Section):
                 f"rollout.loops asks for several supervision steps in one backward pass, and no gradient passes from "
                 f"one to the one before under model.gradient={self.model.gradient}: type model.gradient=all-cycles, or "
                 "rollout.loops.law=fixed rollout.loops.count=1 (rollout.grad_steps averages gradients over steps)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _gate_is_there_and_learns(self) -> Config:
+        weights, loops, gate = self.loss.weights, self.rollout.loops, self.model.gate
+        stage_1 = next((name for name in ("exit", "exit_entropy") if getattr(weights, name)), None)
+        learns = stage_1 or ("exit_gate" if weights.exit_gate else None)
+        if learns and gate == "none":
+            raise ValueError(f"loss.weights.{learns} needs an exit gate: type model.gate=position, or puzzle")
+        several = loops.law != "fixed" or loops.count > 1
+        if stage_1 and not (several and loops.supervision == "per-loop"):
+            raise ValueError(
+                f"loss.weights.{stage_1} weighs the losses of several loops of one backward pass: type "
+                "rollout.loops.count=4 rollout.loops.supervision=per-loop"
+            )
+        if weights.exit_gate and several and loops.supervision != "per-loop":
+            raise ValueError("loss.weights.exit_gate compares every loop: type rollout.loops.supervision=per-loop")
+        if weights.exit_gate and self.rollout.trained_steps < (2 if self.loss.exit.first else 3):
+            raise ValueError(
+                f"loss.weights.exit_gate teaches the gate from loop 2 to the last but one, and there are "
+                f"{self.rollout.trained_steps}: type rollout.loops.count=4"
+            )
+        if self.rollout.halting == "gate" and gate != "puzzle":
+            raise ValueError(f"rollout.halting=gate asks a gate per puzzle, not model.gate={gate}: model.gate=puzzle")
+        if self.rollout.halting == "gate" and not (learns or self.init_from):
+            raise ValueError("rollout.halting=gate asks a gate that no loss trains: type loss.weights.exit_gate=1")
+        if self.training.only == "gate" and not (learns and self.init_from):
+            raise ValueError(
+                "training.only=gate trains the exit gate of a finished run by one of its losses: type init_from=RUN "
+                "and loss.weights.exit_gate=1"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _final_readouts_are_reached(self) -> Config:
+        model, rollout = self.model, self.rollout
+        if isinstance(model, LoopedConfig) and model.readout == "final-only":
+            if rollout.supervision_steps > 1:
+                raise ValueError("model.readout=final-only counts loops of one pass: type rollout.supervision_steps=1")
+            if rollout.trained_steps < model.final_from:
+                raise ValueError(
+                    f"model.readout=final-only normalises from loop {model.final_from} on, and training takes "
+                    f"{rollout.trained_steps}: type model.final_from={rollout.trained_steps}"
+                )
+        if self.init_layers != "same" and not self.init_from:
+            raise ValueError(
+                f"init_layers={self.init_layers} duplicates the layers of a trained run: type init_from=RUN"
             )
         return self
 

@@ -84,10 +84,12 @@ class RolloutConfig(Section):
         "the loader's row again; fresh: every loader batch resets all rows; handover: every loader batch "
         "replaces all puzzles, states stay",
     )
-    halting: Literal["bce", "q-learning", "none"] = Field(
+    halting: Literal["bce", "q-learning", "gate", "none"] = Field(
         "bce",
-        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); none: at N_super",
+        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the exit "
+        "gate has left with probability above gate_quantile (Ouro); none: at N_super",
     )
+    gate_quantile: float = Field(0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super")
     exploration: float = Field(0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}")
     loops: LoopsConfig = LoopsConfig()
 
@@ -115,6 +117,7 @@ class Carry:
     steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
     halted: Tensor  # (B,) bool
     loader: Batch  # the loader's last batch, which `same-batch` goes back to
+    survival: Tensor  # (B,) float32, Σ log(1 − λ) over the steps taken: the exit gate has not left yet
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ class Unroll:
     next_readout: Readout | None = None  # one step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
     memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
+    steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
 
     def row_mean(self, rows: Tensor) -> Tensor:
         """The sum of a term's rows (B,) over the active ones, divided by B."""
@@ -147,7 +151,8 @@ def first_carry(model: Reasoner, batch: Batch) -> Carry:
     with torch.no_grad():
         state = model.initial_state(model.encode(batch))
     steps = torch.zeros(rows, dtype=torch.int32, device=device)
-    return Carry(batch, _detached(state), steps, torch.ones(rows, dtype=torch.bool, device=device), batch)
+    halted, survival = torch.ones(rows, dtype=torch.bool, device=device), torch.zeros(rows, device=device)
+    return Carry(batch, _detached(state), steps, halted, batch, survival)
 
 
 def supervise(
@@ -167,7 +172,7 @@ def supervise(
         state = model.step(state, x)
         states.append(state)
         if t == loops or config.loops.supervision == "per-loop":
-            readouts.append(model.readout(state, final=t == loops))
+            readouts.append(model.readout(state, final=t >= model.final_from))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
@@ -176,10 +181,11 @@ def supervise(
         with torch.no_grad():
             further = model.readout(model.step(kept, x.detach()))
     with torch.no_grad():
-        halted = _halts(readout, steps, last, config) | ~active
+        survival = _survival(readout, torch.where(carry.halted, 0.0, carry.survival))
+        halted = _halts(readout, steps, last, survival, config) | ~active
     return (
-        replace(carry, state=kept, steps=steps, halted=halted),
-        Unroll(model, carry.batch, x, tuple(states), tuple(readouts), active, last, further, before),
+        replace(carry, state=kept, steps=steps, halted=halted, survival=survival),
+        Unroll(model, carry.batch, x, tuple(states), tuple(readouts), active, last, further, before, steps=steps),
     )
 
 
@@ -202,17 +208,29 @@ def _refilled(
             return replace(carry, batch=draw()), everyone
 
 
-def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig) -> Tensor:
-    """m ≥ N_super, or the head says so and m ≥ m_min, uniform in {2..N_super} with probability ε, else 1."""
-    if config.supervision_steps == 1 or config.halting == "none" or readout.halt is None:
+def _survival(readout: Readout, before: Tensor) -> Tensor:
+    """log Π(1 − λ) of each row after one more step, where the gate is one per puzzle."""
+    if readout.gate is None or readout.gate.shape[1] != 1:
+        return before
+    return before + torch.nn.functional.logsigmoid(-readout.gate.squeeze(1))
+
+
+def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, config: RolloutConfig) -> Tensor:
+    """m ≥ N_super, or head or gate say so and m ≥ m_min, uniform in {2..N_super} with probability ε, else 1."""
+    if config.supervision_steps == 1 or config.halting == "none":
         return last
-    threshold: Tensor | float = 0.0
-    if config.halting == "q-learning":
+    if config.halting == "gate":
+        done = 1 - survival.exp() > config.gate_quantile
+    elif readout.halt is None:
+        return last
+    elif config.halting == "q-learning":
         assert readout.go_on is not None, "the config checks that the model has both Q values"
-        threshold = readout.go_on
-    explores = torch.rand_like(readout.halt) < config.exploration
+        done = readout.halt > readout.go_on
+    else:
+        done = readout.halt > 0
+    explores = torch.rand_like(survival) < config.exploration
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
-    return last | ((readout.halt > threshold) & (steps >= least))
+    return last | (done & (steps >= least))
 
 
 def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
@@ -227,9 +245,9 @@ def unroll_states(
     """The same, each with the state before it; from `start` where one is given."""
     x = model.encode(batch)
     state = model.initial_state(x) if start is None else start
-    for _ in range(steps):
+    for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state)
+        yield before, state, model.readout(state, final=step >= model.final_from)
 
 
 def _detached(state: State) -> State:

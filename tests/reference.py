@@ -202,3 +202,35 @@ def alg_grad_norm(weights, losses, norms, references, targets, alpha: float, rho
         moved.append(weight * min(max(share * mean_g * rate**alpha / (norm + 1e-12), 0.1), 10.0))
     scaled = [m * count / sum(moved) for m in moved]
     return [rho * old + (1 - rho) * new for old, new in zip(weights, scaled, strict=True)]
+
+
+def exit_distribution(gates: list[float]) -> list[float]:
+    """p(t) of one position: λ_t times the chance of still being there, all that is left at the end."""
+    p, left = [], 1.0
+    for t, gate in enumerate(gates, start=1):
+        leaves = 1.0 if t == len(gates) else 1 / (1 + math.exp(-gate))
+        p.append(left * leaves)
+        left *= 1 - leaves
+    return p
+
+
+def exit_step(gates: list[float], quantile: float) -> int:
+    """The first t with CDF(t) > q, else T."""
+    total = 0.0
+    for t, p in enumerate(exit_distribution(gates), start=1):
+        total += p
+        if total > quantile:
+            return t
+    return len(gates)
+
+
+def exit_losses(gates: Array, losses: Array, slope: float, threshold: float) -> tuple[float, float, float]:
+    """Of one position, gates and losses (T,): Σ p L, −H, and the mean over t = 2 … T − 1 of the gate's BCE."""
+    p = exit_distribution(list(gates))
+    expected = sum(a * b for a, b in zip(p, losses, strict=True))
+    entropy = sum(a * math.log(a) for a in p)
+    each = []
+    for t in range(1, len(gates) - 1):
+        w = 1 / (1 + math.exp(-slope * (max(0.0, losses[t - 1] - losses[t]) - threshold)))
+        each.append(bce(-gates[t], w))
+    return expected, entropy, sum(each) / max(len(each), 1)

@@ -12,37 +12,77 @@ from reason.assemble import build_trainer, load_training_set
 from reason.config import Config, override
 from reason.errors import ConfigError
 from reason.losses import LossWeights
+from reason.presets import preset
 
+LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {
     "trm mlp": {},
     "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
+    "trm, three steps a pass": {
+        "model.gradient": "all-cycles",
+        "rollout.loops.count": "3",
+        "rollout.loops.supervision": "per-loop",
+    },
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
+    "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
+    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.placement": "pre"},
 }
 TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
+TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
+EXITS = ("exit", "exit_entropy", "exit_gate")
+for exits in EXITS:
+    TERMS[exits] |= {"model.gate": "puzzle", "loss.exit.first": "true"}
 TERMS |= {
     "rh_stable_z, exact, token": TERMS["rh_stable_z"]
     | {"loss.trace.method": "exact", "loss.trace.scope": "token", "model.hidden_size": "4"},
-    "everything, balanced": {f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name != "rep_z_l"}
+    "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
+    "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
+    | {"balance.kind": "alg-grad-norm"},
+    "everything, balanced": {
+        f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name not in ("rep_z_l", *EXITS)
+    }
     | TERMS["q_continue"]
+    | TERMS["jsrr"]
     | {"balance.kind": "alg-grad-norm"},
 }
+TERMS["all but halting, balanced"] = {
+    key: value for key, value in TERMS["everything, balanced"].items() if "halt" not in key and "q_" not in key
+}
 REFUSED = {("trm single z", "rep_z_l"): "needs a low state"}
+for model in MODELS:
+    if "looped" not in model and model != "trm, three steps a pass":
+        REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
+REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
+for looped in ("looped, terminal", "looped, per loop"):
+    REFUSED |= {(looped, term): "has no halting head" for term in ("halt", "q_continue", "everything, balanced")}
+    REFUSED[looped, "rep_z_l"] = "needs a low state"
+
+
+CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
+
+
+def small_looped(tiny: Config) -> Config:
+    """The looped preset in `tiny`'s sizes, on its set."""
+    sizes = {"model.hidden_size": "16", "model.heads": "2", "rollout.loops.law": "fixed", "rollout.loops.count": "2"}
+    config = override(preset(LOOPED["preset"]).config(), sizes | {"training.precision": "fp32"})
+    return config.model_copy(update={"data": tiny.data})
 
 
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("model", MODELS)
 def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path: Path) -> None:
-    changes = {"model.h_cycles": "1", "model.l_cycles": "2"} | MODELS[model] | TERMS[term]
+    changes = MODELS[model] | TERMS[term]
+    base = small_looped(tiny) if changes.pop("preset", None) else override(tiny, CYCLES)
     reason = REFUSED.get((model, term))
     if reason is not None:
         with pytest.raises(ConfigError, match=reason):
-            override(tiny, changes)
+            override(base, changes)
         return
-    config = override(tiny, {"training.batch_size": "3"} | changes)
+    config = override(base, {"training.batch_size": "3"} | changes)
     trainer = build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
     assert math.isfinite(trainer.optimizer_step().item())
     losses = trainer.meters.read()

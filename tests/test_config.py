@@ -52,7 +52,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
         ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
         ("model.mixer", "conv", "input should be 'attention' or 'mlp'"),
         ("training.steps", "1.5", "training.steps=1.5"),
-        ("training.precision", "fp8", "'auto', 'fp32' or 'bf16'"),
+        ("training.precision", "fp8", "'auto', 'fp32', 'bf16' or 'fp16'"),
         ("model.heads", "7", "512 does not divide into 7 heads"),
         ("device", "tpu", "auto, cpu, mps, cuda"),
         ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),

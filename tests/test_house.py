@@ -28,18 +28,20 @@ MAY_IMPORT = {
         "reason.dynamics", "reason.floats", "reason.models.base", "reason.rollout", "reason.schedules",
         "reason.section",
     },
-    "reason.decoding": {"reason.models.base", "reason.rollout"},
+    "reason.decoding": {"reason.models", "reason.nn", "reason.rollout"},
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.training": {
         "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "datasets_gen", "reason.data", "reason.dynamics", "reason.errors", "reason.floats", "reason.losses.halting",
-        "reason.losses.lm", "reason.models.base", "reason.rollout", "reason.section",
+        "datasets_gen", "reason.data", "reason.decoding", "reason.dynamics", "reason.errors", "reason.floats",
+        "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models", "reason.nn",
+        "reason.rollout", "reason.section",
     },
     "reason.report": set(),
     "reason.drawing": {"datasets_gen"},
+    "reason.figures": set(),
 }  # fmt: skip
 ANYTHING = (
     "reason.archive",

@@ -10,7 +10,7 @@ import torch
 
 from datasets_gen.layout import Split, write_dataset
 from reason.assemble import build_trainer, load_training_set
-from reason.config import override
+from reason.config import Config, override
 from reason.presets import PRESETS, preset
 from reason.training.log import read_metrics
 
@@ -28,10 +28,14 @@ NARROW = {
 def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (4, shape.cells))
-    config = override(preset(name).config(), NARROW)
+    own = preset(name).config()
+    brief = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
+    config = override(own, NARROW | brief)
     task = {"causal": getattr(config.model, "causal", False)}
     write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocabulary)
     config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
+    if config.init_from is not None:
+        config = config.model_copy(update={"init_from": str(_source(config, tmp_path))})
     (tmp_path / "run").mkdir()
     trainer = build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu")))
     before = [p.detach().clone() for p in trainer.model.parameters()]
@@ -40,6 +44,18 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
     assert [line["step"] for line in lines] == [1, 2]
     assert all(np.isfinite(line["loss"]) for line in lines)
     assert any(not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def _source(config: Config, tmp_path: Path) -> Path:
+    """A run for a preset that starts from one: its own model, its layers halved where they are duplicated."""
+    run = tmp_path / "source"
+    run.mkdir()
+    own = {"init_from": "none", "init_layers": "same", "training.only": "all"}
+    if config.init_layers != "same":
+        own["model.layers"] = str(config.model.layers // 2)
+    trained = override(config, own)
+    build_trainer(trained, run, load_training_set(trained, torch.device("cpu"))).train()
+    return run
 
 
 def test_a_preset_states_the_sizes_that_its_papers_state() -> None:

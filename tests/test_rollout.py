@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import Carry, RolloutConfig, first_carry, supervise, unroll
+from reason.rollout import Carry, LoopsConfig, RolloutConfig, first_carry, supervise, unroll
 
 
 class Count(NamedTuple):
@@ -180,3 +180,62 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     batch = Stream(3)()
     states = [state.z.flatten().tolist() for state, _ in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
+
+
+class Gated(Counter):
+    """The same, its gate saying the logit that each row is given, at every step."""
+
+    def readout(self, state: Count, final: bool = True) -> Readout:
+        return super().readout(state)._replace(gate=self.logits.view(-1, 1))
+
+    logits: Tensor
+
+
+@pytest.mark.parametrize("quantile", [0.0, 0.4, 0.7, 1.0])
+def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: float) -> None:
+    """λ constant: 1 − (1 − λ)^m > q. A row that halts begins anew, its survival too."""
+    chances = [0.05, 0.3, 0.8]
+    model, stream = Gated(), Stream(3)
+    model.logits = torch.logit(torch.tensor(chances))
+    limit = 6
+    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, exploration=0)
+    carry = first_carry(model, stream())
+    seen: list[list[int]] = [[] for _ in chances]
+    for index in range(24):
+        carry, _ = supervise(model, carry, stream, config, index)
+        for row, taken in enumerate(seen):
+            if carry.halted[row]:
+                taken.append(int(carry.steps[row]))
+    for chance, taken in zip(chances, seen, strict=True):
+        first = next((m for m in range(1, limit) if 1 - (1 - chance) ** m > quantile + 1e-6), limit)
+        assert set(taken) == {first}
+
+
+def test_exploration_keeps_a_gate_from_halting_early() -> None:
+    model, stream = Gated(), Stream(64)
+    model.logits = torch.full((64,), 20.0)
+    config = RolloutConfig(supervision_steps=4, halting="gate", exploration=1.0)
+    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0)
+    assert not carry.halted.any()  # m_min is at least 2 for every row
+
+
+class Asked(Counter):
+    """Remembers with which `final` it was read."""
+
+    final_from = 3
+
+    def readout(self, state: Count, final: bool = True) -> Readout:
+        self.said = [*getattr(self, "said", []), final]
+        return super().readout(state)
+
+
+def test_readouts_are_final_from_the_loop_that_the_model_names() -> None:
+    model, stream = Asked(), Stream(2)
+    list(unroll(model, stream(), 4))
+    assert model.said == [False, False, True, True]
+    loops = LoopsConfig(count=4, supervision="per-loop")
+    config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
+    carry = first_carry(model, stream())
+    model.said = []
+    supervise(model, carry, stream, config, 0, loops=4)
+    assert model.said == [False, False, True, True]

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from reason.cli.further import draw_further, further
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -27,6 +28,10 @@ DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, 
   python evaluate.py runs/mine evaluation.policies=true       when to stop thinking, and what that saves
   python evaluate.py runs/mine evaluation.restarts=8          more than one try at every puzzle
   python evaluate.py runs/mine evaluation.probes=true         norms, residuals, spectral radius, how failures end
+  python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
+  python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
+  python evaluate.py runs/mine evaluation.blind_spot=true        norms, radial gradients, clamps: what no loss sees
+  python evaluate.py runs/mine evaluation.caches=true            decode with keys and values per loop, and shared
 
 Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
 needs no network (docs/evaluation.md states every field)."""
@@ -41,10 +46,12 @@ READABLE = (
     "model.h_cycles",
     "model.l_cycles",
     "model.dt",
-    "model.noise",
-    "model.sigma",
     "model.integrator",
     "model.substeps",
+    "model.tolerance",
+    "model.equation",
+    "model.noise",
+    "model.sigma",
 )
 
 
@@ -131,8 +138,10 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
+    results |= further(trained.model, data, config)
     with replaced_folder(folder, "results.json") as scratch:
         write_report(scratch, results)
+        draw_further(results, scratch)
     return results, folder
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import torch
+from rich.table import Table
+from tqdm import tqdm
 
 from datasets_gen.layout import read_metadata, splits_of
 from reason.assemble import estimate_memory
-from reason.config import override
+from reason.config import Config, override
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.presets import preset
+from reason.presets import PRESETS, preset
 from reason.training.memory import readable_size
 from reason.training.precision import activation_dtype, pick_device
+
+SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
+CUDA_ITSELF = 600_000_000
 
 
 def print_memory(words: list[str], pairs: dict[str, str]) -> int:
@@ -36,10 +41,48 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
         print(f"  {name:12}{readable_size(size):>10}")
     print(f"  {'in all':12}{readable_size(memory.total):>10}")
     print("counted in eager mode on tensors without memory; CUDA itself takes 0.3 to 0.6 GB more")
+    available = SMALL_GPU
     if device.type == "cuda":
-        free, whole = torch.cuda.mem_get_info(device)
-        print(f"{torch.cuda.get_device_name(device)}: {readable_size(whole)}, {readable_size(free)} of it free")
+        available, whole = torch.cuda.mem_get_info(device)
+        name = torch.cuda.get_device_name(device)
+        print(f"{name}: {readable_size(whole)}, {readable_size(available)} of it free")
+    if memory.total + CUDA_ITSELF > available:
+        print(f"more than {readable_size(available)}: {_mend(config)}")
     return 0
+
+
+def _mend(config: Config) -> str:
+    """What takes less memory."""
+    fewer = f"training.batch_size={max(1, config.training.batch_size // 2)}"
+    if getattr(config.model, "gradient_checkpointing", True):
+        return f"type {fewer}"
+    return f"type model.gradient_checkpointing=true (slower by the forward passes), or {fewer}"
+
+
+def memory_table(prefix: str) -> Table:
+    """The estimate of each preset whose name begins so, its activations in fp16 or bf16.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    chosen = [each for name, each in PRESETS.items() if name.startswith(prefix)]
+    if not chosen:
+        raise ConfigError(f"no preset's name begins with {prefix}; see: reason presets")
+    view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
+    for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
+        view.add_column(column, justify="left" if column == "preset" else "right")
+    for each in tqdm(chosen, unit="preset", desc="estimating", leave=False):
+        config = each.config()
+        memory = estimate_memory(config, each.shape, torch.float16, "cuda")
+        lean = "-"
+        if not getattr(config.model, "gradient_checkpointing", True):
+            model = config.model.model_copy(update={"gradient_checkpointing": True})
+            other = config.model_copy(update={"model": model})
+            lean = readable_size(estimate_memory(other, each.shape, torch.float16, "cuda").total)
+        kept = memory.weights + memory.gradients + memory.moments + memory.average
+        sizes = (kept, memory.activations + memory.carry, memory.total)
+        view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)
+    return view
 
 
 def shape_of(directory: str) -> Shape:

@@ -3,41 +3,114 @@
 from __future__ import annotations
 
 import argparse
-import inspect
+import difflib
+import json
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from reason.cli.memory import memory_table
 from reason.config import Config, leaves
-from reason.presets import PRESETS, preset
+from reason.errors import ConfigError
+from reason.presets import PRESETS, TABLES, Preset, preset
+from reason.run import ROOT
+
+DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
+
+  reason presets
+  reason presets cmm-6-4
+  reason presets --table cmm-6
+  reason presets cmm-6 --memory
+
+A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
+parameters, and under "measured here" the best evaluation of that preset among the runs in runs/, at its last trained
+step, with the set it was read on."""
 
 
 def main(argv: list[str]) -> int:
-    """List every preset, or show one whole."""
+    """List every preset, show one whole, or print a table."""
     parser = argparse.ArgumentParser(
-        prog="reason presets", description="List the presets, or show one with every setting it changes."
+        prog="reason presets", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole")
-    name = parser.parse_args(argv).name
+    parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
+    parser.add_argument("--memory", action="store_true", help="estimate all, or those whose name begins with NAME")
+    arguments = parser.parse_args(argv)
+    if arguments.name is not None and arguments.table is not None:
+        raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
     console = Console()
-    if name is None:
-        view = Table(title="presets: python train.py NAME", title_justify="left")
-        view.add_column("name", no_wrap=True)
-        view.add_column("parameters", justify="right", no_wrap=True)
-        view.add_column("what it is")
-        for each in PRESETS.values():
-            view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
-        console.print(view)
-        return 0
-    chosen = preset(name)
-    console.print(inspect.cleandoc(chosen.recipe.__doc__ or ""), highlight=False)
+    if arguments.table is not None:
+        _show_table(console, arguments.table)
+    elif arguments.memory:
+        console.print(memory_table(arguments.name or ""))
+    elif arguments.name is not None:
+        _show(console, preset(arguments.name))
+    else:
+        _list(console)
+    return 0
+
+
+def _list(console: Console) -> None:
+    view = Table(title="presets: python train.py NAME", title_justify="left")
+    view.add_column("name", no_wrap=True)
+    view.add_column("parameters", justify="right", no_wrap=True)
+    view.add_column("what it is")
+    for each in PRESETS.values():
+        view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
+    console.print(view)
+
+
+def _show(console: Console, chosen: Preset) -> None:
+    console.print(chosen.description, highlight=False, markup=False)
     console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
-    default = leaves(Config().model_dump())
-    view = Table(title=f"{name}: settings that differ from the defaults", title_justify="left")
+    config = chosen.config()
+    default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
+    view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")
     for column in ("setting", "value", "default"):
         view.add_column(column)
-    for key, value in leaves(chosen.config().model_dump()).items():
+    for key, value in leaves(config.model_dump()).items():
         if value != default.get(key):
             view.add_row(key, str(value), str(default.get(key)))
     console.print(view)
-    return 0
+
+
+def _show_table(console: Console, name: str) -> None:
+    names = list(dict.fromkeys(table.name for table in TABLES))
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(f"no table {name}; {hint}tables are {', '.join(names)}")
+    parts = [table for table in TABLES if table.name == name]
+    number, task = name.removeprefix("cmm-"), "Maze-Hard" if parts[0].maze else "Sudoku-Extreme"
+    view = Table(title=f"CMM table {number}: exact accuracy on {task}", title_justify="left")
+    view.add_column("preset", no_wrap=True)
+    view.add_column("features")
+    view.add_column("claimed %", justify="right")
+    view.add_column("parameters", justify="right", no_wrap=True)
+    view.add_column("measured here")
+    for table in parts:
+        for row in table.rows:
+            chosen = PRESETS[f"{name}-{row.label}"]
+            size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
+            view.add_row(chosen.name, row.features, f"{row.claimed}", size, measured(chosen.name, ROOT))
+    console.print(view)
+    for table in parts:
+        console.print(f"{table.title}\nours: {table.ours}", highlight=False, markup=False)
+
+
+def measured(name: str, root: Path) -> str:
+    """The best evaluation of a preset among the runs below `root`, or "not run"."""
+    found = []
+    for path in root.glob("*/evaluation/*/results.json"):
+        try:
+            results = json.loads(path.read_text())
+            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
+            if results["preset"] == name:
+                found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            continue  # another tool's file, or one being written
+    if not found:
+        return "not run"
+    exact, dataset, puzzles = max(found)
+    return f"{100 * exact:.1f} % of {puzzles:,} of {dataset}"

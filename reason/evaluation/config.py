@@ -22,6 +22,10 @@ class EvaluationConfig(Section):
     checkpoint: Literal["newest", "best"] = Field(
         "newest", description="best: the one that read best on the monitor's split in training"
     )
+    blind_spot: bool = Field(
+        False, description="also probe what the readout does not see: norms, radial gradients, clamps, in float64"
+    )
+    caches: bool = Field(False, description="also decode with each way of sharing keys and values (causal models)")
     limit: int | None = Field(None, ge=1, description="only the first so many puzzles")
     boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
     policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")

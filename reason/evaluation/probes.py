@@ -227,7 +227,10 @@ def probe_steps(
             found.append(
                 StepProbe(
                     step=step,
-                    exact=correct_cells(model.readout(state).logits, batch.labels)[1].double().mean().item(),
+                    exact=correct_cells(model.readout(state, step >= model.final_from).logits, batch.labels)[1]
+                    .double()
+                    .mean()
+                    .item(),
                     norm=mean_norm,
                     token_norm=mean_norm / sequences**0.5,
                     residual=residual(before, state).mean().item(),

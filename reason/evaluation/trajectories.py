@@ -62,7 +62,7 @@ def _measured(model: Reasoner, batch: Batch, examples: list[int], steps: int, to
         if before is not None:
             residuals.append(residual(before, state))
         before = state
-    exact = correct_cells(model.readout(before).logits, batch.labels)[1].tolist()
+    exact = correct_cells(model.readout(before, steps >= model.final_from).logits, batch.labels)[1].tolist()
     path = torch.stack(points, dim=1)  # (B, T + 1, N)
     planes, shares = plane(path)
     ends = [_end(solved, *row) for solved, row in zip(exact, _ends(path, tolerance), strict=True)]

@@ -8,10 +8,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
+from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
+from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.schedules import Horizon, ScheduleConfig
@@ -33,6 +35,10 @@ class LossWeights(Section):
     rep_x: float = Field(0.0, ge=0, description="encoded puzzles x̂ repel each other (CMM: 1e3)")
     rep_z: float = Field(0.0, ge=0, description="high states z_H repel each other (CMM: 1e3)")
     rep_z_l: float = Field(0.0, ge=0, description="low states z_L repel each other")
+    exit: float = Field(0.0, ge=0, description="Ouro stage I: loss expected under the exit gate, in place of lm")
+    exit_entropy: float = Field(0.0, ge=0, description="Ouro stage I: β of −H(p), p the exit gate's distribution")
+    exit_gate: float = Field(0.0, ge=0, description="Ouro stage II: the gate against what another loop gained")
+    norm_penalty: float = Field(0.0, ge=0, description="blind spot: mean square of the states (paper: 0.01)")
 
 
 class LossConfig(Section):
@@ -46,6 +52,8 @@ class LossConfig(Section):
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
+
+    exit: ExitConfig = ExitConfig()
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:
@@ -111,6 +119,10 @@ TERMS: dict[str, Term] = {
     "rep_x": lambda unroll, config: repulsion_x(unroll),
     "rep_z": lambda unroll, config: repulsion_z(unroll),
     "rep_z_l": lambda unroll, config: repulsion_z_l(unroll),
+    "exit": lambda unroll, config: exit_loss(unroll, config.likelihood),
+    "exit_entropy": lambda unroll, config: exit_entropy(unroll),
+    "exit_gate": lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
+    "norm_penalty": lambda unroll, config: norm_penalty(unroll),
 }
 
 

@@ -18,6 +18,9 @@ class JsrrConfig(Section):
     """How the growth of a perturbation is measured."""
 
     iterations: int = Field(1, ge=1, le=1000, description="K products; 1: Algorithm 1 (eq. 3 read literally is 2)")
+    rows: int | None = Field(
+        None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
+    )
     warm_start: bool = Field(False, description="v starts from the direction that the step before ended with")
     through_state: bool = Field(False, description="the gradient also reaches the state z_t at which J is taken")
     transposed: bool = Field(False, description="vᵀJ for J v (the authors' code)")
@@ -40,9 +43,9 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     taken in float32 whatever the activations are (ours). With K = 1 and random v this is a Frobenius estimate,
     E‖J v‖² = ‖J‖²_F/N over N = S·D numbers, not a spectral radius; with K growing it nears |λ₁|².
     """
-    last = unroll.states[-1]
-    state = type(last)(*(_wide(z if config.through_state else z.detach()) for z in last))
-    f, z = unroll.model.map(state, _wide(unroll.x), config.map)
+    last, few = unroll.states[-1], slice(0, config.rows)
+    state = type(last)(*(_wide(z if config.through_state else z.detach())[few] for z in last))
+    f, z = unroll.model.map(state, _wide(unroll.x)[few], config.map)
     v = unit_normal_like(z.detach())
     kept = unroll.memory.get("jsrr") if config.warm_start else None
     if kept is not None and kept.shape == z.shape:
@@ -50,7 +53,7 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     found = power_iteration(f, z, v, config.iterations, vjp if config.transposed else jvp)
     if config.warm_start:
         unroll.memory["jsrr"] = found.direction
-    return torch.where(unroll.active, found.growth.square(), 0.0).mean().float()
+    return torch.where(unroll.active[few], found.growth.square(), 0.0).mean().float()
 
 
 def _wide(z: Tensor) -> Tensor:

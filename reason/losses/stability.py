@@ -6,6 +6,7 @@ necessary for stability, not sufficient: `reason.dynamics.routh_hurwitz` shows b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -28,6 +29,9 @@ class TraceConfig(Section):
     scope: Literal["puzzle", "token"] = Field(
         "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
     )
+    rows: int | None = Field(
+        None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
+    )
 
 
 def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
@@ -35,13 +39,24 @@ def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
 
     The point is not detached: the path may move to where phase volume contracts (ours).
     """
-    return unroll.row_mean((_mean_diagonal(unroll, unroll.states[-1], config) - 1).relu().square().mean(1))
+    seen = _measured(unroll, config)
+    return seen.row_mean((_mean_diagonal(seen, seen.states[-1], config) - 1).relu().square().mean(1))
 
 
 def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
     """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
-    state = unroll.model.input_state(unroll.x)
-    return unroll.row_mean((1 - _mean_diagonal(unroll, state, config)).relu().square().mean(1))
+    seen = _measured(unroll, config)
+    state = seen.model.input_state(seen.x)
+    return seen.row_mean((1 - _mean_diagonal(seen, state, config)).relu().square().mean(1))
+
+
+def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
+    """The unroll of the first rows: rows hold puzzles drawn at random, so some stand for all (ours)."""
+    if config.rows is None or config.rows >= len(unroll.active):
+        return unroll
+    few = slice(0, config.rows)
+    states = tuple(type(state)(*(z[few] for z in state)) for state in unroll.states)
+    return replace(unroll, x=unroll.x[few], states=states, active=unroll.active[few])
 
 
 def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:

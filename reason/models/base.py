@@ -13,6 +13,7 @@ from reason.section import Section
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
+ReadoutKind = Literal["norm", "raw", "final-only"]
 
 
 class Shape(Section):
@@ -43,11 +44,12 @@ IGNORE = -100
 
 
 class Readout(NamedTuple):
-    """What a state says: cell logits, and the halting head's values where the model has one."""
+    """What a state says: cell logits, and the values of the halting head and the exit gate where the model has them."""
 
     logits: Tensor  # (B, S, V)
     halt: Tensor | None = None  # (B,) float32
     go_on: Tensor | None = None  # (B,) float32, HRM's Q of continuing
+    gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the logit of leaving here, float32
 
 
 class Reasoner(nn.Module, ABC):
@@ -55,6 +57,7 @@ class Reasoner(nn.Module, ABC):
 
     shape: Shape
     dtype: torch.dtype  # of activations; weights are float32
+    final_from: int = 1  # the step from which on a readout is a final one, where the two differ
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
@@ -74,7 +77,7 @@ class Reasoner(nn.Module, ABC):
 
     @abstractmethod
     def readout(self, state: State, final: bool = True) -> Readout:
-        """Logits and halting values of a state; `final`: it is the last of its unroll."""
+        """Logits, halting and gate values of a state; `final`: after step `final_from` or a later one."""
 
     @abstractmethod
     def core(self, state: State, x: Tensor) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+from reason.nn.cache import Recall
+from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
@@ -35,11 +37,19 @@ class LoopedConfig(Section):
     injection: bool = Field(False, description="x̂ is added to the state before every loop")
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
+    readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
+    final_from: int = Field(4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it")
+    gate: GateKind = Field("none", description="exit gate (Ouro): one per position, or per puzzle (not causal)")
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
         if self.hidden_size % self.heads:
             raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
+        if self.causal and self.gate == "puzzle":
+            raise ValueError(
+                "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
+                "model.causal=false"
+            )
         return self
 
 
@@ -50,7 +60,9 @@ class LoopedState(NamedTuple):
 
 
 class LoopedModel(Reasoner):
-    """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·norm(coda(z)), E the token embedding.
+    """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·r(coda(z)), E the token embedding.
+
+    r is the final norm, the identity, or the identity in the loops before `final_from` alone.
 
     γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
     others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
@@ -66,7 +78,9 @@ class LoopedModel(Reasoner):
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
-        self.final_norm = self._norm()
+        self.final_norm = self._norm() if config.readout != "raw" else None
+        self.final_from = config.final_from if config.readout == "final-only" else 1
+        self.gate = build_gate(width, config.gate)
 
     def _norm(self) -> Norm:
         return Norm(self.config.hidden_size, self.config.norm, NORM_EPS[self.config.block])
@@ -86,40 +100,42 @@ class LoopedModel(Reasoner):
 
     def encode(self, batch: Batch) -> Tensor:
         """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
-        cells = batch.inputs.shape[1]
-        x = self.tokens(batch.inputs) + self.positions.weight[:cells]
+        return self.encode_from(batch.inputs, 0)
+
+    def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
+        """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
+        x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
         x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        return self.prelude(x, self._dropout())
+        return self.prelude(x, self._dropout(), recalls)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
         return LoopedState(x)
 
-    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
-        """One loop; the gradient reaches through it."""
-        return LoopedState(self._loop(state.z, x, self._dropout()))
+    def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
+        """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
+        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
-    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0) -> Tensor:
+    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.injection:
             z = z + x
-        return self.block(z, dropout)
+        return self.block(z, dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True) -> Readout:
-        """Logits (B, S, V) by the tied head; there is no halting head."""
-        z = self.final_norm(self.coda(state.z, self._dropout()))
-        return Readout(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
+    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
+        """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
+        z = self.coda(state.z, self._dropout(), recalls)
+        if self.final_norm is not None and (final or self.config.readout == "norm"):
+            z = self.final_norm(z)
+        logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
+        return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
-
-    def balance_weights(self) -> list[nn.Parameter]:
-        """The MLP's output map in the block's last layer, and the token embedding (ours, after the recursive models)."""
-        return [self.block.blocks[-1].mlp.down.weight, self.tokens.weight]
 
     def core(self, state: LoopedState, x: Tensor) -> Tensor:
         """One loop without dropout."""

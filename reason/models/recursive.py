@@ -14,8 +14,10 @@ from torch.utils.checkpoint import checkpoint
 from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
+from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.mlp import Activation
+from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 from reason.section import Section
 
@@ -59,6 +61,8 @@ class RecursiveConfig(Section):
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
+    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
+    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
@@ -90,6 +94,16 @@ class RecursiveState(NamedTuple):
     z_l: Tensor
 
 
+class Manner(NamedTuple):
+    """What a step does to its calls; a map, which losses and probes look at, leaves them bare."""
+
+    noise: Noise = "none"
+    recomputed: bool = False  # in the backward pass
+
+
+BARE = Manner()
+
+
 class RecursiveModel(Reasoner):
     """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
 
@@ -115,6 +129,7 @@ class RecursiveModel(Reasoner):
         with torch.no_grad():
             self.q_head.weight.zero_()
             self.q_head.bias.fill_(-5.0)
+        self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
         rotary = rotary_table(length, width // config.heads) if config.positions == "rotary" else None
@@ -150,77 +165,79 @@ class RecursiveModel(Reasoner):
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
         free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
-        noise = self.config.noise if self.training or self.config.noise_when == "always" else "none"
+        noisy = self.training or self.config.noise_when == "always"
+        recomputed = self.config.gradient_checkpointing and self.training
+        manner = Manner(self.config.noise if noisy else "none", recomputed)
         with torch.no_grad():
             for _ in range(free):
-                state = self._cycle(state, x, noise)
+                state = self._cycle(state, x, manner)
         for _ in range(free, self.config.h_cycles):
-            state = self._cycle(state, x, noise, last_call_only=self.config.gradient == "last-call")
+            state = self._cycle(state, x, manner, last_call_only=self.config.gradient == "last-call")
         return state
 
     def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
         for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x, "none"):
+            for moved in self._calls(state, x, BARE):
                 yield moved
             state = moved
 
     def _cycle(
-        self, state: RecursiveState, x: Tensor, noise: Noise = "none", last_call_only: bool = False
+        self, state: RecursiveState, x: Tensor, manner: Manner = BARE, last_call_only: bool = False
     ) -> RecursiveState:
         if self.config.equation == "averaged":
-            return self._averaged_cycle(state, x)
-        calls = self._calls(state, x, noise)
+            return self._averaged_cycle(state, x, manner)
+        calls = self._calls(state, x, manner)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
             for _ in range(self.config.l_cycles - 1):
                 next(calls)
         next(calls)
         return next(calls)
 
-    def _calls(self, state: RecursiveState, x: Tensor, noise: Noise) -> Iterator[RecursiveState]:
+    def _calls(self, state: RecursiveState, x: Tensor, manner: Manner) -> Iterator[RecursiveState]:
         """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
         if self.config.equation == "averaged":
-            yield self._averaged_cycle(state, x)
+            yield self._averaged_cycle(state, x, manner)
             return
         z_h, z_l = state
         single = self.config.states == 1
 
         def low(z: Tensor) -> Tensor:
-            return self._called(self.f_l, z + x if single else z + (z_h + x))
+            return self._called(self.f_l, z + x if single else z + (z_h + x), manner)
 
         for _ in range(self.config.l_cycles):
-            z_l = self._move(z_l, low, noise)
+            z_l = self._move(z_l, low, manner)
             yield RecursiveState(z_l if single else z_h, z_l)
         if single:
-            z = self._move(z_l, lambda z: self._called(self._f_h, z), noise)
+            z = self._move(z_l, lambda z: self._called(self._f_h, z, manner), manner)
             yield RecursiveState(z, z)
         else:
-            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l), noise), z_l)
+            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l, manner), manner), z_l)
 
-    def _averaged_cycle(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+    def _averaged_cycle(self, state: RecursiveState, x: Tensor, manner: Manner) -> RecursiveState:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
         c = self.config
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
-            high = (self._called(self._f_h, z_h + z_l) - z_h) / c.l_cycles
-            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x)) - z_l], dim=1)
+            high = (self._called(self._f_h, z_h + z_l, manner) - z_h) / c.l_cycles
+            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x), manner) - z_l], dim=1)
 
         steps = c.l_cycles * c.substeps
         pair = integrate(velocity, torch.stack(state, dim=1), c.l_cycles * c.dt, steps, c.integrator, c.tolerance)
         return RecursiveState(*pair.unbind(1))
 
-    def _move(self, z: Tensor, f: VectorField, noise: Noise) -> Tensor:
+    def _move(self, z: Tensor, f: VectorField, manner: Manner) -> Tensor:
         """z after a time Δt of dz/dt = F(z) − z; with noise, or by Euler's steps, of its Euler-Maruyama form."""
         c = self.config
         if c.integrator != "euler":
             return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
         for _ in range(c.substeps):
-            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
+            z = euler_maruyama(z, f(z), c.dt / c.substeps, manner.noise, c.sigma)
         return z
 
-    def _called(self, network: Stack, h: Tensor) -> Tensor:
-        if self.config.gradient_checkpointing and self.training and torch.is_grad_enabled():
+    def _called(self, network: Stack, h: Tensor, manner: Manner) -> Tensor:
+        if manner.recomputed and torch.is_grad_enabled():
             return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
         return network(h, self.rotary)
 
@@ -231,10 +248,10 @@ class RecursiveModel(Reasoner):
     def readout(self, state: RecursiveState, final: bool = True) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
         cells = state.z_h[:, self.config.prefix :]  # (B, S, D)
-        logits = self.head(cells)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
-        return Readout(logits, halt, go_on)
+        read = rms_norm(cells) if self.config.readout == "norm" else cells
+        return Readout(self.head(read), halt, go_on, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
 from reason.nn.attention import Attention
+from reason.nn.cache import Recall
 from reason.nn.mlp import GeluMLP, SwiGLU
 from reason.nn.norms import Norm, NormKind
 
@@ -69,9 +70,9 @@ class TransformerBlock(nn.Module):
             Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, dropout: float = 0.0) -> Tensor:
-        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none."""
-        x = self.attention_half(x, lambda h: self.attention(h, dropout=dropout))
+    def forward(self, x: Tensor, dropout: float = 0.0, recall: Recall | None = None) -> Tensor:
+        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none; `recall` as in `Attention`."""
+        x = self.attention_half(x, lambda h: self.attention(h, dropout=dropout, recall=recall))
         return self.mlp_half(x, lambda h: nn.functional.dropout(self.mlp(h), dropout))
 
 
@@ -82,8 +83,8 @@ class Layers(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
 
-    def forward(self, x: Tensor, dropout: float = 0.0) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
-        for block in self.blocks:
-            x = block(x, dropout)
+    def forward(self, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
+        """(B, S, D) -> (B, S, D); `recalls` one for each block."""
+        for index, block in enumerate(self.blocks):
+            x = block(x, dropout, None if recalls is None else recalls[index])
         return x

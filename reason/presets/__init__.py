@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,21 +13,24 @@ from reason.config import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, cmm, small, stars
+from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars
+from reason.presets.tables import PaperTable, Row
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe, the name it is called by, and the shape of the puzzles it is made for."""
+    """A recipe, the name it is called by, the shape of the puzzles it is made for, and where it comes from."""
 
     name: str
     recipe: Callable[[], Config]
     shape: Shape
+    description: str
+    row: Row | None = None  # of a published table
 
     @property
     def summary(self) -> str:
-        """The first line of the recipe's docstring."""
-        return (self.recipe.__doc__ or "").strip().splitlines()[0]
+        """The first line of the description."""
+        return self.description.splitlines()[0]
 
     def config(self) -> Config:
         """The recipe's config, under the preset's name."""
@@ -39,11 +43,11 @@ class Preset:
 
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
-ADDITION_4 = Shape(cells=16, vocabulary=15)
+ADDITION_3, ADDITION_4 = Shape(cells=13, vocabulary=15), Shape(cells=16, vocabulary=15)
 MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
 
 PRESETS: dict[str, Preset] = {
-    name: Preset(name, recipe, shape)
+    name: Preset(name, recipe, shape, inspect.cleandoc(recipe.__doc__ or ""))
     for name, recipe, shape in (
         ("sudoku-4x4", small.sudoku_4x4, SUDOKU_4),
         ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
@@ -59,12 +63,29 @@ PRESETS: dict[str, Preset] = {
         ("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
         ("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
         ("trm-att-maze", authors.trm_att_maze, MAZE_30),
-        ("cmm-1-hrm", cmm.table_1_hrm, SUDOKU_9),
-        ("cmm-1-trm", cmm.table_1_trm, SUDOKU_9),
-        ("cmm-2-trm", cmm.table_2_trm, MAZE_30),
         *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
+        *(
+            (name, recipe, ADDITION_3 if "small" in name else ADDITION_4)
+            for name, recipe in blindspot.recipes().items()
+        ),
+        ("ouro-stage-1", ouro.stage_1, ADDITION_4),
+        ("ouro-stage-2", ouro.stage_2, ADDITION_4),
+        ("ouro-upcycled", ouro.upcycled, ADDITION_4),
+        ("ouro-small-stage-1", ouro.small_stage_1, ADDITION_3),
+        ("ouro-small-stage-2", ouro.small_stage_2, ADDITION_3),
+        ("ouro-small-upcycled", ouro.small_upcycled, ADDITION_3),
     )
 }
+
+
+def _of_table(table: PaperTable, row: Row) -> Preset:
+    name = f"{table.name}-{row.label}"
+    shape = MAZE_30 if table.maze else SUDOKU_9
+    return Preset(name, lambda: table.config(row), shape, table.describe(row), row)
+
+
+TABLES = (*cmm.TABLES, *cmm_noise.TABLES)
+PRESETS |= {chosen.name: chosen for table in TABLES for row in table.rows for chosen in (_of_table(table, row),)}
 
 
 def preset(name: str) -> Preset:

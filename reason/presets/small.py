@@ -6,6 +6,7 @@ from reason.balance import BalanceConfig
 from reason.config import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
+from reason.losses.stability import TraceConfig
 from reason.models import LoopedConfig, RecursiveConfig
 from reason.rollout import LoopsConfig, RolloutConfig
 from reason.schedules import ScheduleConfig
@@ -150,18 +151,21 @@ def sudoku_4x4() -> Config:
 def sudoku_6x6_cmm_node() -> Config:
     """CMM as an ODE on 6×6 Sudoku: all eight loss terms under AlgGradNorm.
 
-    From the paper: the terms and their weights, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε.
-    Ours: sizes and optimizer, as sudoku-6x6; λ moves every fourth optimizer step, which saves two fifths of the time;
-    c_LM 10, as the paper's maze run states it.
+    From the paper: the terms, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε. Ours: sizes and
+    optimizer as sudoku-6x6, at half its batch. λ starts at 10 for LM and 1 for the rest and c_LM is 50: from the
+    paper's 1e3 for repulsion LM had a hundredth of the gradient for the first fifty steps, and at c_LM 10 RH unstable
+    held it back later. λ moves every seventh step: a number that does not divide N_super, so that every m is
+    measured. The traces are measured on 16 of the 64 rows.
     """
     base = sudoku_6x6()
-    weights = LossWeights(equil_x=1, equil_z=1, rh_unstable_x=10, rh_stable_z=1e4, rep_x=1e3, rep_z=1e3)
+    weights = LossWeights(lm=10, halt=1, equil_x=1, equil_z=1, rh_unstable_x=1, rh_stable_z=1, rep_x=1, rep_z=1)
     return base.model_copy(
         update={
             "model": base.model.model_copy(update={"initial": "input"}),
-            "loss": LossConfig(likelihood="stablemax3", weights=weights),
-            "balance": BalanceConfig(kind="alg-grad-norm", every=4, targets={"lm": 10}),
+            "loss": LossConfig(likelihood="stablemax3", weights=weights, trace=TraceConfig(rows=16)),
+            "balance": BalanceConfig(kind="alg-grad-norm", every=7, targets={"lm": 50}),
             "optimizer": base.optimizer.model_copy(update={"eps": 1e-12}),
+            "training": base.training.model_copy(update={"steps": 1200, "batch_size": 64}),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Adam with atan2 in place of the division (HRM, TRM, CMM)."""
+"""Adam-atan2 with the epsilon that CMM tunes, which adam-atan2-pytorch has none of."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 
-class AdamAtan2(torch.optim.Optimizer):
+class AdamAtan2WithEpsilon(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments as Adam's, no factor in front (a = 1).
 
-    atan2 needs no ε, yet CMM's tables 8 to 11 tune one: it is added where Adam has it (ours).
+    atan2 needs no ε, yet CMM's tables 8 to 11 tune one: it is added where Adam has it (ours). With ε = 0 this is the
+    library's update, and its state has the same names.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, betas: tuple[float, float], eps: float, wd: float):

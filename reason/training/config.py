@@ -16,6 +16,9 @@ class TrainingConfig(Section):
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
     batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
+    only: Literal["all", "gate"] = Field(
+        "all", description="gate: the exit gate alone is trained, all else stays as init_from left it (Ouro stage II)"
+    )
     precision: Precision = Field(
         "auto", description="of activations: bf16, fp16 (the loss is scaled), fp32; auto: what the hardware is fast in"
     )

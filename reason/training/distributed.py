@@ -68,6 +68,16 @@ class World:
         dist.all_gather(parts, here.contiguous())
         return torch.cat(parts).to(tensor.device)
 
+    def gather_rows(self, value: Any) -> Any:
+        """A carry's field over all processes: a (B, ...) tensor, or a named tuple of them as a list."""
+        return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
+
+    def own_rows(self, value: Any, device: torch.device) -> Any:
+        """This process's rows, on its device, of what `gather_rows` gave."""
+        if isinstance(value, list):
+            return [self.own_rows(part, device) for part in value]
+        return value[self.share(len(value))].to(device)
+
     def any(self, flag: bool) -> bool:
         """Whether any process says so: all then stop at the same step."""
         if self.size == 1:

@@ -15,6 +15,7 @@ MAY_CHANGE = (
     "device",
     "data.directory",
     "data.generate",
+    "init_from",
     "evaluation.",
     "training.precision",
     "training.log",

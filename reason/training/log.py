@@ -32,7 +32,8 @@ class MetricsLog:
         self._file.truncate(position)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one line."""
+        """Append one line; a number that is none (an overflowed norm) is null."""
+        record = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
         self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         self._file.flush()
         if self._tracker is not None:

@@ -156,6 +156,8 @@ class Trainer:
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         self.step += 1
+        if self.scaling.stuck:
+            raise self._diverged("the gradient overflows fp16 whatever the loss scale")
         if self.ema is not None:
             self.ema.update(self.step)
         return norm
@@ -211,13 +213,12 @@ class Trainer:
         self._refuse_broken()
         means = self.meters.read()
         drawn = self.index * c.training.batch_size
-        size = norm.item()
         record = {
             "step": self.step,
             "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
             "puzzle_steps": drawn,
             **means,
-            "gradient_norm": size if math.isfinite(size) else None,  # None: an fp16 step that was skipped
+            "gradient_norm": norm.item(),
             "lr": c.optimizer.lr * c.optimizer.schedule.factor(self.step - 1, self.horizon),
             **self.scaling.figures(),
             "seconds": self.seconds,
@@ -247,11 +248,15 @@ class Trainer:
     def _refuse_broken(self) -> None:
         term = self.meters.broken()
         if term is not None:
-            good = checkpoint.checkpoints(self.run)
-            raise Diverged(
-                f"loss {term} is no finite number at step {self.step}; last good checkpoint: "
-                f"{good[-1] if good else 'none'}; try a smaller optimizer.lr or a longer optimizer.schedule.warmup"
-            )
+            raise self._diverged(f"loss {term} is no finite number")
+
+    def _diverged(self, what: str) -> Diverged:
+        good = checkpoint.checkpoints(self.run)
+        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
+        return Diverged(
+            f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
+        )
 
     def save(self, log_position: int) -> Path:
         """Write a checkpoint of everything.
@@ -269,7 +274,7 @@ class Trainer:
             "seconds": self.seconds,
             "log_position": log_position,
             "best": None if self.best is None else self.best.as_dict(),
-            "carry": {name: self._gathered(value) for name, value in vars(self.carry).items()},
+            "carry": {name: self.world.gather_rows(value) for name, value in vars(self.carry).items()},
             "memory": {name: self.world.gather(kept) for name, kept in self.memory.items()},
             "random": checkpoint.random_states(self.device, self.world),
             **{name: part.state_dict() for name, part in self.parts().items()},
@@ -287,9 +292,17 @@ class Trainer:
         """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
 
         Raises:
-            ConfigError: the checkpoint was made on another kind of device, in another type, or with another config.
+            ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
+                another version.
         """
-        state = checkpoint.load_state(folder)
+        try:
+            self._restore(folder, checkpoint.load_state(folder))
+        except KeyError as error:
+            raise ConfigError(
+                f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
+            ) from None
+
+    def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         if state["device"] != self.device.type:
             raise ConfigError(
                 f"{folder} was made on {state['device']}, this is {self.device}: the random streams of the two differ; "
@@ -316,19 +329,16 @@ class Trainer:
         if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
             self.best = Reading(**best)
         if "carry" in state:  # else it was left out of an archive: every row starts anew
-            c = {name: self._own(value) for name, value in state["carry"].items()}
+            c = {name: self.world.own_rows(value, self.device) for name, value in state["carry"].items()}
             self.carry = Carry(
-                Batch(*c["batch"]), type(self.carry.state)(*c["state"]), c["steps"], c["halted"], Batch(*c["loader"])
+                Batch(*c["batch"]),
+                type(self.carry.state)(*c["state"]),
+                c["steps"],
+                c["halted"],
+                Batch(*c["loader"]),
+                c["survival"],
             )
-            self.memory = {name: self._own(kept) for name, kept in state["memory"].items()}
+            self.memory = {
+                name: self.world.own_rows(kept, self.device) for name, kept in state.get("memory", {}).items()
+            }
         checkpoint.restore_random_states(state["random"], self.device, self.world)
-
-    def _gathered(self, value: Any) -> Any:
-        """A carry's field over all processes: (B, ...) tensors, one or a tuple of them."""
-        return [self.world.gather(t) for t in value] if isinstance(value, tuple) else self.world.gather(value)
-
-    def _own(self, value: Any) -> Any:
-        """This process's rows of a saved field, on its device."""
-        if isinstance(value, list):
-            return [self._own(part) for part in value]
-        return value[self.world.share(len(value))].to(self.device)

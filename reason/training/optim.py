@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
+from adam_atan2_pytorch import AdamAtan2
 from pydantic import Field
 from torch import Tensor, nn
 
 from reason.models.base import Reasoner
 from reason.schedules import Horizon, ScheduleConfig
 from reason.section import Section
-from reason.training.adam_atan2 import AdamAtan2
+from reason.training.adam_atan2 import AdamAtan2WithEpsilon
 from reason.training.scaling import LossScaling
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -86,7 +87,11 @@ class Optimizers:
         lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
         self.main: torch.optim.Optimizer
         if config.kind == "adam-atan2":
-            self.main = AdamAtan2(self.weights, lr, betas, eps or 0.0, wd)
+            self.main = (
+                AdamAtan2WithEpsilon(self.weights, lr, betas, eps, wd)
+                if eps
+                else AdamAtan2(self.weights, lr, betas, wd, a=1.0)
+            )
         else:
             self.main = torch.optim.AdamW(self.weights, lr, betas, 1e-8 if eps is None else eps, wd)
 

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.errors import Diverged
-
 PATIENCE = 100  # skipped steps in a row (ours): the scale has fallen by 2^100 and is not coming back
 
 
@@ -38,11 +36,7 @@ class LossScaling:
         self.scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """One step of the optimizer; False where it was skipped.
-
-        Raises:
-            Diverged: PATIENCE steps in a row were.
-        """
+        """One step of the optimizer; False where it was skipped."""
         moved = []
         hook = optimizer.register_step_post_hook(lambda *_: moved.append(True))
         try:
@@ -52,12 +46,12 @@ class LossScaling:
         self.scaler.update()
         self._in_a_row = 0 if moved else self._in_a_row + 1
         self.skipped += not moved
-        if self._in_a_row == PATIENCE:
-            raise Diverged(
-                f"gradients overflow fp16 whatever the loss scale: {PATIENCE} steps in a row were skipped; "
-                "try training.precision=fp32 or a smaller optimizer.lr"
-            )
         return bool(moved)
+
+    @property
+    def stuck(self) -> bool:
+        """Gradients overflow whatever the scale: PATIENCE steps in a row were skipped."""
+        return self._in_a_row >= PATIENCE
 
     def figures(self) -> dict[str, float]:
         """For the metrics: steps skipped since the start, and the scale; nothing where nothing is scaled."""

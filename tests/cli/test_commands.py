@@ -317,3 +317,28 @@ def test_bench_puts_variants_beside_each_other(here: Path, capsys: pytest.Captur
     assert "l_cycles=1" in out
     assert "l_cycles=2" in out
     assert "1.00 ×" in out
+
+
+def test_a_trained_map_is_read_as_an_ode_and_with_noise(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each way of moving the state is a reading of its own; the trained one is that of one Euler step."""
+    assert train(sudoku_4x4, "run=runs/mine", "model.noise=additive") == 0
+
+    def cells(*words: str) -> list[float]:
+        assert main(["evaluate", "runs/mine", "steps=2", "training.precision=fp32", *words]) == 0
+        newest = max((here / "runs/mine/evaluation").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        return json.loads((newest / "results.json").read_text())["cell_by_step"]
+
+    still = ["model.noise=none"]
+    plain = cells(*still)
+    assert cells(*still, "model.substeps=1", "name=euler") == plain
+    for words in (["rk4", "model.substeps=2"], ["heun"], ["adaptive", "model.tolerance=0.1"]):
+        assert len(cells(*still, f"model.integrator={words[0]}", *words[1:])) == 2
+    assert len(cells(*still, "model.equation=averaged", "model.substeps=2")) == 2
+    assert len(cells("model.noise_when=always", "model.sigma=2")) == 2
+    capsys.readouterr()
+    assert main(["evaluate", "runs/mine", "model.integrator=rk4"]) == 1
+    assert "type model.noise=none" in capsys.readouterr().err
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "model.integrator=adaptive"]) == 1
+    assert "is for evaluation" in capsys.readouterr().err

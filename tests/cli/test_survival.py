@@ -174,6 +174,15 @@ def test_a_config_that_does_not_match_the_checkpoint(half: Path, capsys: pytest.
     assert "does not fit the model of config.json" in capsys.readouterr().err
 
 
+def test_a_checkpoint_of_another_version(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = checkpoints(half)[-1] / "state.json"
+    tree = json.loads(state.read_text())
+    del tree["meters"]["sums"]
+    state.write_text(json.dumps(tree))
+    assert main(["train", "run=half", "--resume"]) == 1
+    assert "lacks 'sums', so another version wrote it" in capsys.readouterr().err
+
+
 def test_another_type_of_numbers_is_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`auto` on a machine with other hardware: the type is asked for by name."""
     state = checkpoints(half)[-1] / "state.json"
@@ -251,3 +260,9 @@ def test_memory_is_told_before_anything_is_made(here: Path, capsys: pytest.Captu
     assert list(here.iterdir()) == []
     assert main(["train", "--memory"]) == 1
     assert "--memory needs one preset" in capsys.readouterr().err
+    assert main(["train", "cmm-2-trm", "--memory", "device=cpu", "training.precision=fp16"]) == 0
+    assert "more than 16.00 GB: type model.gradient_checkpointing=true" in capsys.readouterr().out
+    assert main(["presets", "sudoku-4x4", "--memory"]) == 0
+    assert "sudoku-4x4" in capsys.readouterr().out
+    assert main(["presets", "nothing", "--memory"]) == 1
+    assert "no preset's name begins with nothing" in capsys.readouterr().err

@@ -69,14 +69,14 @@ def test_lineages_climb_and_repeat_themselves(monkeypatch):
 
 
 def reachable_mix(monkeypatch):
-    """A mix that short lineages reach."""
+    """A mix that short lineages reach; in this process alone, since others would not know of it."""
     monkeypatch.setattr(extreme, "STEPS", 240)
     monkeypatch.setattr(select, "EXTREME_MIX", (0.3, 0.3, 0.4, 0.0, 0.0, 0.0))
 
 
 def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
     reachable_mix(monkeypatch)
-    splits = extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3)
+    splits = extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3, processes=1)
     for name, split in splits.items():
         histogram = np.bincount(bins_of(split.ratings), minlength=6)
         assert (histogram == quotas(len(split.inputs), select.EXTREME_MIX)).all(), name
@@ -84,13 +84,13 @@ def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
     joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
     assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
     assert Sudoku(9).valid(*joined).all()
-    alone = extreme_splits(9, {"train": 40, "test": 20}, seed=3)
+    alone = extreme_splits(9, {"train": 40, "test": 20}, seed=3, processes=1)
     assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
 
 
 def test_a_lowest_rating_holds_twice_over(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 600)
-    split = extreme_splits(9, {"train": 12}, min_rating=4)["train"]
+    split = extreme_splits(9, {"train": 12}, min_rating=4, processes=1)["train"]
     assert split.ratings.min() >= 4
     assert rate(split.inputs - 1, shuffles=8).min() >= 4
 
@@ -99,7 +99,7 @@ def test_ratings_out_of_reach_are_given_up(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
     monkeypatch.setattr(select, "PATIENCE", 3)
     with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
-        extreme_splits(9, {"train": 10}, min_rating=5000)
+        extreme_splits(9, {"train": 10}, min_rating=5000, processes=1)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference
@@ -106,6 +108,18 @@ def test_hutchinson_agrees_with_the_exact_term_on_average(loss) -> None:
     seen = unrolled(made(), rows=2)
     exact, estimate = loss(seen, EXACT), loss(seen, TraceConfig(probes=300))
     assert estimate.item() == pytest.approx(exact.item(), abs=0.05)
+
+
+def test_some_rows_stand_for_all() -> None:
+    seen = unrolled(made(), rows=4)
+    halves = [
+        replace(seen, x=seen.x[r], states=(RecursiveState(*(z[r] for z in seen.states[-1])),), active=seen.active[r])
+        for r in (slice(0, 2), slice(2, 4))
+    ]
+    for loss in (rh_stable_z, rh_unstable_x):
+        first, second = (loss(half, EXACT) for half in halves)
+        torch.testing.assert_close((first + second) / 2, loss(seen, EXACT))
+        torch.testing.assert_close(loss(seen, TraceConfig(method="exact", rows=2)), first)
 
 
 def gradient_agrees(loss, seen: Unroll, *more: object) -> bool:

@@ -28,6 +28,8 @@ OPTIONS = {
     "damping": {"damping": True},
     "all of them": {"injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
     "not causal": {"causal": False},
+    "raw": {"readout": "raw", "placement": "pre"},
+    "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
     "llama": {"block": "llama", "norm": "rmsnorm", "placement": "pre", "expansion": 4.0},
 }
 TWELVE = {f"{p} {n} {b}": {"placement": p, "norm": n, "block": b}
@@ -66,7 +68,7 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
 
     x = stack(w["tokens.weight"][inputs] + w["positions.weight"], "prelude", c.prelude)
     z, seen = x, []
-    for _ in range(loops):
+    for k in range(1, loops + 1):
         if c.inter_loop_norm:
             z = norm(z, "inter_loop_norm")
         if c.damping:
@@ -74,7 +76,10 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
         if c.injection:
             z = z + x
         z = stack(z, "block", c.layers)
-        logits = norm(stack(z, "coda", c.coda), "final_norm") @ w["tokens.weight"].T
+        read = stack(z, "coda", c.coda)
+        if c.readout == "norm" or (c.readout == "final-only" and k >= c.final_from):
+            read = norm(read, "final_norm")
+        logits = read @ w["tokens.weight"].T
         seen.append({"z": z, "logits": logits})
     return seen
 
@@ -92,7 +97,7 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     model = make(**changes)
-    *_, (_, out) = unroll(model, batch(), 2)
+    *_, (_, out) = unroll(model, batch(), 3)
     (out.logits * torch.randn_like(out.logits)).sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
 
@@ -194,5 +199,7 @@ def test_initial_weights_are_those_of_gpt() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValidationError, match="looks at all cells"):
+        LoopedConfig(gate="puzzle")
     with pytest.raises(ValidationError, match="does not divide into 3 heads"):
         LoopedConfig(hidden_size=16, heads=3)

@@ -33,6 +33,8 @@ DETERMINISTIC = TINY | {
     "model.mixer": "attention",
     "model.positions": "rotary",
     "model.prefix": "2",
+    "loss.weights.equil_z": "1",
+    "balance.kind": "alg-grad-norm",
     "training.log_every": "1",
     "training.monitor.every": "2",
 }
@@ -71,7 +73,7 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
         lines = read_metrics(tmp_path / run)
         assert [line["step"] for line in lines] == [line["step"] for line in one]
         for mine, theirs in zip(one, lines, strict=True):
-            for key in ("loss", "loss/lm", "loss/halt", "gradient_norm"):
+            for key in ("loss", "loss/lm", "loss/halt", "gradient_norm", "weight/equil_z", "norm/lm"):
                 if key in mine:
                     assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
             for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):

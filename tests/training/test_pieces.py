@@ -12,7 +12,7 @@ from torch import nn
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.schedules import Horizon
-from reason.training.adam_atan2 import AdamAtan2
+from reason.training.adam_atan2 import AdamAtan2WithEpsilon
 from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
 from reason.training.precision import activation_dtype, pick_device
@@ -54,7 +54,7 @@ def test_weights_move_as_the_formula_says(kind: str, eps: float | None) -> None:
 def test_adam_atan2_is_the_librarys_without_epsilon() -> None:
     """The library has no epsilon; otherwise the same, to the bit; a parameter without a gradient waits."""
     ours, theirs = ([nn.Parameter(torch.arange(6.0).view(2, 3)), nn.Parameter(torch.ones(4))] for _ in range(2))
-    steppers = AdamAtan2(ours, 0.01, (0.9, 0.95), 0.0, 0.3), Library(theirs, 0.01, (0.9, 0.95), 0.3, a=1.0)
+    steppers = AdamAtan2WithEpsilon(ours, 0.01, (0.9, 0.95), 0.0, 0.3), Library(theirs, 0.01, (0.9, 0.95), 0.3, a=1.0)
     for step in range(4):
         gradients = [torch.randn(2, 3), torch.randn(4) if step != 1 else None]
         for parameters, stepper in zip((ours, theirs), steppers, strict=True):

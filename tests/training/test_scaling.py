@@ -72,21 +72,23 @@ def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
     assert "puzzle_embedding.weight" in moved
 
 
-def test_overflow_without_end_stops() -> None:
-    weight = torch.nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.SGD([weight], lr=0.1)
-    scaling = LossScaling(torch.device("cpu"), torch.float16)
+def test_overflow_without_end_stops(tiny: Config, tmp_path: Path) -> None:
+    """Gradients that no scale brings back: the run stops with the step and the last good checkpoint."""
+    trainer = trainer_of(override(tiny, HALF | {"training.steps": "500"}), tmp_path / "run")
+    trainer.train(max_steps=3)
+    step = trainer.optimizers.step
 
-    def steps(count: int) -> None:
-        for _ in range(count):
-            scaling.scale((weight * float("inf")).sum()).backward()
-            scaling.unscale(optimizer)
-            scaling.step(optimizer)
-            optimizer.zero_grad()
+    def overflowing(index: int) -> torch.Tensor:
+        for parameter in trainer.optimizers.weights:
+            if parameter.grad is not None:
+                parameter.grad.fill_(float("inf"))
+        return step(index)
 
-    steps(PATIENCE - 1)
-    with pytest.raises(Diverged, match=r"training\.precision=fp32"):
-        steps(1)
+    trainer.optimizers.step = overflowing  # type: ignore[method-assign]
+    expected = rf"overflows fp16 .* at step {3 + PATIENCE}; last good checkpoint: .*step-000003.*precision=fp32"
+    with pytest.raises(Diverged, match=expected):
+        trainer.train()
+    assert trainer.scaling.skipped == PATIENCE
 
 
 def test_nothing_is_scaled_in_other_types() -> None:

@@ -1,0 +1,49 @@
+"""What evaluate.py reads of a model beyond accuracy: exits, caches, the readout blind spot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reason.config import Config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.evaluation.blindspot import blind_spot
+from reason.evaluation.caches import cache_table
+from reason.evaluation.exits import exits
+from reason.figures import draw_blind_spot, draw_exits
+from reason.models import LoopedModel
+from reason.models.base import Reasoner
+
+BLIND_SPOT_PUZZLES = 128  # as many as are probed, all loops of them held in float64
+
+
+def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
+    """Exits where the model has a gate, and what the evaluation section asks for; by name, JSON-ready.
+
+    Raises:
+        ConfigError: caches are asked of a model that does not generate.
+    """
+    settings, loops = config.evaluation, config.rollout.trained_steps
+    found: dict[str, Any] = {}
+    if config.model.gate != "none":
+        found["exits"] = exits(model, data, loops, settings.batch_size, settings.limit)
+    if settings.caches:
+        if not (isinstance(model, LoopedModel) and model.config.causal):
+            raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")
+        found["caches"] = cache_table(model, data, loops, settings.batch_size, settings.limit)
+    if settings.blind_spot:
+        few = torch.arange(min(len(data), settings.limit or BLIND_SPOT_PUZZLES, BLIND_SPOT_PUZZLES), device=data.device)
+        found["blind_spot"] = blind_spot(model, data.take(few), loops, config.loss.likelihood)
+    return found
+
+
+def draw_further(results: Mapping[str, Any], folder: Path) -> None:
+    """The figures of what `further` found."""
+    if "exits" in results:
+        draw_exits(results["exits"], folder)
+    if "blind_spot" in results:
+        draw_blind_spot(results["blind_spot"], folder)

@@ -1,0 +1,99 @@
+"""Learning when to stop: Ouro's exit gate, in two stages, and its use at inference.
+
+λ_t = σ(gate_t) is the chance of leaving after loop t where one has not left before; gates are stacked as (T, B, S) at
+every position, or as (T, B, 1) where the gate is one per puzzle.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
+
+from reason.losses.lm import Likelihood, cell_loss, lm_per_row
+from reason.models.base import IGNORE, Readout
+from reason.rollout import Unroll
+from reason.section import Section
+
+
+class ExitConfig(Section):
+    """Stage II: what the gate is taught."""
+
+    slope: float = Field(50.0, gt=0, description="k: how sharply an improvement of γ tells going on from leaving")
+    threshold: float = Field(0.005, ge=0, description="γ: the improvement of the loss, in nats, that is worth a loop")
+    first: bool = Field(False, description="also teach t = 1, by the improvement on the prelude's own readout")
+
+
+def log_exit_distribution(gates: Tensor) -> Tensor:
+    """log p(t) of p(t) = λ_t Π_{j<t}(1 − λ_j), the rest at T: (T, ...) -> (T, ...); Σ_t p(t) = 1 whatever the gates."""
+    stays = logsigmoid(-gates[:-1]).cumsum(0)  # (T − 1, ...): log S_t
+    return torch.cat([torch.zeros_like(gates[:1]), stays]) + torch.cat([logsigmoid(gates[:-1]), gates[-1:] * 0])
+
+
+def exit_cdf(gates: Tensor) -> Tensor:
+    """Σ_{j≤t} p(j) = 1 − Π_{j≤t}(1 − λ_j) while t is not the last loop: (T, ...) -> (T, ...), rising in t."""
+    return 1 - logsigmoid(-gates).cumsum(0).exp()
+
+
+def exit_step(gates: Tensor, quantile: float) -> Tensor:
+    """The first t, counted from 1, whose CDF exceeds `quantile`, else T: (T, ...) -> (...) int64."""
+    beyond = exit_cdf(gates) > quantile
+    beyond[-1] = True
+    return beyond.int().argmax(0) + 1
+
+
+def exit_loss(unroll: Unroll, likelihood: Likelihood) -> Tensor:
+    """Stage I, its first part: Σ_t p(t) L_t, the mean over labelled cells, rows as in LM."""
+    log_p = log_exit_distribution(_gates(unroll.readouts))
+    losses = torch.stack([_loss(readout, unroll, likelihood) for readout in unroll.readouts])
+    return _mean(unroll, (log_p.exp() * losses).sum(0))
+
+
+def exit_entropy(unroll: Unroll) -> Tensor:
+    """Stage I, its second part: −H(p) = Σ_t p(t) log p(t), to be weighted with β."""
+    log_p = log_exit_distribution(_gates(unroll.readouts))
+    return _mean(unroll, (log_p.exp() * log_p).sum(0))
+
+
+def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood) -> Tensor:
+    """Stage II: BCE of going on, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
+
+    The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before; with `first`
+    L_0 is the loss of reading the initial state). Where a puzzle takes several supervision steps, t counts through
+    all of them, so that the gate of a recursive model learns from one step at a time (ours). A gate per puzzle
+    compares losses of whole rows.
+    """
+    assert unroll.steps is not None
+    with torch.no_grad():
+        early = unroll.model.readout(unroll.before, final=unroll.model.final_from <= 1)
+        losses = torch.stack([_loss(readout, unroll, likelihood) for readout in (early, *unroll.readouts)])
+        target = (config.slope * ((losses[:-1] - losses[1:]).clamp(min=0) - config.threshold)).sigmoid()  # w
+    gates = _gates(unroll.readouts)
+    each = binary_cross_entropy_with_logits(-gates, target.to(gates.dtype), reduction="none")  # (T, B, S or 1)
+    counts = torch.ones(each.shape[:2], dtype=torch.bool, device=each.device)  # (T, B)
+    counts[0] &= torch.full_like(counts[0], config.first) | (unroll.steps > 1)
+    counts[-1] &= ~unroll.last
+    taught = counts.unsqueeze(-1)
+    return _mean(unroll, torch.where(taught, each, 0.0).sum(0) / taught.sum(0).clamp(min=1))
+
+
+def _gates(readouts: tuple[Readout, ...]) -> Tensor:
+    gates = [readout.gate for readout in readouts if readout.gate is not None]
+    assert len(gates) == len(readouts), "the config checks that the model has a gate"
+    return torch.stack(gates)
+
+
+def _loss(readout: Readout, unroll: Unroll, likelihood: Likelihood) -> Tensor:
+    """L_t where the gate decides: of every cell (B, S), or of every row (B, 1)."""
+    assert readout.gate is not None
+    if readout.gate.shape[1] == 1:
+        return lm_per_row(readout.logits, unroll.batch.labels, likelihood).unsqueeze(1)
+    return cell_loss(readout.logits, unroll.batch.labels, likelihood)
+
+
+def _mean(unroll: Unroll, each: Tensor) -> Tensor:
+    """(B, S) or (B, 1) -> the mean over labelled cells of each row, summed over active rows and divided by B."""
+    labelled = unroll.batch.labels != IGNORE if each.shape[1] > 1 else torch.ones_like(each, dtype=torch.bool)
+    rows = torch.where(labelled, each, 0.0).sum(1) / labelled.sum(1).clamp(min=1)
+    return unroll.row_mean(rows).float()

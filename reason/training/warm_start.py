@@ -1,0 +1,95 @@
+"""Starting from a finished run's weights, as they are or in a deeper stack (Ouro's upcycling)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from torch import Tensor, nn
+
+from reason.errors import ConfigError
+from reason.training.checkpoint import load_weights, readable
+
+LayerOrder = Literal["same", "cycle", "repeat"]
+_LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
+
+
+def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
+    """Put the newest whole checkpoint of `run` into the model: its EMA where it keeps one, as evaluation does (ours).
+
+    A gate that the run did not have keeps its initial weights; everything else must be there, in the same shape.
+
+    Raises:
+        ConfigError: there is no checkpoint, or a weight of the two differs.
+    """
+    folder = next(readable(run), None)
+    if folder is None:
+        raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
+    weights = load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
+    own = model.state_dict()
+    if order != "same":
+        weights = duplicated(weights, own, order)
+    fresh = {name: tensor for name, tensor in own.items() if name.startswith("gate.") and name not in weights}
+    fault = _difference(weights | fresh, own)
+    if fault is not None:
+        raise ConfigError(f"init_from={run}: {fault}")
+    model.load_state_dict(weights | fresh)
+
+
+def duplicated(weights: Mapping[str, Tensor], target: Mapping[str, Tensor], order: LayerOrder) -> dict[str, Tensor]:
+    """Weights of stacks of L layers for the deeper stacks, of n·L, of `target`.
+
+    Layer i of the new stack is layer i mod L of the old one (`cycle`: one loop through the new stack is n loops
+    through the old) or layer i div n (`repeat`); the paper leaves the order open (ours). Stacks as deep as before
+    stay as they are.
+    """
+    had, has = _depths(weights), _depths(target)
+    made = {name: tensor for name, tensor in weights.items() if not _LAYER.match(name)}
+    for name in target:
+        layer = _LAYER.match(name)
+        if layer is None:
+            continue
+        stack, index = layer["stack"], int(layer["index"])
+        if not had[stack] or has[stack] % had[stack]:
+            continue  # refused by its depth
+        source = index % had[stack] if order == "cycle" else index // (has[stack] // had[stack])
+        old = f"{stack}.{source}.{layer['rest']}"
+        if old in weights:
+            made[name] = weights[old]
+    return made
+
+
+def _depths(weights: Mapping[str, Tensor]) -> Counter[str]:
+    """Layers of each stack."""
+    found = {(layer["stack"], layer["index"]) for name in weights if (layer := _LAYER.match(name))}
+    return Counter(stack for stack, _ in found)
+
+
+def _difference(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str | None:
+    """The first reason for which `weights` do not fit a model that has `own`, and what to type."""
+    if _depths(weights) != _depths(own):
+        stack = next(s for s in {**_depths(weights), **_depths(own)} if _depths(weights)[s] != _depths(own)[s])
+        return (
+            f"its {stack} holds {_depths(weights)[stack]} layers, this model's {_depths(own)[stack]}; type "
+            "init_layers=cycle for a whole multiple of them, or change model.layers"
+        )
+    for name in sorted({*weights, *own}):
+        if name not in own:
+            return f"it has the weight {name}, which this model lacks; give the model the settings of that run"
+        if name not in weights:
+            return f"it lacks the weight {name} of this model; give the model the settings of that run"
+        if weights[name].shape != own[name].shape:
+            return (
+                f"{name} is {list(weights[name].shape)} there and {list(own[name].shape)} here; take the sizes and the "
+                "kind of data set of that run"
+            )
+    return None
+
+
+def train_gate_alone(model: nn.Module) -> None:
+    """Freeze every weight but the exit gate's."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith("gate."))

@@ -1,0 +1,214 @@
+"""The exit gate's distribution, its two stages and its use, against sums written out; the norm penalty."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from reason.losses.exit import (
+    ExitConfig,
+    exit_cdf,
+    exit_entropy,
+    exit_gate_loss,
+    exit_loss,
+    exit_step,
+    log_exit_distribution,
+)
+from reason.losses.scale import norm_penalty
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.base import IGNORE, Batch, Readout, Shape
+from reason.nn.gate import build_gate
+from reason.rollout import Unroll
+
+T, B, S, V = 4, 3, 5, 6
+LABELS = torch.tensor([[1, 2, IGNORE, 3, 0], [IGNORE, IGNORE, 4, 1, 2], [0, 0, 1, 5, 5]])
+
+
+class Early:
+    """A model of which only the readout of the state before the first loop is asked."""
+
+    final_from = 1
+
+    def __init__(self, logits: Tensor, gates: Tensor):
+        self.said = Readout(logits, gate=gates)
+
+    def readout(self, state: object, final: bool = True) -> Readout:
+        return self.said
+
+
+class One(NamedTuple):
+    z: Tensor
+
+
+def unrolled(kind: str, loops: int = T, m: int = 1, last: bool = True, active: Tensor | None = None) -> Unroll:
+    cells = S if kind == "position" else 1
+    logits, gates = (torch.randn(loops + 1, B, *size, dtype=torch.float64) for size in ((S, V), (cells,)))
+    readouts = tuple(Readout(2 * a, gate=b) for a, b in zip(logits[1:], gates[1:], strict=True))
+    batch = Batch(LABELS, LABELS, torch.zeros(B, dtype=torch.long))
+    return Unroll(
+        Early(2 * logits[0], gates[0]), batch, None, (), readouts,  # type: ignore[arg-type]
+        torch.ones(B, dtype=torch.bool) if active is None else active,
+        torch.full((B,), last), steps=torch.full((B,), m, dtype=torch.int32),
+    )  # fmt: skip
+
+
+def by_hand(seen: Unroll, config: ExitConfig, likelihood: str) -> np.ndarray:
+    """Means over rows of what each labelled cell, or each row, gives."""
+    rows = []
+    for row in range(B):
+        cells = [c for c in range(S) if LABELS[row, c] != IGNORE]
+        losses = np.array(
+            [
+                [reference.cell_loss(out.logits[row, c].numpy(), int(LABELS[row, c]), likelihood) for c in cells]
+                for out in seen.readouts
+            ]
+        )
+        gates = np.array([out.gate[row].numpy() for out in seen.readouts])
+        pairs = zip(gates[:, cells].T, losses.T, strict=True) if gates.shape[1] > 1 else [(gates[:, 0], losses.mean(1))]
+        each = [reference.exit_losses(g, loss, config.slope, config.threshold) for g, loss in pairs]
+        rows.append(np.mean(each, axis=0))
+    return np.mean(rows, axis=0)
+
+
+@pytest.mark.parametrize("kind", ["position", "puzzle"])
+@pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
+def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
+    seen, config = unrolled(kind), ExitConfig(slope=3.0, threshold=0.1)
+    expected = by_hand(seen, config, likelihood)
+    found = (exit_loss(seen, likelihood), exit_entropy(seen), exit_gate_loss(seen, config, likelihood))
+    assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
+    assert all(value.dtype == torch.float32 for value in found)
+
+
+def test_inactive_rows_add_nothing() -> None:
+    active = torch.tensor([True, False, True])
+    seen = unrolled("position", active=active)
+    rows = torch.stack(
+        [exit_loss(Unroll(**{**vars(seen), "active": torch.arange(B) == row}), "softmax") for row in range(B)]
+    )
+    assert exit_loss(seen, "softmax").item() == pytest.approx((rows[0] + rows[2]).item(), rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-60, 60), min_size=1, max_size=9), st.floats(0, 1))
+def test_the_distribution_sums_to_one(gates: list[float], quantile: float) -> None:
+    stacked = torch.tensor(gates, dtype=torch.float64)
+    p = log_exit_distribution(stacked).exp()
+    assert p.sum().item() == pytest.approx(1, abs=1e-12)
+    assert p.tolist() == pytest.approx(reference.exit_distribution(gates), abs=1e-12)
+    cdf = exit_cdf(stacked)
+    torch.testing.assert_close(cdf[:-1], p.cumsum(0)[:-1])
+    distance = min(abs(c - quantile) for c in [*cdf.tolist(), 1.0])
+    if distance > 1e-9:  # else rounding decides
+        assert exit_step(stacked, quantile).item() == reference.exit_step(gates, quantile)
+
+
+def test_quantiles_are_the_ends() -> None:
+    gates = torch.randn(T, B, S)
+    assert (exit_step(gates, 0.0) == 1).all()
+    assert (exit_step(gates, 1.0) == T).all()
+    steps = torch.stack([exit_step(gates, q) for q in (0.1, 0.3, 0.5, 0.7, 0.9)])
+    assert (steps.diff(dim=0) >= 0).all()
+
+
+def test_gradients() -> None:
+    gates = torch.randn(T, 2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda g: log_exit_distribution(g).exp(), gates)
+    seen = unrolled("position")
+    held = [out.gate.requires_grad_() for out in seen.readouts]
+    (exit_loss(seen, "softmax") + exit_entropy(seen)).backward()
+    assert held[-1].grad.abs().sum() == 0  # at T one leaves in any case
+    assert all(g.grad[LABELS != IGNORE].abs().min() > 0 for g in held[:-1])
+    assert all(g.grad[LABELS == IGNORE].abs().max() == 0 for g in held)
+
+
+def test_more_entropy_spreads() -> None:
+    """β·(−H) alone drives p to the uniform distribution."""
+    gates = torch.zeros(T, 1, 1, requires_grad=True)
+    optimizer = torch.optim.Adam([gates], lr=0.1)
+    for _ in range(300):
+        log_p = log_exit_distribution(gates)
+        optimizer.zero_grad()
+        (log_p.exp() * log_p).sum().backward()
+        optimizer.step()
+    assert log_exit_distribution(gates).exp().flatten().tolist() == pytest.approx([1 / T] * T, abs=1e-3)
+
+
+def test_stage_two_detaches_what_it_compares() -> None:
+    seen = unrolled("position")
+    logits = [out.logits.requires_grad_() for out in seen.readouts]
+    gates = [out.gate.requires_grad_() for out in seen.readouts]
+    exit_gate_loss(seen, ExitConfig(), "softmax").backward()
+    assert all(each.grad is None for each in logits)
+    taught = [g.grad.abs().sum() > 0 for g in gates]
+    assert taught == [False, True, True, False]
+
+
+@pytest.mark.parametrize(("first", "m", "last", "loops", "taught"), [
+    (True, 1, True, 4, [1, 1, 1, 0]),  # L_0 is the prelude's
+    (False, 2, False, 4, [1, 1, 1, 1]),  # in the midst of several supervision steps
+    (False, 1, False, 1, [0]),  # a recursive model's steps: nothing before the first,
+    (False, 2, False, 1, [1]),  # the state before it from the second on,
+    (False, 3, True, 1, [0]),  # and the last is forced
+])  # fmt: skip
+def test_which_loops_are_taught(first: bool, m: int, last: bool, loops: int, taught: list[int]) -> None:
+    seen = unrolled("puzzle", loops, m, last)
+    gates = [out.gate.requires_grad_() for out in seen.readouts]
+    exit_gate_loss(seen, ExitConfig(first=first), "softmax").backward()
+    assert [int(g.grad.abs().min() > 0) for g in gates] == taught
+
+
+def test_the_gate_learns_to_stay_where_a_loop_helps() -> None:
+    """w → 1 where the loss falls by more than γ, → 0 where it does not: the BCE's minimum is there."""
+    config = ExitConfig(slope=1e4, threshold=0.005)
+    seen = unrolled("puzzle")
+    losses = [reference.lm_loss(out.logits[:1].numpy(), LABELS[:1].numpy(), "softmax") for out in seen.readouts]
+    gains = [losses[t - 1] - losses[t] > 0.005 for t in range(1, T - 1)]
+    right = [torch.full((B, 1), -20.0 if gain else 20.0, dtype=torch.float64) for gain in gains]
+    readouts = [out._replace(gate=g) for out, g in zip(seen.readouts[1:-1], right, strict=True)]
+    only = torch.arange(B) == 0
+    taught = Unroll(**{**vars(seen), "readouts": (seen.readouts[0], *readouts, seen.readouts[-1]), "active": only})
+    assert exit_gate_loss(taught, config, "softmax").item() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["position", "puzzle"])
+@pytest.mark.parametrize("family", [
+    LoopedConfig(hidden_size=8, heads=2, causal=False),
+    RecursiveConfig(hidden_size=8, heads=2, prefix=3, h_cycles=1, l_cycles=1),
+])  # fmt: skip
+def test_gates_of_both_families(family: LoopedConfig | RecursiveConfig, kind: str) -> None:
+    """At every cell, or one for the mean over the cells, prefix left out; λ = ½ before training."""
+    model = build_model(family.model_copy(update={"gate": kind}), Shape(cells=S, vocabulary=V)).eval()
+    inputs = torch.randint(0, V, (B, S))
+    x = model.encode(Batch(inputs, inputs, torch.zeros(B, dtype=torch.long)))
+    state = model.step(model.initial_state(x), x)
+    assert (model.readout(state).gate == 0).all()
+    torch.nn.init.normal_(model.gate.out.weight)
+    gate = model.readout(state).gate
+    read = model.final_norm(state.z) if isinstance(family, LoopedConfig) else state.z_h[:, 3:]
+    each = (read @ model.gate.out.weight.T).squeeze(-1)
+    torch.testing.assert_close(gate, each if kind == "position" else each.mean(1, keepdim=True))
+
+
+def test_no_gate_no_module() -> None:
+    assert build_gate(8, "none") is None
+
+
+def test_norm_penalty_is_the_mean_square() -> None:
+    states = tuple(One(torch.randn(B, S, 7)) for _ in range(T))
+    active = torch.tensor([True, True, False])
+    seen = Unroll(None, None, None, states, (), active, active)  # type: ignore[arg-type]
+    sizes = [[np.mean([float((z[0][row, c] ** 2).mean()) for c in range(S)]) for row in range(B)] for z in states]
+    expected = np.mean([sum(row[:2]) / B for row in sizes])
+    assert norm_penalty(seen).item() == pytest.approx(expected, rel=1e-5)
+    z = torch.randn(B, S, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda z: norm_penalty(Unroll(**{**vars(seen), "states": (One(z),)})).double(), z, eps=1e-2, atol=1e-3
+    )

@@ -1,0 +1,176 @@
+"""T loops in one backward pass: their number, their gradient, what is read out, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from reason.config import Config, describe_settings, override, validated
+from reason.errors import ConfigError
+from reason.losses.lm import lm_loss
+from reason.models import LoopedConfig, LoopedModel
+from reason.models.base import Batch, Shape
+from reason.presets import preset
+from reason.rollout import LoopsConfig, RolloutConfig, first_carry, supervise
+
+LAWS = {
+    "log-normal, table 1 set 1": LoopsConfig(law="log-normal", mu=2.62, sigma=0.6, most=40),
+    "log-normal, table 1 set 2": LoopsConfig(law="log-normal", mu=2.0, sigma=0.7, most=100),
+    "poisson": LoopsConfig(law="poisson", rate=5, most=30),
+    "poisson, clipped hard": LoopsConfig(law="poisson", rate=10, least=8, most=11),
+    "uniform": LoopsConfig(law="uniform", least=2, most=10),
+}
+
+
+def chance(config: LoopsConfig, t: int) -> float:
+    """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
+    if config.law == "uniform":
+        return (config.least <= t <= config.most) / (config.most - config.least + 1)
+    if config.law == "poisson":
+        below = {t: stats.poisson.cdf(t, config.rate) for t in (t - 1, t)}
+    else:
+        law = stats.lognorm(config.sigma, scale=np.exp(config.mu))
+        below = {t: law.cdf(t + 0.5) for t in (t - 1, t)}
+    low = 0.0 if t == config.least else below[t - 1]
+    return (1.0 if t == config.most else below[t]) - low
+
+
+@pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
+def test_random_loops_follow_their_law(config: LoopsConfig) -> None:
+    count = 50_000
+    drawn = config.draws(np.random.default_rng(0), count)
+    support = np.arange(config.least, config.most + 1)
+    chances = np.array([chance(config, int(t)) for t in support])
+    assert chances.sum() == pytest.approx(1)
+    assert drawn.min() >= config.least
+    assert drawn.max() <= config.most
+    seen = np.bincount(drawn, minlength=config.most + 1)[support]
+    rare = chances * count < 5  # too few for a χ² cell of their own
+    cells = [np.append(values[~rare], values[rare].sum()) for values in (seen, chances * count)]
+    observed, expected = (values[cells[1] > 0] for values in cells)
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
+
+
+def test_one_draw_depends_on_the_seed_and_the_number_of_the_pass_alone() -> None:
+    config = LoopsConfig(law="uniform", most=1000, count=4, start=3)
+    drawn = [config.draw(7, index, step=10) for index in range(50)]
+    assert drawn == [config.draw(7, index, step=99) for index in range(50)]
+    assert len(set(drawn)) > 40
+    assert drawn != [config.draw(8, index, step=10) for index in range(50)]
+    assert [config.draw(7, index, step=index) for index in range(5)] == [4, 4, 4, *drawn[3:5]]
+    assert LoopsConfig(count=6).draw(7, 0, 0) == 6
+
+
+def test_what_a_run_is_trained_for() -> None:
+    assert RolloutConfig(supervision_steps=8).trained_steps == 8
+    assert RolloutConfig(supervision_steps=2, loops=LoopsConfig(count=4)).trained_steps == 8
+    assert LAWS["log-normal, table 1 set 2"].typical == 7  # e²
+    assert LAWS["poisson"].typical == 5
+    assert LAWS["poisson, clipped hard"].typical == 10
+    assert LAWS["uniform"].typical == 6
+    assert LoopsConfig(law="log-normal", mu=5, most=30).typical == 30
+
+
+def small(**settings: object) -> tuple[LoopedModel, Batch]:
+    model = LoopedModel(LoopedConfig(hidden_size=8, heads=2, dropout=0, **settings), Shape(cells=4, vocabulary=6))
+    inputs = torch.randint(0, 6, (3, 4))
+    return model, Batch(inputs, inputs.roll(-1, 1), torch.zeros(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("supervision", ["terminal", "per-loop"])
+def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
+    model, batch = small(prelude=1, coda=1)
+    config = RolloutConfig(
+        supervision_steps=1, carry="fresh", halting="none", loops=LoopsConfig(count=3, supervision=supervision)
+    )
+    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, 0, loops=3)
+    assert len(seen.states) == 3
+    assert len(seen.readouts) == (1 if supervision == "terminal" else 3)
+    assert carry.halted.all()
+    assert not carry.state.z.requires_grad
+    lm_loss(seen, "softmax").backward()
+    got = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    z = x = model.encode(batch)
+    losses = []
+    for _ in range(3):
+        z = model.block(z)
+        logits = torch.nn.functional.linear(model.final_norm(model.coda(z)), model.tokens.weight)
+        losses.append(torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), batch.labels.flatten()))
+    (losses[-1] if supervision == "terminal" else sum(losses) / 3).backward()
+    assert torch.equal(seen.before.z, x)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(got[name], parameter.grad, atol=1e-6, rtol=1e-4, msg=name)
+
+
+def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
+    """Deep supervision: 2 loops a backward pass, 3 of those a puzzle, the state handed on without its gradient."""
+    model, batch = small()
+    config = RolloutConfig(supervision_steps=3, halting="none", loops=LoopsConfig(count=2))
+    carry = first_carry(model, batch)
+    for index in range(3):
+        carry, seen = supervise(model, carry, lambda: batch, config, index, loops=2)
+        assert carry.halted.all() == (index == 2)
+    x = model.encode(batch)
+    z = x
+    for _ in range(6):
+        z = model.block(z)
+    torch.testing.assert_close(carry.state.z, z)
+    assert torch.equal(seen.before.z.detach(), seen.before.z)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "words"),
+    [
+        ("stars-small", "model.kind", "recursive", "stars-small is a looped model"),
+        ("sudoku-6x6", "model.kind", "looped", "start from a looped preset"),
+        ("sudoku-6x6", "model.kind", "lopped", "a model is recursive or looped, and this one is recursive"),
+        ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
+        ("sudoku-6x6", "model.placement", "pre", "a looped model has it, and this one is recursive"),
+        ("stars-small", "model.placment", "pre", "did you mean model.placement?"),
+        ("stars-small", "model.placement", "before", "where a layer is normalised (default post-sandwich)"),
+        ("stars-small", "model.heads", "7", "128 does not divide into 7 heads"),
+        ("stars-small", "loss.weights.halt", "0.5", "type loss.weights.halt=0"),
+        ("stars-small", "loss.weights.q_continue", "0.5", "type loss.weights.q_continue=0"),
+        ("stars-small", "rollout.halting", "bce", "type rollout.halting=none"),
+        ("stars-small", "rollout.loops.least", "101", "least 101 lies above most 100"),
+        ("stars-small", "rollout.loops.law", "normal", "'log-normal'"),
+        ("stars-small", "loss.jsrr.iterations", "0", "greater than or equal to 1"),
+        ("stars-small", "balance.kind", "alg-grad-norm", "type loss.jsrr.convex=false"),
+        ("sudoku-6x6", "rollout.loops.count", "2", "type model.gradient=all-cycles"),
+    ],
+)
+def test_what_does_not_go_together(name: str, key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        override(preset(name).config(), {key: value})
+    assert words in str(error.value)
+
+
+def test_its_own_kind_may_be_named() -> None:
+    config = override(preset("stars-small").config(), {"model.kind": "looped", "model.layers": "2"})
+    assert config.model.layers == 2
+    assert validated(config.model_dump(mode="json")) == config
+
+
+def test_a_file_that_mixes_the_families_is_refused() -> None:
+    tree = preset("stars-small").config().model_dump()
+    tree["model"]["h_cycles"] = 3
+    with pytest.raises(ConfigError, match="a recursive model has it"):
+        validated(tree)
+    tree["model"] = {"kind": "other"}
+    with pytest.raises(ConfigError, match="model"):
+        validated(tree)
+
+
+def test_help_tells_the_families_apart() -> None:
+    rows = describe_settings()
+    placement = next(text for key, _, text in rows if key == "model.placement")
+    assert placement.startswith("looped: ")
+    assert [default for key, default, _ in rows if key == "model.expansion"] == ["4.0", "2.0"]
+
+
+def test_a_recursive_model_may_be_unrolled_where_its_gradient_passes() -> None:
+    config = override(Config(), {"model.gradient": "all-cycles", "rollout.loops.count": "2"})
+    assert config.rollout.loops.count == 2

@@ -1,0 +1,221 @@
+"""The looped family in training: resumed to the bit, its curve known, its terms on every model, its refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_loop import everything, hold_against_golden, trainer_of, untimed
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import Split, write_dataset
+from reason.assemble import load_training_set
+from reason.cli.evaluate import evaluate_run
+from reason.config import Config, override
+from reason.errors import ConfigError
+from reason.presets import preset
+from reason.training import checkpoint
+from reason.training.log import read_metrics
+
+NARROW = {
+    "model.hidden_size": "16",
+    "model.heads": "2",
+    "training.batch_size": "8",
+    "training.steps": "6",
+    "training.log_every": "2",
+    "training.checkpoint_every": "3",
+    "training.precision": "fp32",
+}
+LATE = '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [1, 1]]}}'
+RANDOM = {"rollout.loops.law": "uniform", "rollout.loops.most": "4", "rollout.loops.start": "2"}
+JSRR = {"loss.weights.jsrr": "0.1", "loss.jsrr.iterations": "2", "loss.jsrr.warm_start": "true", "loss.schedules": LATE}
+
+VARIANTS = {
+    "random loops, JSRR with a memory, dropout": RANDOM | JSRR | {"model.dropout": "0.1"},
+    "prelude, coda, injection, per-loop": {
+        "model.prelude": "1",
+        "model.coda": "1",
+        "model.injection": "true",
+        "rollout.loops.supervision": "per-loop",
+        "training.precision": "bf16",
+    },
+    "damping, inter-loop norm, L2": {
+        "model.damping": "true",
+        "model.inter_loop_norm": "true",
+        "loss.weights.l2": "0.1",
+        "loss.l2.squared": "true",
+        "loss.l2.every_loop": "true",
+    },
+    "poisson, vᵀJ through the state, added": RANDOM
+    | {
+        "rollout.loops.law": "poisson",
+        "loss.weights.jsrr": "2",
+        "loss.jsrr.convex": "false",
+        "loss.jsrr.transposed": "true",
+        "loss.jsrr.through_state": "true",
+        "loss.jsrr.rows": "3",
+        "rollout.loops.rate": "2",
+    },
+    "log-normal, deep supervision": {
+        "rollout.loops.law": "log-normal",
+        "rollout.loops.mu": "0.7",
+        "rollout.supervision_steps": "2",
+        "rollout.carry": "persistent",
+        "rollout.grad_steps": "2",
+    },
+    "no clip, EMA": {"optimizer.clip": "none", "ema.rate": "0.9"},
+}
+
+
+@pytest.fixture(scope="module")
+def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sets") / "addition"
+    words = f"addition --digits 2 --train 60 --test 20 --seed 0 --output-dir {directory}"
+    assert generate(words.split()) == 0
+    return directory
+
+
+@pytest.fixture
+def looped(addition: Path) -> Config:
+    return override(preset("stars-small-post-layernorm").config(), NARROW | {"data.directory": str(addition)})
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, tmp_path: Path) -> None:
+    """Stopped at step 3 of 6: also the number of loops and what JSRR remembers go on where they were."""
+    config = override(looped, changes)
+    trainer_of(config, tmp_path / "whole").train()
+    trainer_of(config, tmp_path / "parts").train(max_steps=3)
+    torch.manual_seed(12345)
+    second = trainer_of(config, tmp_path / "parts")
+    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    second.train()
+    whole, parts = everything(tmp_path / "whole"), everything(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
+    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+    assert ("state.safetensors//memory/jsrr" in whole) == ("loss.jsrr.warm_start" in changes)
+
+
+def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """20 steps in float32 of random loops with JSRR, on a set that depends on no generator."""
+    tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
+    write_dataset(
+        tmp_path / "set",
+        {"train": Split.of_puzzles(tokens, np.roll(tokens, -1, 1))},
+        task={"causal": True},
+        vocab_size=6,
+    )
+    settings = NARROW | RANDOM | JSRR | {"training.steps": "20", "training.log_every": "1"}
+    settings |= {"data.directory": str(tmp_path / "set"), "model.dropout": "0.1"}
+    trainer_of(override(preset("stars-small-post-sandwich-layernorm").config(), settings), tmp_path / "run").train()
+    lines = read_metrics(tmp_path / "run")
+    assert {line["loops"] for line in lines[2:]} == {1, 2, 3, 4}
+    assert [("loss/jsrr" in line) for line in lines[:3]] == [False, True, True]
+    hold_against_golden("looped", [line["loss"] for line in lines], request.config.getoption("--record-golden"))
+
+
+def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
+    """Every map; the term is logged, enters the loss as eq. 4 has it, and falls where it is all that matters."""
+    for kind in ("f_h", "cycle", "step"):
+        settings = {"loss.weights.jsrr": "0.2", "loss.jsrr.map": kind, "loss.jsrr.warm_start": "true"}
+        run = tmp_path / kind
+        trainer_of(override(tiny, settings | {"training.steps": "2", "training.log_every": "1"}), run).train()
+        for line in read_metrics(run):
+            total = 0.8 * line["loss/lm"] + 0.5 * line["loss/halt"] + 0.2 * line["loss/jsrr"]
+            assert line["loss"] == pytest.approx(total, rel=1e-5)
+    settings = {
+        "loss.weights.jsrr": "1",
+        "loss.jsrr.convex": "false",
+        "loss.weights.lm": "1e-6",
+        "optimizer.lr": "1e-2",
+    }
+    trainer_of(override(tiny, settings | {"training.steps": "30", "training.log_every": "5"}), tmp_path / "run").train()
+    growth = [line["loss/jsrr"] for line in read_metrics(tmp_path / "run")]
+    assert growth[-1] < 0.7 * growth[0]
+
+
+def test_l2_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
+    trainer_of(override(tiny, {"loss.weights.l2": "0.1", "training.steps": "2"}), tmp_path / "run").train()
+    assert read_metrics(tmp_path / "run")[0]["loss/l2"] > 0
+
+
+def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: Path) -> None:
+    """Not causal, augmented, per-loop: it learns, and evaluation reads every loop, twice the trained ones."""
+    settings = NARROW | {
+        "model.hidden_size": "32",
+        "data.directory": str(sudoku_4x4),
+        "training.steps": "120",
+        "training.batch_size": "24",
+        "training.log_every": "10",
+        "training.checkpoint_every": "200",
+        "rollout.loops.count": "3",
+        "optimizer.lr": "5e-3",
+        "optimizer.schedule.warmup": "10",
+        "data.augment": "false",
+    }
+    trainer_of(override(preset("sudoku-6x6-looped").config(), settings), tmp_path / "run").train()
+    lines = read_metrics(tmp_path / "run")
+    assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
+    assert lines[-1]["cell"] > 0.6
+    results, _ = evaluate_run(tmp_path / "run", {"evaluation.split": "train"})
+    assert results["trained_steps"] == 3
+    assert results["steps"] == 6
+    assert results["cell_by_step"][2] > 0.6
+
+
+def test_labels_must_mean_what_the_model_says(addition: Path, sudoku_4x4: Path) -> None:
+    device = torch.device("cpu")
+    causal, filling = preset("stars-small").config(), preset("sudoku-6x6-looped").config()
+    for config, directory, words in (
+        (causal, sudoku_4x4, r"type model\.causal=false"),
+        (filling, addition, r"type model\.causal=true, or make the set with --blank-answer"),
+        (preset("sudoku-6x6").config(), addition, "recursive model sees all cells at once; make the set with"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load_training_set(override(config, {"data.directory": str(directory)}), device)
+
+
+def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
+    tokens = np.arange(4 * 9).reshape(4, 9) % 5 + 1
+    indices = np.arange(5)
+    split = Split(tokens, tokens, np.arange(4), indices, indices)
+    write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=6, identifiers=list("abcd"))
+    config = override(preset("sudoku-6x6-looped").config(), {"data.directory": str(tmp_path / "set")})
+    with pytest.raises(ConfigError, match=r"train a recursive one \(model\.prefix of at least 1\)"):
+        load_training_set(config, torch.device("cpu"))
+
+
+def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
+    """One graph of the block whatever T is; Jacobian products go past it."""
+    torch._dynamo.reset()
+    changes = RANDOM | JSRR
+    eager = trainer_of(override(looped, changes), tmp_path / "eager")
+    compiled = trainer_of(override(looped, changes | {"training.compile": "aot_eager"}), tmp_path / "compiled")
+    graphs = []
+    for _ in range(5):
+        for trainer in (eager, compiled):
+            torch.manual_seed(1)
+            trainer.optimizer_step()
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[0] == graphs[-1] > 0
+    losses = [trainer.meters.read()["loss"] for trainer in (eager, compiled)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_clipping_scales_the_gradient_and_reports_it_unscaled(looped: Config, tmp_path: Path) -> None:
+    norms = {}
+    for clip in ("none", "1e-3"):
+        settings = {"optimizer.clip": clip, "optimizer.betas": "[0.0,0.0]"}
+        trainer = trainer_of(override(looped, settings), tmp_path / clip)
+        seen: list[torch.Tensor] = []
+        trainer.optimizers.main.step = lambda t=trainer, s=seen: s.extend(  # type: ignore[method-assign]
+            p.grad.clone() for p in t.optimizers.weights
+        )
+        reported = trainer.optimizer_step().item()
+        norms[clip] = (reported, torch.nn.utils.get_total_norm(seen).item())
+    assert norms["none"][0] == pytest.approx(norms["none"][1])
+    assert norms["1e-3"][0] == pytest.approx(norms["none"][0], rel=1e-5)
+    assert norms["1e-3"][1] == pytest.approx(1e-3, rel=1e-2)
