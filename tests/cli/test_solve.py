@@ -175,8 +175,9 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     out = tmp_path / "together"
     both = [f"{a}/evaluation/longer", f"{a}/evaluation/sudoku set-test-T2-boards=0"]
     assert main(["compare", *both, "--out", str(out)]) == 0
-    assert "sudoku/longer" in capsys.readouterr().out
-    assert len(json.loads((out / "comparison.json").read_text())["evaluations"]) == 2
+    assert "2 runs" in capsys.readouterr().out
+    told = json.loads((out / "comparison.json").read_text())["evaluations"]
+    assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
     (tmp_path / "mine").mkdir()
     assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1
