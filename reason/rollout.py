@@ -15,6 +15,7 @@ from reason.models.base import Batch, Readout, Reasoner, State
 from reason.section import Section
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
+Halting = Literal["bce", "q-learning", "gate", "none"]
 
 
 class LoopsConfig(Section):
@@ -84,7 +85,7 @@ class RolloutConfig(Section):
         "the loader's row again; fresh: every loader batch resets all rows; handover: every loader batch "
         "replaces all puzzles, states stay",
     )
-    halting: Literal["bce", "q-learning", "gate", "none"] = Field(
+    halting: Halting = Field(
         "bce",
         description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the exit "
         "gate has left with probability above gate_quantile (Ouro); none: at N_super",

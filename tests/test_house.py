@@ -40,8 +40,8 @@ MAY_IMPORT = {
         "reason.rollout", "reason.section",
     },
     "reason.report": set(),
-    "reason.drawing": {"datasets_gen"},
     "reason.figures": set(),
+    "reason.drawing": {"datasets_gen"},
 }  # fmt: skip
 ANYTHING = (
     "reason.archive",

@@ -28,10 +28,10 @@ DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, 
   python evaluate.py runs/mine evaluation.policies=true       when to stop thinking, and what that saves
   python evaluate.py runs/mine evaluation.restarts=8          more than one try at every puzzle
   python evaluate.py runs/mine evaluation.probes=true         norms, residuals, spectral radius, how failures end
+  python evaluate.py runs/mine evaluation.blind_spot=true     norms, radial gradients, clamps: what no loss sees
+  python evaluate.py runs/mine evaluation.caches=true         decode with keys and values per loop, and shared
   python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
   python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
-  python evaluate.py runs/mine evaluation.blind_spot=true        norms, radial gradients, clamps: what no loss sees
-  python evaluate.py runs/mine evaluation.caches=true            decode with keys and values per loop, and shared
 
 Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
 needs no network (docs/evaluation.md states every field)."""

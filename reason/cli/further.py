@@ -30,7 +30,7 @@ def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]
     settings, loops = config.evaluation, config.rollout.trained_steps
     found: dict[str, Any] = {}
     if config.model.gate != "none":
-        found["exits"] = exits(model, data, loops, settings.batch_size, settings.limit)
+        found["exits"] = exits(model, data, loops, settings.batch_size, settings.limit, config.loss.likelihood)
     if settings.caches:
         if not (isinstance(model, LoopedModel) and model.config.causal):
             raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")

@@ -12,7 +12,7 @@ from reason.config import Config, override
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
-from reason.training.memory import readable_size
+from reason.training.memory import Memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
@@ -71,18 +71,28 @@ def memory_table(prefix: str) -> Table:
     view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
     for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
         view.add_column(column, justify="left" if column == "preset" else "right")
+    known: dict[str, Memory] = {}  # rows of a table often differ in nothing that takes memory
     for each in tqdm(chosen, unit="preset", desc="estimating", leave=False):
         config = each.config()
-        memory = estimate_memory(config, each.shape, torch.float16, "cuda")
+        memory = _estimated(config, each.shape, known)
         lean = "-"
         if not getattr(config.model, "gradient_checkpointing", True):
             model = config.model.model_copy(update={"gradient_checkpointing": True})
-            other = config.model_copy(update={"model": model})
-            lean = readable_size(estimate_memory(other, each.shape, torch.float16, "cuda").total)
+            lean = readable_size(_estimated(config.model_copy(update={"model": model}), each.shape, known).total)
         kept = memory.weights + memory.gradients + memory.moments + memory.average
         sizes = (kept, memory.activations + memory.carry, memory.total)
         view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)
     return view
+
+
+def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory:
+    """The estimate for a 16-bit GPU, looked up where a config alike has been counted."""
+    loss = config.loss.model_dump(exclude={"weights", "schedules"}) | {"present": config.loss.present}
+    parts = (config.model.model_dump(), config.rollout.model_dump(exclude={"supervision_steps", "accum_steps"}), loss)
+    key = repr((shape, parts, config.balance.kind, config.ema.rate is None, config.training.batch_size))
+    if key not in known:
+        known[key] = estimate_memory(config, shape, torch.float16, "cuda")
+    return known[key]
 
 
 def shape_of(directory: str) -> Shape:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from datasets_gen.addition import BLANK, EOS, PAD, TOKENS
 from datasets_gen.puzzles import Puzzle
-from reason.evaluation.signals import Halting, halt_signal
+from reason.evaluation.signals import halt_signal
 from reason.models.base import IGNORE, Batch, Reasoner
-from reason.rollout import unroll_states
+from reason.rollout import Halting, unroll_states
 
 SPACE = TOKENS[" "]  # ends a sum's prompt
 

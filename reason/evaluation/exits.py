@@ -10,7 +10,7 @@ from torch import Tensor
 from reason.data import PuzzleData
 from reason.losses.exit import exit_step, log_exit_distribution
 from reason.losses.halting import correct_cells
-from reason.losses.lm import cell_loss
+from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.rollout import unroll
 
@@ -18,10 +18,17 @@ QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 @torch.inference_mode()
-def exits(model: Reasoner, data: PuzzleData, loops: int, batch_size: int, limit: int | None = None) -> dict[str, Any]:
+def exits(
+    model: Reasoner,
+    data: PuzzleData,
+    loops: int,
+    batch_size: int,
+    limit: int | None = None,
+    likelihood: Likelihood = "softmax",
+) -> dict[str, Any]:
     """The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops.
 
-    Means over the scored cells (`mean_loops`, `cell`, `ce` in nats under softmax) and over puzzles (`exact`); a cell
+    Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
     that leaves keeps what it said there. A gate per puzzle takes all cells with it.
     """
     model.eval()
@@ -41,7 +48,7 @@ def exits(model: Reasoner, data: PuzzleData, loops: int, batch_size: int, limit:
         ways = {("gate", q): exit_step(gates, q) for q in QUANTILES}
         ways |= {("fixed", float(t)): torch.full_like(batch.labels, t) for t in range(1, loops + 1)}
         for way, step in ways.items():
-            sums[way] = sums.get(way, torch.zeros(4, dtype=torch.float64)) + _reading(logits, step, batch)
+            sums[way] = sums.get(way, torch.zeros(4, dtype=torch.float64)) + _reading(logits, step, batch, likelihood)
     rows = {
         way: dict(
             zip(
@@ -61,11 +68,11 @@ def exits(model: Reasoner, data: PuzzleData, loops: int, batch_size: int, limit:
     }
 
 
-def _reading(logits: Tensor, step: Tensor, batch: Batch) -> Tensor:
+def _reading(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) -> Tensor:
     """Sums (4,) of steps, right cells and CE over scored cells, and of exact puzzles, each cell read at its step."""
     index = (step - 1)[None, :, :, None].expand(1, *logits.shape[1:])
     chosen = logits.gather(0, index).squeeze(0)
     scored = batch.labels != IGNORE
     right, exact = correct_cells(chosen, batch.labels)
-    parts = ((step * scored).sum(), right.sum(), cell_loss(chosen, batch.labels, "softmax").sum(), exact.sum())
+    parts = ((step * scored).sum(), right.sum(), cell_loss(chosen, batch.labels, likelihood).sum(), exact.sum())
     return torch.stack([part.double() for part in parts]).cpu()

@@ -14,10 +14,11 @@ from tqdm import tqdm
 from reason.data import PuzzleData
 from reason.evaluation.policies import FIXED, Policy
 from reason.evaluation.probes import mapped, parts
-from reason.evaluation.signals import Halting, signals, survived
+from reason.evaluation.signals import signals, survived
 from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
 from reason.models.base import Readout, Reasoner, State
+from reason.rollout import Halting
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.leaving import run_with
 from reason.evaluation.policies import FIXED, Allowance, frontier, outcome, policies_for
 from reason.evaluation.restarts import VARIATIONS, Variation, restart_table, tries_at, variations_of
-from reason.evaluation.signals import Halting
 from reason.evaluation.trajectories import trajectories
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
+from reason.rollout import Halting
 
 
 @dataclass(frozen=True)

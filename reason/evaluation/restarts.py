@@ -13,8 +13,9 @@ from tqdm import tqdm
 from datasets_gen.puzzles import Puzzle
 from reason.data import Moved, PuzzleData, draw_symmetries
 from reason.evaluation.probes import mapped, residual, row_norm
-from reason.evaluation.signals import Halting, halt_signal
+from reason.evaluation.signals import halt_signal
 from reason.models.base import IGNORE, Batch, Reasoner
+from reason.rollout import Halting
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {

@@ -6,7 +6,6 @@ Every signal is (B,) and grows with sureness: a policy stops a row at the first 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,8 +13,7 @@ from torch import Tensor
 from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, State
-
-Halting = Literal["bce", "q-learning", "gate", "none"]
+from reason.rollout import Halting
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -29,7 +27,7 @@ SIGNALS = {
 
 def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
     """What the halting head compares with 0; None: the model has none, or nothing trains it."""
-    if readout.halt is None or halting in ("gate", "none"):
+    if readout.halt is None or halting in ("none", "gate"):
         return None
     if halting == "q-learning" and readout.go_on is not None:
         return (readout.halt - readout.go_on).float()
@@ -55,7 +53,8 @@ def signals(
 ) -> dict[str, Tensor]:
     """Every signal of SIGNALS that the model has, (B,) float32, and `loss`, the mean −ln p of the scored cells.
 
-    `survival` is what `survived` gives after this step. Of the labels only their places are looked at for the signals: what the set scores.
+    `survival` is what `survived` gives after this step. Of the labels the signals look at the places alone: what the
+    set scores.
     """
     scored = labels != IGNORE
     count = scored.sum(-1).clamp(min=1)

@@ -40,9 +40,16 @@ def upcycled() -> Config:
 def small_stage_1() -> Config:
     """Ouro stage I, one layer of D 64 on 3-digit addition: minutes on a CPU.
 
-    As ouro-stage-1, with the steps and the optimizer of blindspot-small (ours).
+    As ouro-stage-1 on blindspot-small's base, but for 1,000 steps and from N(0, 0.02²) (ours).
     """
-    return _gated(blindspot.small_base(), expansion=2.75)
+    longer = {
+        "model.initial_std": "0.02",
+        "training.steps": "1000",
+        "training.checkpoint_every": "500",
+        "optimizer.schedule.warmup": "100",
+        "optimizer.schedule.start": "600",
+    }
+    return _gated(override(blindspot.small_base(), longer), expansion=2.75)
 
 
 def small_stage_2() -> Config:

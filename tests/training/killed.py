@@ -1,6 +1,6 @@
 """A process whose children train and are killed: run by test_kill.py, so that no test kills what it stands on.
 
-`python killed.py PLAN` reads a list of {"run": DIR, "words": [...], "step": N | null, "seconds": S | null, "begun": bool}:
+`python killed.py PLAN` reads a list of {"run": DIR, "words": […], "step": N | null, "seconds": S | null, "begun": B}:
 each a command line of train.py, which goes on with the run where there is one, killed by SIGKILL in the middle of
 optimizer step N, or after S seconds (`begun`: after its first line of metrics). Says of each the wait status, the last
 step that metrics.jsonl holds and the newest checkpoint's. One import of torch serves them all.

@@ -12,6 +12,7 @@ from test_loop import VARIANTS, trainer_of
 
 from datasets_gen.layout import Split, write_dataset
 from reason.assemble import estimate_memory
+from reason.cli.memory import memory_table
 from reason.config import Config, override
 from reason.presets import PRESETS
 from reason.training.loop import Trainer
@@ -82,6 +83,17 @@ def test_nothing_is_allocated_for_an_estimate() -> None:
 @pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (1500, "1.5 kB"), (16e9, "16.00 GB"), (2.5e6, "2.5 MB")])
 def test_sizes_are_readable(size: float, text: str) -> None:
     assert readable_size(size) == text
+
+
+@pytest.mark.slow
+def test_every_cmm_preset_fits_into_sixteen_gigabytes_with_checkpointing() -> None:
+    """The last column of `reason presets cmm --memory`, the room that CUDA itself takes left free."""
+    table = memory_table("cmm")
+    cells = {column.header: list(column.cells) for column in table.columns}
+    assert len(cells["preset"]) == sum(name.startswith("cmm") for name in PRESETS)
+    for name, whole, lean in zip(cells["preset"], cells["in all"], cells["with checkpointing"], strict=True):
+        size, unit = str(whole if lean == "-" else lean).split()
+        assert unit == "MB" or float(size) <= 16 - 0.4, name
 
 
 @pytest.mark.gpu
