@@ -77,7 +77,7 @@ def _drawn(plot: Plot, results: Results, ink: str) -> Figure:
 
 
 def _steps_axis(axes: Axes, results: Results) -> None:
-    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("supervision steps")
     if results["trained_steps"] <= results["steps"]:
         axes.axvline(results["trained_steps"], color="grey", ls=":", lw=1)
@@ -200,7 +200,7 @@ def dynamics(figure: Figure, results: Results) -> None:
     low.axhline(1, color="grey", ls=":", lw=1)
     for axes in (upper, size, push, low):
         axes.grid(alpha=0.25)
-        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def planes(figure: Figure, results: Results) -> None:

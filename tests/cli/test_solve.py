@@ -1,0 +1,191 @@
+"""reason solve and reason compare, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.addition import Addition
+from datasets_gen.layout import read_split
+from datasets_gen.maze import Maze
+from datasets_gen.sudoku import Sudoku
+from reason.cli import main
+from reason.cli.solve import describe
+from reason.drawing import board
+from reason.evaluation.boards import Thought, complete, shown
+from reason.models.base import Readout
+
+NARROW = [
+    "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
+]  # fmt: skip
+SUMS = "addition --digits 2 --train 20 --test 5"
+SETS = {
+    "sudoku": ("sudoku --size 4 --train 20 --test 5", "sudoku-4x4", "1... .... .... ...2"),
+    "maze": ("maze --size 4 --min-path 4 --train 20 --test 5", "maze-10x10", "S...\n.##.\n...#\n##.G\n"),
+    "sum": (f"{SUMS} --blank-answer", "addition-3", "12+34"),
+    "causal sum": (SUMS, "stars-small-post-sandwich-layernorm", "12+34="),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of every kind, trained for two steps: which answers they give does not matter here."""
+    here = tmp_path_factory.mktemp("solve")
+    for name, (words, preset, _) in SETS.items():
+        assert generate([*words.split(), "--output-dir", str(here / f"{name} set")]) == 0
+        changes = [word for word in NARROW if "h_cycles" not in word or name != "causal sum"]
+        assert main(["train", preset, f"data={here / f'{name} set'}", f"run={here / name}", *changes]) == 0
+    return here
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    puzzle = SETS[name][2]
+    if name == "maze":
+        (tmp_path / "maze.txt").write_text(puzzle)
+        puzzle = str(tmp_path / "maze.txt")
+    status = main(["solve", str(runs / name), puzzle, "steps=3", "--gif", str(tmp_path / "p.gif")])
+    out = capsys.readouterr().out
+    assert "step 3: " in out
+    assert ("the rules hold" in out) == (status == 0)
+    assert ("the rules do not hold: " in out) == (status == 1)
+    with Image.open(tmp_path / "p.gif") as picture:
+        assert picture.n_frames >= 1
+        assert picture.size[0] >= 100
+    assert main(["solve", str(runs / name), puzzle, "steps=3", "--json"]) == status
+    told = json.loads(capsys.readouterr().out)
+    assert [row["step"] for row in told["steps"]] == [1, 2, 3]
+    assert told["rules_hold"] is (status == 0)
+    assert (told["mistake"] is None) == (status == 0)
+    assert told["answer"] == told["steps"][-1]["answer"]
+    assert (told["steps"][0]["halting"] is None) == (name == "causal sum")
+
+
+WRONG = {
+    "too short": ("sudoku", "123", "the board has 3 cells, a 4x4 Sudoku has 16; type '.' for every open cell"),
+    "foreign": ("sudoku", "x" * 16, "character 1 of the board is 'x'"),
+    "clash": (
+        "sudoku", "1..1 .... .... ....",
+        "the puzzle contradicts itself: row 1 of the question holds 1 twice: at row 1, column 1 and row 1, column 4",
+    ),
+    "impossible": ("sudoku", "123. ...4 .... ....", "contradicts itself: no grid has all of these clues"),
+    "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
+    "no goal": ("maze", "S...\n....\n....\n....", "the maze has 0 cells G; mark one"),
+    "no sum": ("sum", "12*3", "'*' is no digit, '+' or '='"),
+    "too long": ("sum", "123+4", "whole numbers of up to 2 digits"),
+    "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
+    "another model": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "puzzle", "words"), WRONG.values(), ids=WRONG)
+def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(runs / name), puzzle] if "=" not in puzzle else [str(runs / name)]
+    assert main(["solve", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+
+
+def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, word in (("solve", "--gif"), ("compare", "comparison.html")):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert word in capsys.readouterr().out
+
+
+def test_changed_cells_are_marked() -> None:
+    puzzle = Sudoku(4)
+    question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("1234 3412 2143 4321")
+    text = board(puzzle, answer, question > 1, answer != question, np.zeros(16, bool))
+    assert text.plain.splitlines()[0] == "1 2'| 3'4'"
+    assert {str(span.style) for span in text.spans} >= {"bold", "black on yellow"}
+
+
+def test_a_solution_is_called_one_from_the_step_at_which_it_is() -> None:
+    puzzle = Sudoku(4)
+    question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("1234 3412 2143 4321")
+    wrong = answer.copy()
+    wrong[3] = wrong[2]
+    told = describe(puzzle, question, Thought(np.stack([wrong, answer, answer]), [0.1, 0.8, 0.9]))
+    assert told["first_step_at_which_the_rules_hold"] == 2
+    assert (told["rules_hold"], told["mistake"]) == (True, None)
+    assert [row["changed"] for row in told["steps"]] == [list(range(1, 16)), [3], []]
+    assert told["answer"] == ["1234", "3412", "2143", "4321"]
+    told = describe(puzzle, question, Thought(np.stack([wrong]), None))
+    assert told["mistake"].startswith("row 1 of the answer holds 3 twice")
+
+
+def test_a_maze_shows_its_path() -> None:
+    puzzle = Maze(2)
+    question = puzzle.parse("S #G")
+    told = describe(puzzle, question, Thought(np.array([[3, 5, 1, 4]]), None))
+    assert (told["answer"], told["rules_hold"]) == (["So", "#G"], True)
+
+
+class Teacher(torch.nn.Module):
+    """A causal model that knows the sum."""
+
+    final_from = 1
+
+    def __init__(self, puzzle: Addition, operands: list[int]):
+        super().__init__()
+        question, label = puzzle.example(operands)
+        self.known = torch.from_numpy(np.where(label, label, 0)).long()
+
+    def encode(self, batch):
+        return batch.inputs
+
+    def initial_state(self, x):
+        return (x,)
+
+    def step(self, state, x):
+        return state
+
+    def readout(self, state, final=True):
+        return Readout(torch.nn.functional.one_hot(self.known, 15)[None].float())
+
+
+@pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
+def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
+    puzzle = Addition(2)
+    question, label = puzzle.example(operands)
+    asked = puzzle.parse("+".join(map(str, operands)))
+    done = complete(Teacher(puzzle, operands), torch.from_numpy(asked.astype(np.int64))[None], 2)[0].numpy()
+    assert (done == question).all()
+    frames = shown(puzzle, done, label[None])
+    text = "+".join(map(str, operands)) + "= " + str(sum(operands))[::-1] + "§"
+    assert "".join(puzzle.glyphs[t] for t in frames[1] if t) == text[: puzzle.seq_len]
+    assert "".join(puzzle.glyphs[t] for t in frames[0] if t) == text.partition(" ")[0] + " "
+
+
+def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = str(runs / "sudoku")
+    assert main(["compare", a]) == 1
+    assert f"{a} holds no evaluation; make one: python evaluate.py {a}" in capsys.readouterr().err
+    for words in (["steps=2"], ["steps=3", "name=longer"]):
+        assert main(["evaluate", a, "evaluation.boards=0", *words]) == 0
+    out = tmp_path / "together"
+    both = [f"{a}/evaluation/longer", f"{a}/evaluation/sudoku set-test-T2-boards=0"]
+    assert main(["compare", *both, "--out", str(out)]) == 0
+    assert "2 runs" in capsys.readouterr().out
+    told = json.loads((out / "comparison.json").read_text())["evaluations"]
+    assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
+    assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
+    (tmp_path / "mine").mkdir()
+    assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1
+    assert "name another folder" in capsys.readouterr().err
+    (Path(both[0]) / "results.json").write_text("{}")
+    assert main(["compare", both[0], "--out", str(out)]) == 1
+    assert "holds no results" in capsys.readouterr().err
+
+
+def test_sets_are_as_the_runs_expect(runs: Path) -> None:
+    assert read_split(runs / "causal sum set", "test")[0].task["causal"] is True
