@@ -67,7 +67,8 @@ _INCREMENTS: dict[str, Callable[[VectorField, Tensor, float], Tensor]] = {"euler
 
 def _adaptive(velocity: VectorField, z: Tensor, time: float, tolerance: float) -> Tensor:
     try:
-        from torchdiffeq import odeint
+        with torch.inference_mode(False):  # its tables are tensors, made at the first import
+            from torchdiffeq import odeint
     except ModuleNotFoundError:
         raise ConfigError("model.integrator=adaptive needs torchdiffeq: pip install 'reason[ode]'") from None
     wide = z.to(torch.promote_types(z.dtype, torch.float32))

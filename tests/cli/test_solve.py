@@ -137,7 +137,7 @@ class Teacher(torch.nn.Module):
 
     def __init__(self, puzzle: Addition, operands: list[int]):
         super().__init__()
-        question, label = puzzle.example(operands)
+        _, label = puzzle.example(operands)
         self.known = torch.from_numpy(np.where(label, label, 0)).long()
 
     def encode(self, batch):
@@ -156,7 +156,7 @@ class Teacher(torch.nn.Module):
 @pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
 def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
     puzzle = Addition(2)
-    question, label = puzzle.example(operands)
+    _, label = puzzle.example(operands)
     asked = puzzle.parse("+".join(map(str, operands)))
     done = complete(Teacher(puzzle, operands), torch.from_numpy(asked.astype(np.int64))[None], 2)[0].numpy()
     assert (done == question).all()
