@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData
-from reason.evaluation.signals import signals
+from reason.evaluation.signals import signals, survived
 from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Batch, Reasoner
@@ -134,9 +134,11 @@ def _batch(
     """(T, B) arrays by name, and `scored` (B,)."""
     seen: dict[str, list[Tensor]] = {}
     answers = []
+    survival: Tensor | None = None
     for before, after, readout in unroll_states(model, batch, steps):
         right, exact = correct_cells(readout.logits, batch.labels)
-        said = signals(before, after, readout, batch.labels, likelihood, halting)
+        survival = survived(survival, readout)
+        said = signals(before, after, readout, batch.labels, likelihood, halting, survival)
         for name, values in {"exact": exact, "right": right.sum(-1, dtype=torch.int32), **said}.items():
             seen.setdefault(name, []).append(values)
         if rules is not None:

@@ -14,10 +14,10 @@ from tqdm import tqdm
 from reason.data import PuzzleData
 from reason.evaluation.policies import FIXED, Policy
 from reason.evaluation.probes import mapped, parts
-from reason.evaluation.signals import signals
+from reason.evaluation.signals import signals, survived
 from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
-from reason.models.base import Reasoner, State
+from reason.models.base import Readout, Reasoner, State
 from reason.rollout import Halting
 
 
@@ -56,15 +56,18 @@ def run_with(
     batch = data.take(waiting[place])
     x, labels, m, entered = model.encode(batch), batch.labels, torch.zeros_like(place), len(place)
     state = model.initial_state(x)
+    survival: Tensor | None = None
     started = time.perf_counter()
     with tqdm(total=len(examples), unit="puzzle", desc=policy.name, disable=not progress, dynamic_ncols=True) as bar:
         while len(place):
             before, state = state, model.step(state, x)
-            readout, m = model.readout(state), m + 1
+            m = m + 1
+            readout = _read(model, state, m)
+            survival = survived(survival, readout)
             if policy.signal == FIXED:
                 signal = m.double()
             else:
-                signal = signals(before, state, readout, labels, likelihood, halting)[policy.signal]
+                signal = signals(before, state, readout, labels, likelihood, halting, survival)[policy.signal]
             leaves = (signal > policy.threshold) | (m >= steps)
             rows = leaves.nonzero().flatten()
             if not len(rows):
@@ -81,13 +84,29 @@ def run_with(
                 state = _seated(state, model.initial_state(x_fresh), seats)
                 labels = labels.index_copy(0, seats, fresh.labels)
                 place, m = place.index_copy(0, seats, enter), m.index_fill(0, seats, 0)
+                survival = None if survival is None else survival.index_fill(0, seats, 0)
             if len(enter) < len(rows):
                 stay = torch.ones(len(place), dtype=torch.bool, device=device)
                 stay[rows[len(enter) :]] = False
                 kept = stay.nonzero().flatten()
                 x, state = _cut(x, kept), mapped(state, partial(_cut, rows=kept))
                 labels, place, m = labels[kept], place[kept], m[kept]
+                survival = None if survival is None else survival[kept]
     return Left(exact.cpu().numpy(), taken.cpu().numpy(), time.perf_counter() - started)
+
+
+def _read(model: Reasoner, state: State, m: Tensor) -> Readout:
+    """The readout of rows that have taken m (B,) steps: final ones, and those before `final_from`, read differently."""
+    late = model.readout(state)
+    if model.final_from <= 1:
+        return late
+    early, final = model.readout(state, final=False), m >= model.final_from
+    chosen = {
+        name: torch.where(final.view(-1, *[1] * (value.ndim - 1)), value, getattr(early, name))
+        for name, value in late._asdict().items()
+        if value is not None
+    }
+    return Readout(**chosen)
 
 
 def _seated(state: State, fresh: State, seats: Tensor) -> State:

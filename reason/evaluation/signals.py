@@ -17,6 +17,7 @@ from reason.rollout import Halting
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
+    "gate": "exit gate: mean over the scored cells of the probability of having left, 1 − Π(1 − λ)",
     "margin": "logit margin, mean over the scored cells of top1 − top2",
     "max-probability": "mean over the scored cells of the largest probability",
     "certainty": "1 − H/log V, mean over the scored cells",
@@ -33,12 +34,27 @@ def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
     return readout.halt.float()
 
 
+def survived(before: Tensor | None, readout: Readout) -> Tensor | None:
+    """log Π(1 − λ) of an exit gate after one more step, (B, S) or (B, 1); None: the model has none."""
+    if readout.gate is None:
+        return None
+    stays = torch.nn.functional.logsigmoid(-readout.gate.float())
+    return stays if before is None else before + stays
+
+
 def signals(
-    before: State, after: State, readout: Readout, labels: Tensor, likelihood: Likelihood, halting: Halting
+    before: State,
+    after: State,
+    readout: Readout,
+    labels: Tensor,
+    likelihood: Likelihood,
+    halting: Halting,
+    survival: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Every signal of SIGNALS that the model has, (B,) float32, and `loss`, the mean −ln p of the scored cells.
 
-    Of the labels only their places are looked at for the signals: what the set scores.
+    `survival` is what `survived` gives after this step. Of the labels the signals look at the places alone: what the
+    set scores.
     """
     scored = labels != IGNORE
     count = scored.sum(-1).clamp(min=1)
@@ -57,5 +73,7 @@ def signals(
         "residual": -residual(before, after).float(),
         "loss": mean(-right.clamp(min=torch.finfo(p.dtype).tiny).log()),
     }
+    if survival is not None:
+        found = {"gate": mean((-survival.expm1()).expand(scored.shape))} | found
     q = halt_signal(readout, halting)
     return found if q is None else {"q": q} | found

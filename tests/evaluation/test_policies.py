@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from reason.evaluation.policies import (
     signal_of,
     thresholds,
 )  # fmt: skip
-from reason.models import RecursiveConfig, build_model
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.rollout import unroll
 
 
 def record(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> Record:
@@ -116,26 +118,55 @@ def test_a_signal_of_infinities_never_stops() -> None:
     assert calibrated(seen, "residual", Allowance()).stops(seen).tolist() == [3] * 4
 
 
-@pytest.mark.parametrize("mixer", ["mlp", "attention"])
-@pytest.mark.parametrize("states", [1, 2])
+RECURSIVE = {
+    "hidden_size": 8,
+    "heads": 1,
+    "expansion": 1,
+    "positions": "none",
+    "prefix": 1,
+    "h_cycles": 1,
+    "l_cycles": 1,
+}
+LOOPED = {"hidden_size": 8, "heads": 1, "causal": False, "layers": 1}
+MODELS = {
+    "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp"),
+    "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", states=1),
+    "looped, a gate per puzzle": LoopedConfig(**LOOPED, gate="puzzle"),
+    "looped, a gate per position, read raw at first": LoopedConfig(
+        **LOOPED, gate="position", readout="final-only", final_from=3
+    ),
+}
+
+
+@pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("batch_size", [1, 5, 50])
-def test_rows_that_leave_leave_with_what_the_record_says(mixer: str, states: int, batch_size: int, sudoku_4x4) -> None:
+def test_rows_that_leave_leave_with_what_the_record_says(config, batch_size: int, sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
-    config = RecursiveConfig(
-        hidden_size=8, heads=1, expansion=1, mixer=mixer, positions="none", prefix=1, h_cycles=1, l_cycles=1,
-        states=states,
-    )  # fmt: skip
     model = build_model(config, data.shape).double()
     model.dtype = torch.float64  # so that the order of sums decides nothing
-    torch.nn.init.normal_(model.q_head.weight)
-    torch.nn.init.zeros_(model.q_head.bias)
+    for name, weight in model.named_parameters():
+        if "q_head" in name:
+            torch.nn.init.normal_(weight)
     seen = one_pass(model, data, 6, 4, progress=False)
     examples = np.array([3, 0, 11, 7, 8, 1, 2])
-    for signal in ("q", "margin", "residual", "certainty", "max-probability", "fixed"):
-        values = np.sort(signal_of(seen, signal).ravel())
+    for signal in (*seen.signals, "fixed"):
+        values = np.unique(signal_of(seen, signal))
         threshold = float((values[len(values) // 2 - 1] + values[len(values) // 2]) / 2)
         policy = Policy("p", signal, threshold)
         left = run_with(policy, model, data, examples, 6, batch_size, progress=False)
         stops = policy.stops(seen)[examples]
-        assert left.steps.tolist() == stops.tolist()
+        assert left.steps.tolist() == stops.tolist(), signal
         assert left.exact.tolist() == seen.exact[stops - 1, examples].tolist()
+
+
+def test_the_gate_signal_is_the_chance_of_having_left(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(MODELS["looped, a gate per position, read raw at first"], data.shape).eval()
+    seen = one_pass(model, data, 3, 12, progress=False)
+    with torch.no_grad():
+        gates = [readout.gate.sigmoid() for _, readout in unroll(model, data.take(torch.arange(12)), 3)]
+    stays = torch.ones_like(gates[0])
+    for m, gate in enumerate(gates):
+        stays = stays * (1 - gate)
+        assert seen.signals["gate"][m].tolist() == pytest.approx((1 - stays).mean(1).tolist(), abs=1e-5)
+    assert "q" not in seen.signals
