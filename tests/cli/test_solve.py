@@ -156,7 +156,7 @@ class Teacher(torch.nn.Module):
 @pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
 def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
     puzzle = Addition(2)
-    _, label = puzzle.example(operands)
+    question, label = puzzle.example(operands)
     asked = puzzle.parse("+".join(map(str, operands)))
     done = complete(Teacher(puzzle, operands), torch.from_numpy(asked.astype(np.int64))[None], 2)[0].numpy()
     assert (done == question).all()

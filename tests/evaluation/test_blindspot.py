@@ -191,7 +191,7 @@ def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
 
 @pytest.mark.parametrize("model", [looped(), looped(coda=1, injection=True), recursive(), recursive(states=1),
                                    recursive(readout="norm", dt=0.5)])  # fmt: skip
-def test_every_probe_on_every_family(model: Reasoner, tmp_path: Path) -> None:
+def test_every_probe_on_every_family(model: Reasoner) -> None:
     batch = puzzles()
     before = [p.clone() for p in model.parameters()]
     found = S.blind_spot(model, batch, loops=3, far=4)
@@ -203,7 +203,10 @@ def test_every_probe_on_every_family(model: Reasoner, tmp_path: Path) -> None:
         assert found["by_loop"][k]["ce"] == pytest.approx(ce.item())
     assert found["ce_gap"] == found["by_loop"][0]["ce"] - found["by_loop"][2]["ce"]
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    paths = draw_blind_spot(found, tmp_path)
+
+
+def test_every_probe_is_drawn(tmp_path: Path) -> None:
+    paths = draw_blind_spot(S.blind_spot(looped(), puzzles(), loops=2, far=3), tmp_path)
     assert len(paths) == len(BLIND_SPOT) == len({*paths})
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths)
 
