@@ -66,7 +66,7 @@ class Accuracy:
     valid_by_step: list[float] | None  # share of puzzles whose answer obeys the rules, whatever the label
     halted_by_step: list[float]  # share of puzzles whose halting head says stop
     loss_by_step: list[float]  # mean −ln p of the scored cells
-    residual_by_step: list[float | None]  # mean ‖z_k − z_{k−1}‖/‖z_{k−1}‖; none from a start at 0
+    residual_by_step: list[float]  # mean ‖z_k − z_{k−1}‖/‖z_{k−1}‖; inf from a start at 0
     puzzles: int
     seconds: float
 
@@ -81,7 +81,7 @@ def accuracy_of(record: Record) -> Accuracy:
         valid_by_step=None if record.valid is None else record.valid.mean(1).tolist(),
         halted_by_step=halted.mean(1).tolist(),
         loss_by_step=record.loss.mean(1, dtype=np.float64).tolist(),
-        residual_by_step=[value if np.isfinite(value) else None for value in residuals.tolist()],
+        residual_by_step=residuals.tolist(),
         puzzles=record.puzzles,
         seconds=record.seconds,
     )

@@ -7,6 +7,7 @@ Rows of a batch are puzzles and do not see each other; every measure is one numb
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
@@ -92,10 +93,13 @@ def residual(before: State, after: State) -> Tensor:
 def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", tolerance: float = 1e-3) -> list[float]:
     """ρ(∂g/∂z) of g = model.map(kind), row by row, by ARPACK to a relative `tolerance`; nan where it does not converge.
 
-    Tens of Jacobian products a row, each three or four calls of g.
+    Tens of Jacobian products a row, each three or four calls of g. nan, too, where g(z) is not finite.
     """
     points = (_one_row(model, state, x, row, kind) for row in range(len(x)))
-    return [abs(dominant_eigenvalue(f, z, tolerance, max_iterations=100)) for f, z in points]
+    return [
+        abs(dominant_eigenvalue(f, z, tolerance, max_iterations=100)) if f(z).isfinite().all() else math.nan
+        for f, z in points
+    ]
 
 
 def trace(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", probes: int = 16) -> list[float]:

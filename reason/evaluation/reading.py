@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ class Reading:
             found["dynamics"] = self._dynamics(record)
         if self.settings.boards and self.puzzle is not None:
             found["boards"] = self._boards(record)
-        return found
+        return _finite(found)
 
     def _pass(self, data: PuzzleData, limit: int | None) -> Record:
         return one_pass(
@@ -161,12 +162,12 @@ class Reading:
                 "map": settings.map,
                 "puzzles": [asdict(path) for path in paths],
                 "spectra": [
-                    {"example": examples[row], "solved": paths[row].solved, "radius": _number(r), "trace": _number(t)}
+                    {"example": examples[row], "solved": paths[row].solved, "radius": r, "trace": t}
                     for row, r, t in spectra
                 ],
                 "returns": returns.T.tolist(),
                 "growth_rate": probes.growth_rate(model, state, x, min(self.steps, 16)).tolist(),
-                "oscillation": [[_number(v) for v in row] for row in probes.oscillation(model, state, x).T.tolist()],
+                "oscillation": probes.oscillation(model, state, x).T.tolist(),
             }
 
     def _boards(self, record: Record) -> dict[str, Any]:
@@ -198,6 +199,10 @@ class Reading:
         }
 
 
-def _number(value: float) -> float | None:
-    """JSON has no nan."""
-    return value if np.isfinite(value) else None
+def _finite(tree: Any) -> Any:
+    """The same with None for every nan and infinity, which JSON does not have: a state may diverge."""
+    if isinstance(tree, dict):
+        return {key: _finite(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_finite(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree

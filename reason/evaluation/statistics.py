@@ -46,7 +46,7 @@ def halting_statistics(record: Record, step: int) -> dict[str, Any] | None:
     """AUC and ECE of σ(q) against "exact" at every step, reliability at `step`; None without a halting head."""
     if "q" not in record.signals:
         return None
-    q = record.signals["q"].astype(np.float64)
+    q = np.nan_to_num(record.signals["q"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
     probability = 1 / (1 + np.exp(-np.clip(q, -500, 500)))
     return {
         "auc_by_step": [auc(scores, exact) for scores, exact in zip(q, record.exact, strict=True)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ class Trajectory:
 
     example: int
     solved: bool  # exact at step T
-    end: str  # "right fixed point" | "wrong fixed point" | "cycle of P" | "drift"
+    end: str  # "right fixed point" | "wrong fixed point" | "cycle of P" | "drift" | "divergence"
     residual: list[float]  # T numbers: ‖z_k − z_{k−1}‖/‖z_{k−1}‖
     norm: list[float]  # T + 1 numbers, from the initial state on
     plane: list[tuple[float, float]]  # T + 1 points: principal components of this puzzle's own trajectory
@@ -37,7 +38,8 @@ def trajectories(
     """The trajectory of every row of the batch; `examples` are the rows' numbers in their set.
 
     A row ends in a fixed point where its last residual is at most `tolerance`; in a cycle of period P ≤ 8 where it
-    is back at z_{T−P}, to within a tenth of its last move; else it drifts, that is: it still moves (ours).
+    is back at z_{T−P}, to within a tenth of its last move; it diverges where a number of its state is no longer finite;
+    else it drifts, that is: it still moves (ours).
     """
     found: list[Trajectory] = []
     width = joined(model.initial_state(model.encode(_rows(batch, slice(0, 1))))).shape[1]
@@ -64,7 +66,8 @@ def _measured(model: Reasoner, batch: Batch, examples: list[int], steps: int, to
         before = state
     exact = correct_cells(model.readout(before, steps >= model.final_from).logits, batch.labels)[1].tolist()
     path = torch.stack(points, dim=1)  # (B, T + 1, N)
-    planes, shares = plane(path)
+    tame = (path.flatten(1).abs() < torch.finfo(path.dtype).max ** 0.25).all(1)  # its squares can be summed
+    planes, shares = plane(torch.where(tame[:, None, None], path, 0))
     ends = [_end(solved, *row) for solved, row in zip(exact, _ends(path, tolerance), strict=True)]
     columns = (torch.stack(residuals, 1), torch.stack(sizes, 1))
     return [
@@ -91,14 +94,16 @@ def plane(path: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ends(path: Tensor, tolerance: float) -> Iterator[tuple[str, int]]:
-    """("fixed point" | "cycle" | "drift", period) of each row's points (B, P, N)."""
+    """("fixed point" | "cycle" | "drift" | "divergence", period) of each row's points (B, P, N)."""
     last = path[:, -1]
     back = path[:, -min(path.shape[1], LONGEST_PERIOD + 1) :].flip(1)  # (B, ≤ 9, N): z_T, z_{T−1}, …
     distances = torch.linalg.vector_norm(back - last[:, None], dim=-1)
     scale = torch.linalg.vector_norm(path[:, -2], dim=-1)
     for row, size in zip(distances.tolist(), scale.tolist(), strict=True):
         period = next((p for p in range(2, len(row)) if row[p] <= CLOSE * row[1]), 0)
-        if row[1] <= tolerance * size:
+        if not math.isfinite(row[1]):
+            yield "divergence", 0
+        elif row[1] <= tolerance * size:
             yield "fixed point", 1
         else:
             yield ("cycle", period) if period else ("drift", 0)
@@ -107,4 +112,4 @@ def _ends(path: Tensor, tolerance: float) -> Iterator[tuple[str, int]]:
 def _end(solved: bool, kind: str, period: int) -> str:
     if kind == "fixed point":
         return f"{'right' if solved else 'wrong'} fixed point"
-    return f"cycle of {period}" if kind == "cycle" else "drift"
+    return f"cycle of {period}" if kind == "cycle" else kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -127,8 +127,7 @@ def halting(figure: Figure, results: Results) -> None:
     left.grid(alpha=0.25)
     steps = np.arange(1, results["steps"] + 1)
     for name, colour, label in (("auc", GREEN, "AUC"), ("ece", RED, "calibration error")):
-        values = np.array([np.nan if v is None else v for v in head[f"{name}_by_step"]])
-        right.plot(steps, values, marker="o", ms=2.5, color=colour, label=label)
+        right.plot(steps, _numbers(head[f"{name}_by_step"]), marker="o", ms=2.5, color=colour, label=label)
     right.set(ylim=(-0.03, 1.03), title="does q know what is exact?")
     _steps_axis(right, results)
     right.legend()
@@ -187,10 +186,10 @@ def dynamics(figure: Figure, results: Results) -> None:
         line = {"color": BLUE if solved else RED, "lw": 0.9, "alpha": 0.7}
         label = None if solved in drawn else ("solved" if solved else "failed")
         drawn.add(solved)
-        upper.plot(range(1, len(puzzle["residual"]) + 1), puzzle["residual"], label=label, **line)
-        size.plot(puzzle["norm"], **line)
-        push.plot(returns, **line)
-        low.plot(range(1, len(swings) + 1), [np.nan if v is None else v for v in swings], marker="o", ms=2, **line)
+        upper.plot(range(1, len(puzzle["residual"]) + 1), _numbers(puzzle["residual"]), label=label, **line)
+        size.plot(_numbers(puzzle["norm"]), **line)
+        push.plot(_numbers(returns), **line)
+        low.plot(range(1, len(swings) + 1), _numbers(swings), marker="o", ms=2, **line)
     upper.set(yscale="log", title="residual ‖z′ − z‖/‖z‖")
     upper.axhline(told["tolerance"], color="grey", ls=":", lw=1)
     upper.legend(fontsize="small")
@@ -221,3 +220,8 @@ def planes(figure: Figure, results: Results) -> None:
         axes.set_title(f"{puzzle['example']}: {puzzle['end']}\n{sum(puzzle['explained']):.0%} of variance", fontsize=7)
         axes.set_xticks([])
         axes.set_yticks([])
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    """An array with nan where results have null."""
+    return np.array([np.nan if value is None else value for value in values])

@@ -137,7 +137,7 @@ class Teacher(torch.nn.Module):
 
     def __init__(self, puzzle: Addition, operands: list[int]):
         super().__init__()
-        _question, label = puzzle.example(operands)
+        label = puzzle.example(operands)[1]
         self.known = torch.from_numpy(np.where(label, label, 0)).long()
 
     def encode(self, batch):

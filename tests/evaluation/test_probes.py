@@ -161,6 +161,7 @@ def test_a_model_of_one_call_has_no_oscillation_inside_a_step() -> None:
         ((0.5, 0.1), "right fixed point"),
         ((-1.0, 0.5), "cycle of 2"),
         ((1.1, 1.1), "drift"),
+        ((1e30, 0.5), "divergence"),
     ],
 )
 def test_every_end_has_its_name(values: tuple[float, float], end: str) -> None:

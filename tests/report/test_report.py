@@ -179,6 +179,17 @@ def test_a_looped_model_on_causal_sums(sums: Path, tmp_path: Path) -> None:
         read(sums, 1, EvaluationConfig(restarts=2, vary="symmetry"), looped=True)
 
 
+def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(SMALL, data.shape)
+    monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))
+    reading = Reading(model, data, task_of(data.metadata), EVERYTHING, 3, 2, progress=False)
+    results = MORE | {"steps": 3, "trained_steps": 2} | reading.results()
+    assert {puzzle["end"] for puzzle in results["dynamics"]["puzzles"]} == {"divergence"}
+    assert results["residual_by_step"][-1] is None
+    check(tmp_path, results)
+
+
 def test_mazes(mazes: Path, tmp_path: Path) -> None:
     results = read(mazes, 2, EvaluationConfig(boards=1))
     assert results["difficulty"]["by"] == "rating (path cells)"
