@@ -7,30 +7,30 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from reason.balance import BalanceConfig, build_balancer, weighted_sum
+from reason.balance import build_balancer, weighted_sum
 from reason.data import Sampler
-from reason.errors import ConfigError, Diverged
-from reason.losses import LossConfig, evaluate_terms
+from reason.errors import Diverged
+from reason.losses import evaluate_terms
 from reason.models.base import Batch, Reasoner
-from reason.rollout import Carry, RolloutConfig, first_carry, supervise
+from reason.rollout import Carry, first_carry, supervise
 from reason.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.compiling import out_of_graph, records_graphs
-from reason.training.config import TrainingConfig
 from reason.training.distributed import World
-from reason.training.ema import Ema, EmaConfig
-from reason.training.identity import refuse_other_config, refuse_other_dtype
+from reason.training.ema import Ema
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog
 from reason.training.memory import peak_memory
 from reason.training.monitor import Monitor, Reading
-from reason.training.optim import OptimizerConfig, Optimizers, unscaled_gradient
+from reason.training.optim import Optimizers, unscaled_gradient
 from reason.training.scaling import LossScaling
+from reason.training.settings import Settings
+from reason.training.state import restore, state_of
 from reason.training.trackers import tracker_of
 
 
@@ -40,41 +40,6 @@ class Outcome:
 
     step: int
     stopped_by: str | None
-
-
-class Settings(Protocol):
-    """The parts of a config that training reads."""
-
-    @property
-    def seed(self) -> int:
-        """Of everything random; here, of the number of loops."""
-
-    @property
-    def rollout(self) -> RolloutConfig:
-        """Supervision steps, carry, halting."""
-
-    @property
-    def loss(self) -> LossConfig:
-        """Terms and weights."""
-
-    @property
-    def balance(self) -> BalanceConfig:
-        """Who chooses the weights of the terms."""
-
-    @property
-    def optimizer(self) -> OptimizerConfig:
-        """How weights move."""
-
-    @property
-    def ema(self) -> EmaConfig:
-        """Which average is kept."""
-
-    @property
-    def training(self) -> TrainingConfig:
-        """How long, and what is written down."""
-
-    def model_dump(self, *, mode: str) -> dict[str, Any]:
-        """The whole config as a plain tree, which a checkpoint keeps."""
 
 
 class Trainer:
@@ -110,8 +75,8 @@ class Trainer:
         rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
         self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
-        self._log_position = 0
-        self._saved: int | None = None  # the step of the newest checkpoint
+        self.log_position = 0
+        self.saved: int | None = None  # the step of the newest checkpoint
 
     def parts(self) -> dict[str, Any]:
         """What has a state of its own to save, by the name it has in a checkpoint."""
@@ -192,7 +157,7 @@ class Trainer:
                         self.save(0 if log is None else log.position)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
-                if self._saved != self.step:
+                if self.saved != self.step:
                     self.save(0 if log is None else log.position)
         finally:
             bar.close()
@@ -206,7 +171,7 @@ class Trainer:
         if not self.world.first:
             return None
         tracker = tracker_of(self.config.training.log, self.run, self.step, self.config.model_dump(mode="json"))
-        return MetricsLog(self.run / "metrics.jsonl", self._log_position, tracker)
+        return MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
         c = self.config
@@ -265,27 +230,14 @@ class Trainer:
             Diverged: a loss since the last log line was infinite or NaN; nothing is written.
         """
         self._refuse_broken()
-        state = {
-            "device": self.device.type,
-            "dtype": str(self.model.dtype).removeprefix("torch."),
-            "config": self.config.model_dump(mode="json"),
-            "step": self.step,
-            "index": self.index,
-            "seconds": self.seconds,
-            "log_position": log_position,
-            "best": None if self.best is None else self.best.as_dict(),
-            "carry": {name: self.world.gather_rows(value) for name, value in vars(self.carry).items()},
-            "memory": {name: self.world.gather(kept) for name, kept in self.memory.items()},
-            "random": checkpoint.random_states(self.device, self.world),
-            **{name: part.state_dict() for name, part in self.parts().items()},
-        }
+        state = state_of(self, log_position)  # by every process: it gathers
         ema = None if self.ema is None else self.ema.state_dict()
         best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
         folder = self.run / "checkpoints" / f"step-{self.step:06d}"
         if self.world.first:
             keep = self.config.training.keep
             folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
-        self._saved = self.step
+        self.saved = self.step
         return folder
 
     def resume(self, folder: Path) -> None:
@@ -295,50 +247,4 @@ class Trainer:
             ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
                 another version.
         """
-        try:
-            self._restore(folder, checkpoint.load_state(folder))
-        except KeyError as error:
-            raise ConfigError(
-                f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
-            ) from None
-
-    def _restore(self, folder: Path, state: dict[str, Any]) -> None:
-        if state["device"] != self.device.type:
-            raise ConfigError(
-                f"{folder} was made on {state['device']}, this is {self.device}: the random streams of the two differ; "
-                f"go on there, or evaluate it here"
-            )
-        dtype = str(self.model.dtype).removeprefix("torch.")
-        refuse_other_config(state.get("config", {}), self.config.model_dump(mode="json"), folder)
-        refuse_other_dtype(state.get("dtype", dtype), dtype, folder)
-        try:
-            self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
-        except RuntimeError as error:  # names or shapes
-            reason = str(error).splitlines()[-1].strip()
-            raise ConfigError(
-                f"{folder} does not fit the model of config.json ({reason}); put config.json back"
-            ) from None
-        if self.ema is not None:
-            self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
-        self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
-        self._log_position, self._saved = state["log_position"], self.step
-        for name, part in self.parts().items():
-            if name in state:
-                part.load_state_dict(state[name])
-        best = state.get("best")
-        if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
-            self.best = Reading(**best)
-        if "carry" in state:  # else it was left out of an archive: every row starts anew
-            c = {name: self.world.own_rows(value, self.device) for name, value in state["carry"].items()}
-            self.carry = Carry(
-                Batch(*c["batch"]),
-                type(self.carry.state)(*c["state"]),
-                c["steps"],
-                c["halted"],
-                Batch(*c["loader"]),
-                c["survival"],
-            )
-            self.memory = {
-                name: self.world.own_rows(kept, self.device) for name, kept in state.get("memory", {}).items()
-            }
-        checkpoint.restore_random_states(state["random"], self.device, self.world)
+        restore(self, folder)
