@@ -16,6 +16,7 @@ from reason.evaluation.reading import Reading
 from reason.report import headline, table, write_report
 from reason.run import load_run, newest_run, replaced_folder
 from reason.tasks import task_of
+from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
 
@@ -32,6 +33,7 @@ DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, 
   python evaluate.py runs/mine evaluation.caches=true         decode with keys and values per loop, and shared
   python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
   python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
+  torchrun --nproc-per-node 8 evaluate.py runs/mine           each GPU reads its part of the puzzles
 
 Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
 needs no network (docs/evaluation.md states every field)."""
@@ -71,6 +73,8 @@ def main(argv: list[str]) -> int:
         run = newest_run()
         print(f"no run named; taking the newest: {run}")
     results, folder = evaluate_run(run, pairs)
+    if not results:  # a process that only took part
+        return 0
     Console().print(table(results))
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
@@ -79,6 +83,8 @@ def main(argv: list[str]) -> int:
 
 def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
+
+    Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
 
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
@@ -98,7 +104,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
-    device = pick_device(config.device)
+    device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
@@ -110,18 +116,22 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     if folder.exists() and not (folder / "results.json").exists():
         raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
-    reading = Reading(
-        trained.model,
-        data,
-        task_of(data.metadata),
-        settings,
-        steps,
-        trained_steps,
-        likelihood=config.loss.likelihood,
-        halting=config.rollout.halting,
-        seed=config.seed,
-    )
-    found = reading.results()
+    with joined(device) as world:
+        found = Reading(
+            trained.model,
+            data,
+            task_of(data.metadata),
+            settings,
+            steps,
+            trained_steps,
+            likelihood=config.loss.likelihood,
+            halting=config.rollout.halting,
+            seed=config.seed,
+            progress=world.first,
+            world=world,
+        ).results()
+    if not found:
+        return {}, folder
     results = {
         "run": run.name,
         "preset": config.name,

@@ -18,6 +18,7 @@ from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.rollout import Halting, unroll_states
+from reason.training.distributed import World
 
 Rules = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (N, S) questions, (N, S) answers -> (N,) bool
 
@@ -99,22 +100,27 @@ def one_pass(
     likelihood: Likelihood = "softmax",
     halting: Halting = "bce",
     progress: bool = True,
+    world: World | None = None,
 ) -> Record:
     """Every example of the split (the first `limit`), `steps` supervision steps each, nothing halting.
 
-    What a step says stays on the device until its batch ends, and comes over at once. Rules are then checked on the
-    host, an answer only where it differs from the step before.
+    In a world of several processes each reads its portion, and all have the whole record. What a step says stays on
+    the device until its batch ends, and comes over at once. Rules are then checked on the host, an answer only where
+    it differs from the step before.
     """
+    world = world or World()
     model.eval()
     count = min(len(data), limit or len(data))
     rules = puzzle.solved if puzzle is not None and puzzle.judges else None
     columns: list[dict[str, np.ndarray]] = []
     started = time.perf_counter()
-    with tqdm(total=count, unit="puzzle", desc="evaluating", disable=not progress, dynamic_ncols=True) as bar:
-        for first in range(0, count, batch_size):
-            examples = torch.arange(first, min(first + batch_size, count), device=data.device)
+    own, quiet = world.portion(count), not progress
+    with tqdm(total=len(own), unit="puzzle", desc="evaluating", disable=quiet, dynamic_ncols=True) as bar:
+        for first in range(own.start, own.stop, batch_size):
+            examples = torch.arange(first, min(first + batch_size, own.stop), device=data.device)
             columns.append(_batch(model, data.take(examples), steps, rules, likelihood, halting))
             bar.update(len(examples))
+    columns = world.collect(columns)
     whole = {name: np.concatenate([column[name] for column in columns], axis=-1) for name in columns[0]}
     exact, right, scored, loss = (whole.pop(name) for name in ("exact", "right", "scored", "loss"))
     valid = whole.pop("valid", None)

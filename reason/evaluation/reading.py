@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from reason.evaluation.trajectories import trajectories
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
 from reason.rollout import Halting
+from reason.training.distributed import World
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,16 @@ class Reading:
     halting: Halting = "bce"
     seed: int = 0
     progress: bool = True
+    world: World = field(default_factory=World)
 
     def results(self) -> dict[str, Any]:
-        """Everything that was asked for; sections that were not are absent."""
-        record = self._pass(self.data, self.settings.limit)
+        """Everything that was asked for; sections that were not are absent.
+
+        Of several processes each reads its portion in the pass; the rest is the first's alone, others return nothing.
+        """
+        record = self._pass(self.data, self.world)
+        if not self.world.first:
+            return {}
         examples = slice(0, record.puzzles)
         questions, labels = (t[examples].cpu().numpy() for t in (self.data.inputs, self.data.labels))
         bins = statistics.difficulty(self.puzzle, questions, labels, self.data.example_ratings(record.puzzles))
@@ -61,10 +68,10 @@ class Reading:
             found["boards"] = self._boards(record)
         return _finite(found)
 
-    def _pass(self, data: PuzzleData, limit: int | None) -> Record:
+    def _pass(self, data: PuzzleData, world: World) -> Record:
         return one_pass(
-            self.model, data, self.steps, self.settings.batch_size, limit=limit, puzzle=self.puzzle,
-            likelihood=self.likelihood, halting=self.halting, progress=self.progress,
+            self.model, data, self.steps, self.settings.batch_size, limit=self.settings.limit, puzzle=self.puzzle,
+            likelihood=self.likelihood, halting=self.halting, progress=self.progress, world=world,
         )  # fmt: skip
 
     def _policies(self, record: Record) -> dict[str, Any]:
@@ -110,7 +117,7 @@ class Reading:
         data = PuzzleData(self.data.directory, name, self.data.device)
         if not len(data):
             raise ConfigError(f"evaluation.calibration={name}: that split is empty; name another")
-        calibration = self._pass(data, self.settings.limit)
+        calibration = self._pass(data, World())
         return calibration, everyone, f"{calibration.puzzles} puzzles of the {name} split"
 
     def _restarts(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from reason.rollout import LoopsConfig, RolloutConfig
 from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
+from reason.training.monitor import MonitorConfig
 from reason.training.optim import OptimizerConfig
 
 
@@ -23,7 +24,7 @@ def sudoku_6x6() -> Config:
     return Config(
         data=DataConfig(
             directory="data/sudoku-6x6",
-            generate="sudoku --size 6 --train 2500 --test 1000 --seed 0",
+            generate="sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0",
         ),
         model=RecursiveConfig(
             hidden_size=128, expansion=3, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
@@ -31,7 +32,7 @@ def sudoku_6x6() -> Config:
         rollout=RolloutConfig(supervision_steps=8),
         optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup=50)),
         ema=EmaConfig(ramp=True),
-        training=TrainingConfig(steps=800, batch_size=128),
+        training=TrainingConfig(steps=800, batch_size=128, monitor=MonitorConfig(every=200)),
     )
 
 
@@ -48,7 +49,7 @@ def sudoku_6x6_attention() -> Config:
         update={
             "model": base.model.model_copy(update={"mixer": "attention", "positions": "rotary", "prefix": 4}),
             "optimizer": base.optimizer.model_copy(update={"lr": 1.5e-3, "schedule": falling}),
-            "training": base.training.model_copy(update={"steps": 4000}),
+            "training": base.training.model_copy(update={"steps": 4000, "monitor": MonitorConfig()}),
         }
     )
 
@@ -111,7 +112,7 @@ def maze_10x10() -> Config:
         update={
             "data": DataConfig(
                 directory="data/maze-10x10",
-                generate="maze --size 10 --min-path 14 --train 5000 --test 500 --seed 0",
+                generate="maze --size 10 --min-path 14 --train 5000 --validation 500 --test 500 --seed 0",
             ),
             "training": TrainingConfig(steps=800, batch_size=64),
         }
@@ -128,7 +129,7 @@ def addition_3() -> Config:
         update={
             "data": DataConfig(
                 directory="data/addition-3",
-                generate="addition --digits 3 --blank-answer --train 20000 --test 1000 --seed 0",
+                generate="addition --digits 3 --blank-answer --train 20000 --validation 500 --test 1000 --seed 0",
             ),
             "training": TrainingConfig(steps=600, batch_size=256),
         }

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from reason.errors import ConfigError
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
+Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
 
 
@@ -77,6 +78,18 @@ class World:
         if isinstance(value, list):
             return [self.own_rows(part, device) for part in value]
         return value[self.share(len(value))].to(device)
+
+    def portion(self, rows: int) -> range:
+        """This process's part of `rows`, which need not divide evenly: each row is some process's, and one's alone."""
+        return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
+
+    def collect(self, items: list[Item]) -> list[Item]:
+        """The items of all processes, the first process's first."""
+        if self.size == 1:
+            return items
+        parts: list[list[Item]] = [[] for _ in range(self.size)]
+        dist.all_gather_object(parts, items, group=self.control)
+        return [item for part in parts for item in part]
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so: all then stop at the same step."""

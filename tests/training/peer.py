@@ -14,11 +14,11 @@ from reason.cli import main
 
 
 def in_world(rank: int, port: int, words: list[str]) -> int:
-    """train.py as process `rank` of two; the variables are those that torchrun sets."""
+    """`reason WORDS…` as process `rank` of two; the variables are those that torchrun sets."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ |= {name: str(value) for name, value in world.items()}
     try:
-        return main(["train", *words])
+        return main(words)
     finally:
         for name in world:
             del os.environ[name]

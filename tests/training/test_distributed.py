@@ -1,4 +1,4 @@
-"""Two processes over gloo: one process's loss curve, to the bit over an interruption, and on to one process."""
+"""Two processes over gloo: one process's loss curve, to the bit over an interruption, and its evaluation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +40,9 @@ DETERMINISTIC = TINY | {
     "training.monitor.every": "2",
 }
 
+# How the trained run is read: an odd number of puzzles, and fewer puzzles than processes.
+READINGS = {"odd": ["evaluation.limit=3", "evaluation.batch_size=1"], "one": ["evaluation.limit=1"]}
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -47,25 +51,29 @@ def free_port() -> int:
 
 
 def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The loss curve within 1e-5; each monitored puzzle counted once; resumed by two to the bit, by one within 1e-5."""
+    """The loss curve within 1e-5; each puzzle read once; resumed by two to the bit, by one within 1e-5."""
 
     def words(run: str) -> list[str]:
         pairs = [f"{key}={value}" for key, value in DETERMINISTIC.items()]
-        return ["sudoku-4x4", f"data={monitored_4x4}", f"run={tmp_path / run}", *pairs]
+        return ["train", "sudoku-4x4", f"data={monitored_4x4}", f"run={tmp_path / run}", *pairs]
 
-    commands = [words("two"), [*words("parts"), "--max-steps", "3"], [f"run={tmp_path / 'parts'}", "--resume"]]
+    commands = [words("two"), [*words("parts"), "--max-steps", "3"], ["train", f"run={tmp_path / 'parts'}", "--resume"]]
+    commands += [["evaluate", str(tmp_path / "two"), f"name={name}", *how] for name, how in READINGS.items()]
     plans = [{"port": free_port(), "words": line} for line in commands]
     (tmp_path / "plan.json").write_text(json.dumps(plans))
     peer = Path(__file__).parent / "peer.py"
     with subprocess.Popen([sys.executable, str(peer), str(tmp_path / "plan.json")], stdout=subprocess.DEVNULL) as other:
         for plan in plans:
             assert in_world(0, plan["port"], plan["words"]) == 0
-            if plan["words"][-1] == "3":
+            if plan["words"][-2:] == ["--max-steps", "3"]:
                 shutil.copytree(tmp_path / "parts", tmp_path / "alone")
         assert other.wait(60) == 0
     out = capsys.readouterr().out
     assert "2 processes, 4 rows each; loss curve: that of one process, up to rounding" in out
-    assert main(["train", *words("one")]) == 0
+    assert main(words("one")) == 0
+    for name, how in READINGS.items():
+        assert main(["evaluate", str(tmp_path / "two"), f"name=alone-{name}", *how]) == 0
+        assert reading(tmp_path / "two", name) == reading(tmp_path / "two", f"alone-{name}")
     with pytest.warns(UserWarning, match="saved by 2 processes, going on with 1"):
         _resume_alone(tmp_path / "alone")
     one = read_metrics(tmp_path / "one")
@@ -84,6 +92,12 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
     alone = everything(tmp_path / "one")
     for name in (n for n in alone if n.startswith(("weights", "ema", "state.safetensors//carry"))):
         torch.testing.assert_close(whole[name], alone[name], atol=2e-4, rtol=1e-3, msg=name)
+
+
+def reading(run: Path, name: str) -> dict[str, Any]:
+    """results.json, without what the clock says."""
+    results = json.loads((run / "evaluation" / name / "results.json").read_text())
+    return {key: value for key, value in results.items() if "second" not in key}
 
 
 def _resume_alone(run: Path) -> None:
