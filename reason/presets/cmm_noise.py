@@ -25,7 +25,7 @@ def table_7_base() -> Config:
     base = common().model_copy(update={"loss": LossConfig(likelihood="stablemax3", weights=weights)})
     return changed(
         base,
-        model={"noise": "additive"},
+        model={"noise": "additive", "gradient_checkpointing": True},
         rollout={"accum_steps": 2, "grad_steps": 4},
         training={"batch_size": 250},
     )
@@ -39,7 +39,7 @@ def table_8_base() -> Config:
 
 def d_128() -> Config:
     """D 128 without prefix, z_H = x̂ and z_L = 0 at the start, equilibrium and repulsion, ε 1e-12, additive noise."""
-    small = {"hidden_size": 128, "prefix": 0, "initial": "input", "noise": "additive"}
+    small = {"hidden_size": 128, "prefix": 0, "initial": "input", "noise": "additive", "gradient_checkpointing": False}
     return changed(table_6_base(), model=small, optimizer={"eps": 1e-12})
 
 
