@@ -16,10 +16,13 @@ from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.run import ROOT
 
+MANY = 10  # a family of more presets is a line in the list
+
 DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
 
-  reason presets
-  reason presets cmm-6-4
+  reason presets                 the small ones and the authors' own; of the papers' studies a line each
+  reason presets stars-          all whose name begins so
+  reason presets cmm-6-4         one, with every setting it changes
   reason presets --table cmm-6
   reason presets cmm-6 --memory
 
@@ -33,7 +36,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="reason presets", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", nargs="?", help="a preset to show whole")
+    parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
     parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
     parser.add_argument("--memory", action="store_true", help="estimate all, or those whose name begins with NAME")
     arguments = parser.parse_args(argv)
@@ -44,20 +47,32 @@ def main(argv: list[str]) -> int:
         _show_table(console, arguments.table)
     elif arguments.memory:
         console.print(memory_table(arguments.name or ""))
-    elif arguments.name is not None:
-        _show(console, preset(arguments.name))
-    else:
+    elif arguments.name in (None, ""):
         _list(console)
+    elif arguments.name not in PRESETS and any(name.startswith(arguments.name) for name in PRESETS):
+        _list(console, arguments.name)
+    else:
+        _show(console, preset(arguments.name))
     return 0
 
 
-def _list(console: Console) -> None:
+def _list(console: Console, beginning: str = "") -> None:
+    families: dict[str, list[Preset]] = {}
+    for name, each in PRESETS.items():
+        if name.startswith(beginning):
+            families.setdefault(name.split("-")[0], []).append(each)
     view = Table(title="presets: python train.py NAME", title_justify="left")
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")
-    for each in PRESETS.values():
-        view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
+    for family, members in families.items():
+        if len(members) > MANY and not beginning:
+            sizes = [each.parameter_count() for each in members]
+            told = f"{len(members)} presets; list them with: reason presets {family}-"
+            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", told)
+            continue
+        for each in members:
+            view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
     console.print(view)
 
 

@@ -291,7 +291,14 @@ def test_help_teaches(arguments: list[str], words: list[str], capsys: pytest.Cap
 
 def test_presets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["presets"]) == 0
-    assert "sudoku-6x6" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "sudoku-6x6" in out
+    assert "reason presets stars-" in out
+    assert "stars-small-pre-rmsnorm" not in out
+    assert main(["presets", "stars-small-"]) == 0
+    out = capsys.readouterr().out
+    assert "stars-small-pre-rmsnorm" in out
+    assert "sudoku-6x6" not in out
     assert main(["presets", "sudoku-6x6"]) == 0
     assert "optimizer.lr" in capsys.readouterr().out
 
