@@ -31,7 +31,11 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
         cards=cards(results),
         tables=sections(results),
         drawings={name: Markup(text) for name, text in drawings.items()},
-        facts={key: value for key, value in results.items() if isinstance(value, str | int | float)},
+        facts={
+            key: f"{value:,.3g}" if isinstance(value, float) else value
+            for key, value in results.items()
+            if isinstance(value, str | int | float)
+        },
         boards=_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
         **_parts(),
     )
