@@ -238,7 +238,6 @@ def test_4x4_minimal_puzzles_run_out_and_it_says_so():
     with pytest.raises(DatasetError, match="different minimal puzzles were found") as error:
         random_splits(4, {"train": 4000})
     assert 3500 < int(str(error.value).split()[1]) <= 3568
-    assert len(random_splits(4, {"train": 3000})["train"].inputs) == 3000
 
 
 @pytest.mark.parametrize("clues", [3, 16, -1, 0])
