@@ -19,7 +19,7 @@ from reason.presets import PRESETS
 from reason.tasks import task_of
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
-from reason.training.distributed import World
+from reason.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor

@@ -30,13 +30,14 @@ MAY_IMPORT = {
     },
     "reason.decoding": {"reason.models", "reason.nn", "reason.rollout"},
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
+    "reason.distributed": {"reason.errors"},
     "reason.training": {
-        "reason.balance", "reason.data", "reason.errors", "reason.floats", "reason.losses", "reason.models",
+        "reason.balance", "reason.data", "reason.distributed", "reason.errors", "reason.floats", "reason.losses", "reason.models",
         "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
-        "datasets_gen", "reason.data", "reason.decoding", "reason.dynamics", "reason.errors", "reason.floats",
-        "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models", "reason.nn",
+        "datasets_gen", "reason.data", "reason.decoding", "reason.distributed", "reason.dynamics", "reason.errors",
+        "reason.floats", "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models", "reason.nn",
         "reason.rollout", "reason.section",
     },
     "reason.report": set(),

@@ -16,7 +16,7 @@ from reason.evaluation.reading import Reading
 from reason.report import headline, table, write_report
 from reason.run import load_run, newest_run, replaced_folder
 from reason.tasks import task_of
-from reason.training.distributed import device_of_process, joined
+from reason.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
 

@@ -18,7 +18,7 @@ from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.rollout import Halting, unroll_states
-from reason.training.distributed import World
+from reason.distributed import World
 
 Rules = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (N, S) questions, (N, S) answers -> (N,) bool
 

@@ -24,7 +24,7 @@ from reason.evaluation.trajectories import trajectories
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
 from reason.rollout import Halting
-from reason.training.distributed import World
+from reason.distributed import World
 
 
 @dataclass(frozen=True)

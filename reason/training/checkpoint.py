@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from reason.errors import ConfigError
-from reason.training.distributed import World
+from reason.distributed import World
 
 TENSOR = "tensor:"
 

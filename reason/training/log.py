@@ -15,7 +15,7 @@ from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.rollout import Carry, Unroll
-from reason.training.distributed import World
+from reason.distributed import World
 from reason.training.trackers import Tracker
 
 

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from reason.balance import build_balancer, weighted_sum
-from reason.data import Sampler
-from reason.errors import Diverged
+from reason.balance import weighted_sum
 from reason.losses import evaluate_terms
-from reason.models.base import Batch, Reasoner
-from reason.rollout import Carry, first_carry, supervise
-from reason.schedules import Horizon
-from reason.training import checkpoint
+from reason.models.base import Batch
+from reason.rollout import supervise
 from reason.training.compiling import out_of_graph, records_graphs
-from reason.training.distributed import World
-from reason.training.ema import Ema
 from reason.training.interrupt import StopRequest
-from reason.training.log import Meters, MetricsLog
+from reason.training.log import MetricsLog
 from reason.training.memory import peak_memory
-from reason.training.monitor import Monitor, Reading
-from reason.training.optim import Optimizers, unscaled_gradient
-from reason.training.scaling import LossScaling
-from reason.training.settings import Settings
-from reason.training.state import restore, state_of
+from reason.training.optim import unscaled_gradient
+from reason.training.state import TrainingState
 from reason.training.trackers import tracker_of
 
 
@@ -42,57 +31,8 @@ class Outcome:
     stopped_by: str | None
 
 
-class Trainer:
-    """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
-
-    def __init__(
-        self,
-        config: Settings,
-        run: Path,
-        model: Reasoner,
-        sampler: Sampler,
-        monitor: Monitor | None = None,
-        world: World | None = None,
-    ):
-        """Start from nothing; `resume` then puts a checkpoint in place."""
-        self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
-        self.world = world or World()
-        self.device = sampler.data.device
-        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
-        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
-        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
-        self.scaling = LossScaling(self.device, model.dtype)
-        self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
-        self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
-        self.meters = Meters(self.device, self.world)
-        self.balanced = model.balance_weights()
-        frozen_after = config.optimizer.freeze_embedding_after
-        self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
-        self.step = 0  # optimizer steps taken
-        self.index = 0  # supervision steps taken
-        self.seconds = 0.0
-        self.best: Reading | None = None
-        rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
-        self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
-        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
-        self.log_position = 0
-        self.saved: int | None = None  # the step of the newest checkpoint
-
-    def parts(self) -> dict[str, Any]:
-        """What has a state of its own to save, by the name it has in a checkpoint."""
-        return {
-            "optimizer": self.optimizers,
-            "balance": self.balancer,
-            "scaling": self.scaling,
-            "sampler": self.sampler,
-            "meters": self.meters,
-        }
-
-    def checkpoint_size(self) -> int:
-        """Bytes that a checkpoint takes, about: weights, their average, two moments, the carry."""
-        numbers = sum(p.numel() for p in self.model.parameters())
-        carried = sum(z.numel() * z.element_size() for z in self.carry.state) * self.world.size
-        return 4 * numbers * (3 if self.ema is None else 4) + carried
+class Trainer(TrainingState):
+    """The loop over optimizer steps."""
 
     def _draw(self) -> Batch:
         """This process's rows of the next global batch."""
@@ -122,7 +62,7 @@ class Trainer:
         norm = self.optimizers.step(self.step)
         self.step += 1
         if self.scaling.stuck:
-            raise self._diverged("the gradient overflows fp16 whatever the loss scale")
+            raise self.diverged("the gradient overflows fp16 whatever the loss scale")
         if self.ema is not None:
             self.ema.update(self.step)
         return norm
@@ -175,7 +115,7 @@ class Trainer:
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
         c = self.config
-        self._refuse_broken()
+        self.refuse_broken()
         means = self.meters.read()
         drawn = self.index * c.training.batch_size
         record = {
@@ -209,42 +149,3 @@ class Trainer:
             return False
         self.best = reading
         return True
-
-    def _refuse_broken(self) -> None:
-        term = self.meters.broken()
-        if term is not None:
-            raise self._diverged(f"loss {term} is no finite number")
-
-    def _diverged(self, what: str) -> Diverged:
-        good = checkpoint.checkpoints(self.run)
-        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
-        return Diverged(
-            f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
-            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
-        )
-
-    def save(self, log_position: int) -> Path:
-        """Write a checkpoint of everything.
-
-        Raises:
-            Diverged: a loss since the last log line was infinite or NaN; nothing is written.
-        """
-        self._refuse_broken()
-        state = state_of(self, log_position)  # by every process: it gathers
-        ema = None if self.ema is None else self.ema.state_dict()
-        best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
-        folder = self.run / "checkpoints" / f"step-{self.step:06d}"
-        if self.world.first:
-            keep = self.config.training.keep
-            folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
-        self.saved = self.step
-        return folder
-
-    def resume(self, folder: Path) -> None:
-        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
-
-        Raises:
-            ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
-                another version.
-        """
-        restore(self, folder)

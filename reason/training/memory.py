@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,37 +15,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reason.balance import BalanceConfig, weighted_sum
-from reason.losses import LossConfig, evaluate_terms
+from reason.balance import weighted_sum
+from reason.losses import evaluate_terms
 from reason.models.base import Batch, Reasoner, Shape
-from reason.rollout import RolloutConfig, first_carry, supervise
-from reason.training.config import TrainingConfig
-from reason.training.ema import EmaConfig
+from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
-
-
-class Counted(Protocol):
-    """The sections of a config that decide how much memory a step takes."""
-
-    @property
-    def rollout(self) -> RolloutConfig:
-        """Carry and halting."""
-
-    @property
-    def loss(self) -> LossConfig:
-        """Terms."""
-
-    @property
-    def balance(self) -> BalanceConfig:
-        """Whether each term's gradient is taken by itself."""
-
-    @property
-    def ema(self) -> EmaConfig:
-        """Whether there is an average."""
-
-    @property
-    def training(self) -> TrainingConfig:
-        """Rows."""
+from reason.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -98,7 +73,7 @@ class LiveBytes(TorchDispatchMode):
 
 
 def estimate(
-    config: Counted, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
+    config: Settings, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
 ) -> Memory:
     """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
 

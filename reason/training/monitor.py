@@ -17,7 +17,7 @@ from reason.models.base import IGNORE, Reasoner
 from reason.rollout import unroll
 from reason.section import Section
 from reason.training.checkpoint import random_state, restore_random_state
-from reason.training.distributed import World
+from reason.distributed import World
 from reason.training.ema import Ema
 
 

@@ -1,91 +1,186 @@
-"""All that a trainer is, as a checkpoint's state: taken from it, and put back to the bit."""
+"""All that training is at one step: saved, and put back to the bit."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reason.errors import ConfigError
-from reason.models.base import Batch
-from reason.rollout import Carry
+import torch
+
+from reason.balance import build_balancer
+from reason.data import Sampler
+from reason.errors import ConfigError, Diverged
+from reason.models.base import Batch, Reasoner
+from reason.rollout import Carry, first_carry
+from reason.schedules import Horizon
 from reason.training import checkpoint
+from reason.distributed import World
+from reason.training.ema import Ema
 from reason.training.identity import refuse_other_config, refuse_other_dtype
-from reason.training.monitor import Reading
-
-if TYPE_CHECKING:
-    from reason.training.loop import Trainer
-
-
-def state_of(trainer: Trainer, log_position: int) -> dict[str, Any]:
-    """Everything but the weights and their average; every process calls it, for rows are gathered."""
-    world = trainer.world
-    return {
-        "device": trainer.device.type,
-        "dtype": _name(trainer),
-        "config": trainer.config.model_dump(mode="json"),
-        "step": trainer.step,
-        "index": trainer.index,
-        "seconds": trainer.seconds,
-        "log_position": log_position,
-        "best": None if trainer.best is None else trainer.best.as_dict(),
-        "carry": {name: world.gather_rows(value) for name, value in vars(trainer.carry).items()},
-        "memory": {name: world.gather(kept) for name, kept in trainer.memory.items()},
-        "random": checkpoint.random_states(trainer.device, world),
-        **{name: part.state_dict() for name, part in trainer.parts().items()},
-    }
+from reason.training.log import Meters
+from reason.training.monitor import Monitor, Reading
+from reason.training.optim import Optimizers
+from reason.training.scaling import LossScaling
+from reason.training.settings import Settings
 
 
-def restore(trainer: Trainer, folder: Path) -> None:
-    """As Trainer.resume says."""
-    try:
-        state = checkpoint.load_state(folder)
-        _refuse(trainer, folder, state)
-        _restore(trainer, folder, state)
-    except KeyError as error:
-        raise ConfigError(
-            f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
-        ) from None
+class TrainingState:
+    """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
 
+    def __init__(
+        self,
+        config: Settings,
+        run: Path,
+        model: Reasoner,
+        sampler: Sampler,
+        monitor: Monitor | None = None,
+        world: World | None = None,
+    ):
+        """Start from nothing; `resume` then puts a checkpoint in place."""
+        self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
+        self.world = world or World()
+        self.device = sampler.data.device
+        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
+        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
+        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
+        self.scaling = LossScaling(self.device, model.dtype)
+        self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
+        self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
+        self.meters = Meters(self.device, self.world)
+        self.balanced = model.balance_weights()
+        frozen_after = config.optimizer.freeze_embedding_after
+        self.freezes_at = math.inf if frozen_after is None else frozen_after * self.horizon.epoch
+        self.step = 0  # optimizer steps taken
+        self.index = 0  # supervision steps taken
+        self.seconds = 0.0
+        self.best: Reading | None = None
+        rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
+        self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
+        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
+        self.log_position = 0
+        self.saved: int | None = None  # the step of the newest checkpoint
 
-def _name(trainer: Trainer) -> str:
-    return str(trainer.model.dtype).removeprefix("torch.")
+    def parts(self) -> dict[str, Any]:
+        """What has a state of its own to save, by the name it has in a checkpoint."""
+        return {
+            "optimizer": self.optimizers,
+            "balance": self.balancer,
+            "scaling": self.scaling,
+            "sampler": self.sampler,
+            "meters": self.meters,
+        }
 
+    def checkpoint_size(self) -> int:
+        """Bytes that a checkpoint takes, about: weights, their average, two moments, the carry."""
+        numbers = sum(p.numel() for p in self.model.parameters())
+        carried = sum(z.numel() * z.element_size() for z in self.carry.state) * self.world.size
+        return 4 * numbers * (3 if self.ema is None else 4) + carried
 
-def _refuse(trainer: Trainer, folder: Path, state: dict[str, Any]) -> None:
-    if state["device"] != trainer.device.type:
-        raise ConfigError(
-            f"{folder} was made on {state['device']}, this is {trainer.device}: the random streams of the two differ; "
-            f"go on there, or evaluate it here"
+    def save(self, log_position: int) -> Path:
+        """Write a checkpoint of everything.
+
+        Raises:
+            Diverged: a loss since the last log line was infinite or NaN; nothing is written.
+        """
+        self.refuse_broken()
+        state = self._snapshot(log_position)  # by every process: it gathers
+        ema = None if self.ema is None else self.ema.state_dict()
+        best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
+        folder = self.run / "checkpoints" / f"step-{self.step:06d}"
+        if self.world.first:
+            keep = self.config.training.keep
+            folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
+        self.saved = self.step
+        return folder
+
+    def resume(self, folder: Path) -> None:
+        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
+
+        Raises:
+            ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
+                another version.
+        """
+        try:
+            state = checkpoint.load_state(folder)
+            self._refuse_other(folder, state)
+            self._restore(folder, state)
+        except KeyError as error:
+            raise ConfigError(
+                f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
+            ) from None
+
+    @property
+    def _dtype(self) -> str:
+        return str(self.model.dtype).removeprefix("torch.")
+
+    def _snapshot(self, log_position: int) -> dict[str, Any]:
+        """Everything but the weights and their average."""
+        world = self.world
+        return {
+            "device": self.device.type,
+            "dtype": self._dtype,
+            "config": self.config.model_dump(mode="json"),
+            "step": self.step,
+            "index": self.index,
+            "seconds": self.seconds,
+            "log_position": log_position,
+            "best": None if self.best is None else self.best.as_dict(),
+            "carry": {name: world.gather_rows(value) for name, value in vars(self.carry).items()},
+            "memory": {name: world.gather(kept) for name, kept in self.memory.items()},
+            "random": checkpoint.random_states(self.device, world),
+            **{name: part.state_dict() for name, part in self.parts().items()},
+        }
+
+    def _refuse_other(self, folder: Path, state: dict[str, Any]) -> None:
+        if state["device"] != self.device.type:
+            raise ConfigError(
+                f"{folder} was made on {state['device']}, this is {self.device}: the random streams of the two differ; "
+                f"go on there, or evaluate it here"
+            )
+        refuse_other_config(state.get("config", {}), self.config.model_dump(mode="json"), folder)
+        refuse_other_dtype(state.get("dtype", self._dtype), self._dtype, folder)
+
+    def _restore(self, folder: Path, state: dict[str, Any]) -> None:
+        try:
+            self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
+        except RuntimeError as error:  # names or shapes
+            reason = str(error).splitlines()[-1].strip()
+            raise ConfigError(
+                f"{folder} does not fit the model of config.json ({reason}); put config.json back"
+            ) from None
+        if self.ema is not None:
+            self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
+        self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
+        self.log_position, self.saved = state["log_position"], self.step
+        for name, part in self.parts().items():
+            if name in state:
+                part.load_state_dict(state[name])
+        best = state.get("best")
+        if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
+            self.best = Reading(**best)
+        if "carry" in state:  # else it was left out of an archive: every row starts anew
+            self._restore_carry(state)
+        checkpoint.restore_random_states(state["random"], self.device, self.world)
+
+    def _restore_carry(self, state: dict[str, Any]) -> None:
+        own, kind = self.world.own_rows, type(self.carry.state)
+        c = {name: own(value, self.device) for name, value in state["carry"].items()}
+        batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
+        self.carry = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
+        self.memory = {name: own(kept, self.device) for name, kept in state.get("memory", {}).items()}
+
+    def refuse_broken(self) -> None:
+        """Raise Diverged where a loss since the last log line was infinite or NaN."""
+        term = self.meters.broken()
+        if term is not None:
+            raise self.diverged(f"loss {term} is no finite number")
+
+    def diverged(self, what: str) -> Diverged:
+        """The error that says what broke, when, what is left and what to try."""
+        good = checkpoint.checkpoints(self.run)
+        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
+        return Diverged(
+            f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
         )
-    refuse_other_config(state.get("config", {}), trainer.config.model_dump(mode="json"), folder)
-    refuse_other_dtype(state.get("dtype", _name(trainer)), _name(trainer), folder)
-
-
-def _restore(trainer: Trainer, folder: Path, state: dict[str, Any]) -> None:
-    try:
-        trainer.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
-    except RuntimeError as error:  # names or shapes
-        reason = str(error).splitlines()[-1].strip()
-        raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
-    if trainer.ema is not None:
-        trainer.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
-    trainer.step, trainer.index, trainer.seconds = state["step"], state["index"], state["seconds"]
-    trainer.log_position, trainer.saved = state["log_position"], trainer.step
-    for name, part in trainer.parts().items():
-        if name in state:
-            part.load_state_dict(state[name])
-    best = state.get("best")
-    if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
-        trainer.best = Reading(**best)
-    if "carry" in state:  # else it was left out of an archive: every row starts anew
-        _restore_carry(trainer, state)
-    checkpoint.restore_random_states(state["random"], trainer.device, trainer.world)
-
-
-def _restore_carry(trainer: Trainer, state: dict[str, Any]) -> None:
-    own, device = trainer.world.own_rows, trainer.device
-    c = {name: own(value, device) for name, value in state["carry"].items()}
-    kind = type(trainer.carry.state)
-    batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
-    trainer.carry = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
-    trainer.memory = {name: own(kept, device) for name, kept in state.get("memory", {}).items()}

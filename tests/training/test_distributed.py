@@ -24,7 +24,7 @@ from reason.cli import main
 from reason.config import Config, override, read_config
 from reason.errors import ConfigError
 from reason.training.checkpoint import checkpoints, readable
-from reason.training.distributed import World, _buckets, device_of_process
+from reason.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
@@ -138,7 +138,7 @@ def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
+    monkeypatch.setattr("reason.distributed.BUCKET", 10)
     sizes = [4, 5, 3, 20, 1]
     lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
     assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]
