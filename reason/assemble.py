@@ -12,6 +12,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
 from reason.config import Config
 from reason.data import PuzzleData, Sampler
+from reason.distributed import World
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner, Shape
@@ -19,7 +20,6 @@ from reason.presets import PRESETS
 from reason.tasks import task_of
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
-from reason.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor

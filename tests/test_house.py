@@ -32,13 +32,13 @@ MAY_IMPORT = {
     "reason.balance": {"reason.losses", "reason.schedules", "reason.section"},
     "reason.distributed": {"reason.errors"},
     "reason.training": {
-        "reason.balance", "reason.data", "reason.distributed", "reason.errors", "reason.floats", "reason.losses", "reason.models",
-        "reason.rollout", "reason.schedules", "reason.section",
+        "reason.balance", "reason.data", "reason.distributed", "reason.errors", "reason.floats", "reason.losses",
+        "reason.models", "reason.rollout", "reason.schedules", "reason.section",
     },
     "reason.evaluation": {
         "datasets_gen", "reason.data", "reason.decoding", "reason.distributed", "reason.dynamics", "reason.errors",
-        "reason.floats", "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models", "reason.nn",
-        "reason.rollout", "reason.section",
+        "reason.floats", "reason.losses.exit", "reason.losses.halting", "reason.losses.lm", "reason.models",
+        "reason.nn", "reason.rollout", "reason.section",
     },
     "reason.report": set(),
     "reason.figures": set(),

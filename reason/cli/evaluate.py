@@ -11,12 +11,12 @@ from rich.console import Console
 from reason.cli.further import draw_further, further
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
+from reason.distributed import device_of_process, joined
 from reason.errors import ConfigError
 from reason.evaluation.reading import Reading
 from reason.report import headline, table, write_report
 from reason.run import load_run, newest_run, replaced_folder
 from reason.tasks import task_of
-from reason.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
 

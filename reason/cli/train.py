@@ -20,11 +20,11 @@ from reason.assemble import (
 )
 from reason.cli.memory import print_memory
 from reason.config import Config, describe_settings, override, read_config, split_arguments
+from reason.distributed import World, device_of_process, joined
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.run import ROOT, create_run, locked, read_record, refuse_existing, refuse_full_disk, reserve_run
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
-from reason.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
 from reason.training.precision import activation_dtype, pick_device

@@ -12,6 +12,7 @@ import torch
 from datasets_gen.layout import splits_of
 from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData
+from reason.distributed import World
 from reason.errors import ConfigError
 from reason.evaluation import probes, statistics
 from reason.evaluation.accuracy import Record, accuracy_of, one_pass
@@ -24,7 +25,6 @@ from reason.evaluation.trajectories import trajectories
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
 from reason.rollout import Halting
-from reason.distributed import World
 
 
 @dataclass(frozen=True)

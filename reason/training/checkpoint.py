@@ -23,8 +23,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from reason.errors import ConfigError
 from reason.distributed import World
+from reason.errors import ConfigError
 
 TENSOR = "tensor:"
 

@@ -11,13 +11,13 @@ import torch
 from pydantic import Field, field_validator
 
 from reason.data import PuzzleData
+from reason.distributed import World
 from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE, Reasoner
 from reason.rollout import unroll
 from reason.section import Section
 from reason.training.checkpoint import random_state, restore_random_state
-from reason.distributed import World
 from reason.training.ema import Ema
 
 

@@ -10,12 +10,12 @@ import torch
 
 from reason.balance import build_balancer
 from reason.data import Sampler
+from reason.distributed import World
 from reason.errors import ConfigError, Diverged
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
 from reason.schedules import Horizon
 from reason.training import checkpoint
-from reason.distributed import World
 from reason.training.ema import Ema
 from reason.training.identity import refuse_other_config, refuse_other_dtype
 from reason.training.log import Meters

@@ -22,9 +22,9 @@ from test_loop import everything, untimed
 from reason.assemble import build_trainer, load_training_set, why_processes_differ
 from reason.cli import main
 from reason.config import Config, override, read_config
+from reason.distributed import World, _buckets, device_of_process
 from reason.errors import ConfigError
 from reason.training.checkpoint import checkpoints, readable
-from reason.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
