@@ -57,7 +57,7 @@ def sudoku_6x6_attention() -> Config:
 def sudoku_6x6_hrm() -> Config:
     """HRM on 6×6 Sudoku: two networks, one-step gradient, Q-learning.
 
-    As sudoku-6x6-attention, with HRM's structure in small: two networks of two layers, N_H 2, N_L 2.
+    As sudoku-6x6-attention, with HRM's structure in small (two networks of two layers, N_H 2, N_L 2) and 6,000 steps.
     """
     base = sudoku_6x6_attention()
     structure = {"separate_networks": True, "gradient": "last-call", "l_cycles": 2}
@@ -66,6 +66,7 @@ def sudoku_6x6_hrm() -> Config:
             "model": base.model.model_copy(update=structure),
             "rollout": base.rollout.model_copy(update={"halting": "q-learning"}),
             "loss": LossConfig(weights=LossWeights(q_continue=0.5)),
+            "training": base.training.model_copy(update={"steps": 6000}),
         }
     )
 
