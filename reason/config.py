@@ -129,6 +129,11 @@ class Config(Section):
             raise ValueError(
                 "rollout.halting=q-learning reads q_continue, which no loss trains: type loss.weights.q_continue=0.5"
             )
+        if self.rollout.halting in ("bce", "q-learning") and self.loss.weights.halt == 0:
+            raise ValueError(
+                f"rollout.halting={self.rollout.halting} asks a head that no loss trains: type loss.weights.halt=1, or "
+                "rollout.halting=none"
+            )
         if self.loss.weights.rep_z_l > 0 and (isinstance(self.model, LoopedConfig) or self.model.states == 1):
             mend = "" if isinstance(self.model, LoopedConfig) else "model.states=2, or "
             raise ValueError(f"loss.weights.rep_z_l needs a low state: type {mend}loss.weights.rep_z=1e3")

@@ -10,6 +10,7 @@ import matplotlib
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 
 Results = Mapping[str, Any]
@@ -17,7 +18,9 @@ BLUE, ORANGE, GREY = "#1b6ca8", "#e07b39", "grey"
 
 
 def draw_blind_spot(found: Results, folder: Path) -> list[Path]:
-    """One PNG for each probe of the readout blind spot; returns their paths."""
+    """One PNG for each probe of the readout blind spot; returns their paths, none for a state that diverged."""
+    if not np.isfinite(_column(found, "norm", "mean")[1]).all():
+        return []
     return [_drawn(folder / f"blind_spot_{name}.png", drawer, found) for name, drawer in BLIND_SPOT.items()]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,3 +17,12 @@ def widest_float(device: torch.device) -> torch.dtype:
 def at_least_float32(x: Tensor) -> Tensor:
     """x in float32, or in float64 where it is already."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def finite(tree: Any) -> Any:
+    """The same with None for every nan and infinity, which JSON does not have: a state may diverge."""
+    if isinstance(tree, dict):
+        return {key: finite(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [finite(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,7 +13,7 @@ from torch import Tensor
 from reason.balance import weighted_sum
 from reason.config import Config
 from reason.losses import evaluate_terms
-from reason.models.base import Batch
+from reason.models.base import IGNORE, Batch
 from reason.models.foreign import to_foreign
 from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll
@@ -20,20 +22,32 @@ Arrays = Mapping[str, np.ndarray]
 LOSSES = {"lm": "train.lm_loss", "halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
 
 
+_SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
+LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # beyond these it is another model
+
+
 def deviations(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, float]:
     """What differs by how much, for every array that `recorded` holds.
 
     `eval.NAME.SEGMENT`: the largest absolute difference after that supervision step from the initial state.
     `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration.
     `grad.NAME`: the norm of the difference relative to the norm of the recorded gradient.
+
+    Without batch.labels nothing is trained; without batch.puzzle_identifiers they are 0. An array of another shape
+    than ours deviates by infinity.
     """
-    keys = ("inputs", "labels", "puzzle_identifiers")
-    batch = Batch(*(torch.from_numpy(recorded[f"batch.{key}"]).long() for key in keys))
-    return _forward(model, batch, recorded) | _training(model, config, batch, recorded)
+    inputs = torch.from_numpy(recorded["batch.inputs"]).long()
+    rows = np.zeros(len(inputs), np.int64)
+    labels, identifiers = recorded.get("batch.labels"), recorded.get("batch.puzzle_identifiers", rows)
+    unlabelled = torch.full_like(inputs, IGNORE)
+    scored = unlabelled if labels is None else torch.from_numpy(labels).long()
+    batch = Batch(inputs, scored, torch.from_numpy(identifiers).long())
+    found = _forward(model, batch, recorded)
+    return found if labels is None else found | _training(model, config, batch, recorded)
 
 
 def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str, float]:
-    segments = [int(name.rsplit(".", 1)[1]) for name in recorded if name.startswith("eval.")]
+    segments = [int(named[2]) for name in recorded if (named := _SEGMENT.fullmatch(name))]
     found = {}
     with torch.no_grad():
         for segment, (state, out) in enumerate(unroll(model, batch, max(segments, default=-1) + 1)):
@@ -41,7 +55,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
             for name, value in (seen | {"q_continue": out.go_on}).items():
                 key = f"eval.{name}.{segment}"
                 if key in recorded and value is not None:
-                    found[key] = float((value - torch.from_numpy(recorded[key])).abs().max())
+                    found[key] = _largest(value.float().numpy(), recorded[key])
     return found
 
 
@@ -60,11 +74,19 @@ def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arr
     for ours, parameter in model.named_parameters():
         key = f"grad.{names[ours]}" if not ours.startswith("puzzle_embedding") else "grad.puzzle_emb.local_weights"
         if key in recorded and parameter.grad is not None:
-            expected = recorded[key]
-            norm = float(np.linalg.norm(_dense_rows(parameter.grad) - expected))
-            found[key] = norm / max(float(np.linalg.norm(expected)), 1e-30)
+            found[key] = _relative(_dense_rows(parameter.grad), recorded[key])
     model.zero_grad()
     return found
+
+
+def _largest(ours: np.ndarray, theirs: np.ndarray) -> float:
+    return float(np.abs(ours - theirs).max()) if ours.shape == theirs.shape else math.inf
+
+
+def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    if ours.shape != theirs.shape:
+        return math.inf
+    return float(np.linalg.norm(ours - theirs)) / max(float(np.linalg.norm(theirs)), 1e-30)
 
 
 def _dense_rows(gradient: Tensor) -> np.ndarray:

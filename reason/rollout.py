@@ -77,7 +77,9 @@ class RolloutConfig(Section):
     """How long a puzzle is thought about in training, and what happens between steps."""
 
     supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
-    accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch")
+    accum_steps: int = Field(
+        1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
+    )
     grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",

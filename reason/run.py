@@ -104,14 +104,26 @@ def create_run(
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+    try:
+        _write_record(run, record)
+    except OSError:
+        if fresh:
+            run.rmdir()
+        raise
+
+
+def change_config(run: Path, config: Config) -> None:
+    """Another config in config.json: settings that a run may change, so that whoever goes on finds them there."""
+    _write_record(run, read_record(run) | {"config": config.model_dump(mode="json")})
+
+
+def _write_record(run: Path, record: dict[str, Any]) -> None:
     scratch = run / ".config.json.partial"
     try:
         scratch.write_text(json.dumps(record, indent=2) + "\n")
         scratch.rename(run / "config.json")
     except OSError:
         scratch.unlink(missing_ok=True)
-        if fresh:
-            run.rmdir()
         raise
 
 
@@ -154,7 +166,8 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
 
     Raises:
-        ConfigError: there is no checkpoint, none is the best, or it has no EMA and one was asked for.
+        ConfigError: there is no checkpoint, none is the best, it does not fit the config, or it has no EMA and one was
+            asked for.
     """
     folder = _chosen(run, config.evaluation.checkpoint)
     has_ema = (folder / "ema.safetensors").exists()
@@ -163,7 +176,11 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     which = "raw" if weights == "raw" or not has_ema else "ema"
     shape = read_shape(run)
     model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
-    model.load_state_dict(load_weights(folder, which))
+    try:
+        model.load_state_dict(load_weights(folder, which))
+    except RuntimeError as error:  # names or shapes
+        reason = str(error).splitlines()[-1].strip()
+        raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 

@@ -56,6 +56,11 @@ class ScheduleConfig(Section):
         early = self.kind == "cosine" and self.floor == 0 and self.end is not None and self.after is None
         return early or self.after == 0 or any(share == 0 for _, share in self.points)
 
+    @property
+    def peak(self) -> float:
+        """A share that is never exceeded."""
+        return max(1.0, self.floor, self.after or 0.0, *(share for _, share in self.points))
+
     def factor(self, step: int, horizon: Horizon) -> float:
         """The share at optimizer step `step` (from 0)."""
         rise = (step + 1) / self.warmup if step < self.warmup else 1.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
@@ -30,6 +30,7 @@ SMALL = {
 GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.halt": "0", "rollout.halting": "gate"}
 SEVERAL = {"rollout.loops.count": "3", "rollout.loops.supervision": "per-loop", "rollout.supervision_steps": "1"}
 STAGE_1 = {
+    "rollout.halting": "none",
     "loss.weights.lm": "0",
     "loss.weights.halt": "0",
     "loss.weights.exit": "1",
@@ -121,6 +122,10 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
     assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
     assert results["blind_spot"]["puzzles"] == 12
+    weights = checkpoints(Path("two"))[-1] / "weights.safetensors"
+    save_file({name: t * float("nan") for name, t in load_file(weights).items()}, weights)
+    broken, _ = evaluate_run(Path("two"), {**pairs, "name": "nan", "evaluation.weights": "raw"})
+    assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
     assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
 
 

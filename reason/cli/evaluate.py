@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from reason.cli.further import draw_further, further
+from reason.cli.further import draw_further, further, refuse_caches
 from reason.config import Config, override, read_config, split_arguments
 from reason.data import PuzzleData
 from reason.distributed import device_of_process, joined
 from reason.errors import ConfigError
 from reason.evaluation.reading import Reading
+from reason.floats import finite
 from reason.report import headline, table, write_report
-from reason.run import load_run, newest_run, replaced_folder
+from reason.run import load_run, newest_run, read_record, replaced_folder
 from reason.tasks import task_of
 from reason.training.precision import pick_device
 from reason.version import __version__
@@ -113,9 +116,12 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         raise ConfigError(
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
+    refuse_other_puzzles(data, read_record(run)["task"], run)
+    refuse_caches(trained.model, config)
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     if folder.exists() and not (folder / "results.json").exists():
         raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
+    _refuse_unwritable(folder.parent)
     with joined(device) as world:
         found = Reading(
             trained.model,
@@ -148,11 +154,35 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
-    results |= further(trained.model, data, config)
+    beyond = further(trained.model, data, config)
+    results |= finite(beyond)
     with replaced_folder(folder, "results.json") as scratch:
         write_report(scratch, results)
-        draw_further(results, scratch)
+        draw_further(beyond, scratch)
     return results, folder
+
+
+def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path) -> None:
+    """Raises ConfigError where a set has the shape that a run was trained on, but is of another family of puzzles."""
+    for key in ("name", "causal"):
+        was, now = trained.get(key), data.metadata.task.get(key)
+        if trained and data.metadata.task and was != now:
+            raise ConfigError(
+                f"{data.directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}: their tokens mean "
+                "other things; name a set of its kind with data=DIR"
+            )
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """Raises ConfigError where the report could not be written after all the work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be written to ({error.strerror}); copy the run to where it can, and evaluate it there"
+        ) from None
 
 
 def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:

@@ -21,19 +21,21 @@ from reason.models.base import Reasoner
 BLIND_SPOT_PUZZLES = 128  # as many as are probed, all loops of them held in float64
 
 
-def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
-    """Exits where the model has a gate, and what the evaluation section asks for; by name, JSON-ready.
+def refuse_caches(model: Reasoner, config: Config) -> None:
+    """Raises ConfigError where caches are asked of a model that does not generate."""
+    if config.evaluation.caches and not (isinstance(model, LoopedModel) and model.config.causal):
+        raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")
 
-    Raises:
-        ConfigError: caches are asked of a model that does not generate.
-    """
+
+def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
+    """Exits where the model has a gate, and what the evaluation section asks for, by name; numbers may be infinite."""
+    refuse_caches(model, config)
     settings, loops = config.evaluation, config.rollout.trained_steps
     found: dict[str, Any] = {}
     if config.model.gate != "none":
         found["exits"] = exits(model, data, loops, settings.batch_size, settings.limit, config.loss.likelihood)
     if settings.caches:
-        if not (isinstance(model, LoopedModel) and model.config.causal):
-            raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")
+        assert isinstance(model, LoopedModel)
         found["caches"] = cache_table(model, data, loops, settings.batch_size, settings.limit)
     if settings.blind_spot:
         few = torch.arange(min(len(data), settings.limit or BLIND_SPOT_PUZZLES, BLIND_SPOT_PUZZLES), device=data.device)

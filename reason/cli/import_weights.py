@@ -20,9 +20,9 @@ from torch import Tensor
 from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config import Config, override_tree, split_arguments
 from reason.errors import ConfigError
-from reason.models.foreign import from_foreign, inferred, load_foreign
+from reason.models.foreign import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.models.recursive import RecursiveConfig, RecursiveModel
-from reason.parity import deviations
+from reason.parity import LIMITS, deviations
 from reason.run import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
@@ -30,14 +30,18 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
 
   reason import-weights step_65100 run=runs/trm data=data/sudoku-extreme
   reason import-weights model.safetensors run=runs/hrm data=data/maze model.heads=8 model.l_cycles=2
+  reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
 Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays.
-The config comes from the shapes, from all_config.yaml beside the file (or `config` in the .npz), and from
-what you type; what none of these decides is the authors' default, and is named. Where an .npz also holds recordings
-of the original code (batch.*, eval.*, train.*, grad.*), the imported model is held against them."""
+The config comes from the shapes, from all_config.yaml or config.json beside the file (or `config` in it), and from
+what you type; what none of these decides is the authors' default, and is named. The precision is that of the file:
+float32 where its initial states are. Where an .npz also holds recordings of the original code (batch.*, eval.*,
+train.*, grad.*), the imported model is held against them."""
 
 
+_NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold
+_HOLDERS = ("model", "state_dict", "model_state_dict")
 UNREADABLE = (
     pickle.UnpicklingError, RuntimeError, ValueError, OSError, KeyError, EOFError, SafetensorError, BadZipFile,
     yaml.YAMLError,
@@ -49,7 +53,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="reason import-weights", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("words", nargs="+", metavar="FILE | run=DIR | data=DIR | section.key=value")
+    parser.add_argument("words", nargs="+", metavar="FILE | run=DIR | data=DIR | cells=N | section.key=value")
     words, pairs = split_arguments(parser.parse_args(argv).words)
     if len(words) != 1:
         raise ConfigError(f"one weights file is needed, got {' '.join(words) or 'none'}")
@@ -59,6 +63,10 @@ def main(argv: list[str]) -> int:
         refuse_existing(Path(run_name))
     weights, stated = read_weights(file)
     metadata = _metadata(directory) if directory else None
+    if typed := pairs.pop("cells", None):
+        stated["seq_len"] = typed
+    stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
+    stated = _whole_numbers(stated)
     ours = from_foreign(weights)
     section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
     tree = Config(name="imported").model_dump() | {"model": section}
@@ -66,10 +74,10 @@ def main(argv: list[str]) -> int:
     tree["rollout"]["supervision_steps"] = stated.get("halt_max_steps", 16)
     if section["separate_networks"]:
         tree["rollout"]["halting"], tree["loss"]["weights"]["q_continue"] = "q-learning", 0.5
-    if "softmax" in str(stated.get("loss", {}).get("loss_type", "")):
+    if "softmax" in _loss_type(stated):
         tree["loss"]["likelihood"] = "softmax"
     tree["ema"]["rate"] = None
-    if stated.get("forward_dtype") == "float32":
+    if stated.get("forward_dtype") == "float32" or ("forward_dtype" not in stated and _starts_in_float32(weights)):
         tree["training"]["precision"] = "fp32"
     config = override_tree(tree, pairs)
     if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.cells, shape.vocabulary):
@@ -83,7 +91,8 @@ def main(argv: list[str]) -> int:
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
-    print(f"{run}: {kind}, {model.parameter_count():,} parameters, {shape}")
+    states = ", a single z" if config.model.states == 1 else ""
+    print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
@@ -102,9 +111,11 @@ def _metadata(directory: str) -> Metadata:
 def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
     """Where the file also holds recordings of the original code: the largest deviation of each kind."""
     with np.load(file, allow_pickle=False) as recorded:
-        if not {"batch.inputs", "batch.labels", "batch.puzzle_identifiers"} <= set(recorded.files):
+        if "batch.inputs" not in recorded.files:
             return
         found = deviations(model, config, recorded)
+        kinds = tuple(f"{kind}." for kind in LIMITS)
+        unread = [name for name in recorded.files if name.startswith(kinds) and name not in found]
     for kind, what in (
         ("eval", "states, logits, q: absolute"),
         ("train", "losses: absolute"),
@@ -113,7 +124,11 @@ def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
         of_kind = {key: value for key, value in found.items() if key.startswith(f"{kind}.")}
         if of_kind:
             worst = max(of_kind, key=lambda key: of_kind[key])
-            print(f"against the recording, {what} deviation at most {of_kind[worst]:.1e} ({worst}, of {len(of_kind)})")
+            size, limit = of_kind[worst], LIMITS[kind]
+            verdict = "" if size <= limit else f": NOT the recorded model, {limit:g} would be"
+            print(f"against the recording, {what} deviation at most {size:.1e} ({worst}, of {len(of_kind)}){verdict}")
+    if unread:
+        print(f"not compared: {', '.join(unread)}")
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -125,12 +140,14 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not file.is_file():
         raise ConfigError(f"no weights file at {file}")
     try:
-        sibling = file.parent / "all_config.yaml"
-        stated = _architecture(yaml.safe_load(sibling.read_text())) if sibling.is_file() else {}
+        stated: dict[str, Any] = {}
+        for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
+            stated |= _architecture(yaml.safe_load(sibling.read_text())) if sibling.is_file() else {}
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
-                stated |= json.loads(str(arrays["config"])) if "config" in arrays else {}
-                names = [name for name in arrays.files if name.startswith("param.")]
+                stated |= _architecture(json.loads(_text(arrays["config"]))) if "config" in arrays else {}
+                bare = [name for name in arrays.files if name.partition(".")[0] not in _NO_WEIGHTS]
+                names = [name for name in bare if name.startswith("param.")] or bare
                 return {name.removeprefix("param."): torch.from_numpy(arrays[name]) for name in names}, stated
         if file.suffix == ".safetensors":
             return load_file(file), stated
@@ -140,14 +157,48 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ConfigError(
             f"{file} cannot be read as weights ({reason}); a torch state_dict, .safetensors or .npz is needed"
         ) from None
-    if isinstance(loaded, dict) and isinstance(loaded.get("model"), dict):  # {"model": state_dict, …}
-        loaded = loaded["model"]
+    if isinstance(loaded, dict):  # {"model": state_dict, "config": …}
+        stated |= _architecture(loaded.get("config"))
+        loaded = next((loaded[key] for key in _HOLDERS if isinstance(loaded.get(key), dict)), loaded)
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
         raise ConfigError(f"{file} is not a state_dict: names to tensors expected, got {type(loaded).__name__}")
     return loaded, stated
 
 
 def _architecture(tree: Any) -> dict[str, Any]:
-    """The `arch` section of the authors' all_config.yaml."""
-    arch = tree.get("arch") if isinstance(tree, dict) else None
-    return dict(arch) if isinstance(arch, dict) else {}
+    """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
+    if not isinstance(tree, dict):
+        return {}
+    arch = tree.get("arch", tree if "hidden_size" in tree else {})
+    return {key: value for key, value in arch.items() if value is not None} if isinstance(arch, dict) else {}
+
+
+def _text(array: np.ndarray) -> str:
+    """A string in an array: of characters, of bytes, or as its UTF-8 bytes."""
+    value = array.tobytes() if array.dtype == np.uint8 else array.reshape(-1)[0]
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _whole_numbers(stated: dict[str, Any]) -> dict[str, Any]:
+    """The counts among the stated settings as whole numbers above 0 (a prefix may be 0).
+
+    Raises:
+        ConfigError: one of them is not.
+    """
+    for key in ("seq_len", *OUR_SETTINGS):
+        if key in stated:
+            text, least = str(stated[key]), 0 if key == "puzzle_emb_len" else 1
+            if not text.isdecimal() or int(text) < least:
+                raise ConfigError(f"{key}={text}: a whole number from {least} on is needed")
+            stated[key] = int(text)
+    return stated
+
+
+def _loss_type(stated: dict[str, Any]) -> str:
+    loss = stated.get("loss", stated.get("loss_type", ""))
+    return str(loss.get("loss_type", "") if isinstance(loss, dict) else loss).replace("stablemax", "")
+
+
+def _starts_in_float32(weights: dict[str, Tensor]) -> bool:
+    """The authors keep the initial states in the type that the model computes in."""
+    return any(name.endswith(("H_init", "L_init")) and value.dtype == torch.float32 for name, value in weights.items())

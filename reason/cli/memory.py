@@ -60,17 +60,17 @@ def _mend(config: Config) -> str:
 
 
 def memory_table(prefix: str) -> Table:
-    """The estimate of each preset whose name begins so, its activations in fp16 or bf16.
+    """The estimate of the preset of that name, or of all whose names begin so, activations in fp16 or bf16.
 
     Raises:
         ConfigError: there is none.
     """
-    chosen = [each for name, each in PRESETS.items() if name.startswith(prefix)]
+    chosen = [PRESETS[prefix]] if prefix in PRESETS else [p for name, p in PRESETS.items() if name.startswith(prefix)]
     if not chosen:
         raise ConfigError(f"no preset's name begins with {prefix}; see: reason presets")
     view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
     for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
-        view.add_column(column, justify="left" if column == "preset" else "right")
+        view.add_column(column, justify="left" if column == "preset" else "right", no_wrap=column == "preset")
     known: dict[str, Memory] = {}  # rows of a table often differ in nothing that takes memory
     for each in tqdm(chosen, unit="preset", desc="estimating", leave=False):
         config = each.config()

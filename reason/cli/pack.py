@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reason.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.errors import ConfigError
+from reason.training.checkpoint import best_checkpoint, readable
 from reason.training.memory import readable_size
 
 DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one file.
@@ -16,7 +17,8 @@ DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one fil
   python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine, wherever that is, and goes on
   python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
 
-The resumed run is, to the bit, the one that was packed. Only where a model of up to a million parameters
+The resumed run is, to the bit, the one that was packed; the best checkpoint is chosen anew where it is not the
+newest. Only where a model of up to a million parameters
 would take more than {LIMIT // 10**6} MB is the carry (puzzles and states in flight) left out, and this is said; --exact
 keeps it."""
 
@@ -38,5 +40,8 @@ def main(argv: list[str]) -> int:
     print(f"{out}: {readable_size(out.stat().st_size)}")
     if not complete:
         print("the carry was left out: each row will start with a new puzzle, not to the bit; --exact keeps it")
+    best = best_checkpoint(run)
+    if best is not None and best != next(readable(run)):
+        print(f"the best checkpoint so far, {best.name}, stays behind: the best is chosen anew from here on")
     print(f"go on anywhere with: python train.py run={out} --resume")
     return 0

@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
     parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
-    parser.add_argument("--memory", action="store_true", help="estimate all, or those whose name begins with NAME")
+    parser.add_argument("--memory", action="store_true", help="estimate NAME, or all that begin with it")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")

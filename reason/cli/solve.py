@@ -59,6 +59,8 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and not arguments.gif.parent.is_dir():
+        raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
     puzzle = _family(run)
     question = puzzle.parse(_text(words[1]))
     if reason := puzzle.contradiction(question):

@@ -23,7 +23,16 @@ from reason.config import Config, describe_settings, override, read_config, spli
 from reason.distributed import World, device_of_process, joined
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.run import ROOT, create_run, locked, read_record, refuse_existing, refuse_full_disk, reserve_run
+from reason.run import (
+    ROOT,
+    change_config,
+    create_run,
+    locked,
+    read_record,
+    refuse_existing,
+    refuse_full_disk,
+    reserve_run,
+)
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
@@ -152,7 +161,8 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     asked = read_config(run / "config.json")
     if words and words != [asked.name]:
         raise ConfigError(f"{run} was started from preset {asked.name}, not {words[0]}; leave the preset out")
-    config, world = _world(override(asked, pairs), held)
+    changed = override(asked, pairs)
+    config, world = _world(changed, held)
     if world.first:
         held.enter_context(locked(run))
     folder = _newest(run, world)
@@ -172,6 +182,8 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
     if world.first:
         refuse_full_disk(run, trainer.checkpoint_size())
+        if changed != asked:
+            change_config(run, changed)  # the line that resumes need not repeat it
     return trainer
 
 
@@ -186,13 +198,16 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
     if len(archives) > 1:
         raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
     if not archives:
+        if Path(str(run_name)).is_file():
+            raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({SUFFIX})")
         return Path(str(run_name)), words
     archive = Path(archives[0])
     run = Path(run_name) if run_name else ROOT / archive.name.removesuffix(SUFFIX)
     rest = [word for word in words if word != archives[0]]
     if int(os.environ.get("RANK", "0")):
         raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
-
+    if (run / "config.json").exists():
+        raise ConfigError(f"{run} is there already, from this archive or another: {_resume_line(run)}, or name run=DIR")
     unpack_run(archive, run)
     print(f"{archive} unpacked to {run}")
     return run, rest

@@ -65,7 +65,7 @@ class Accuracy:
     exact_by_step: list[float]  # share of puzzles whose every scored cell is right
     cell_by_step: list[float]  # mean over puzzles of the share of scored cells that are right
     valid_by_step: list[float] | None  # share of puzzles whose answer obeys the rules, whatever the label
-    halted_by_step: list[float]  # share of puzzles whose halting head says stop
+    halted_by_step: list[float] | None  # share of puzzles whose halting head says stop; None: there is no head
     loss_by_step: list[float]  # mean −ln p of the scored cells
     residual_by_step: list[float]  # mean ‖z_k − z_{k−1}‖/‖z_{k−1}‖; inf from a start at 0
     puzzles: int
@@ -75,12 +75,11 @@ class Accuracy:
 def accuracy_of(record: Record) -> Accuracy:
     """The means over a record's puzzles."""
     residuals = -record.signals["residual"].mean(1, dtype=np.float64)
-    halted = record.signals["q"] > 0 if "q" in record.signals else np.zeros_like(record.exact)
     return Accuracy(
         exact_by_step=record.exact.mean(1).tolist(),
         cell_by_step=(record.right / np.maximum(record.scored, 1)).mean(1).tolist(),
         valid_by_step=None if record.valid is None else record.valid.mean(1).tolist(),
-        halted_by_step=halted.mean(1).tolist(),
+        halted_by_step=(record.signals["q"] > 0).mean(1).tolist() if "q" in record.signals else None,
         loss_by_step=record.loss.mean(1, dtype=np.float64).tolist(),
         residual_by_step=residuals.tolist(),
         puzzles=record.puzzles,

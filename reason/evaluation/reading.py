@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ from reason.evaluation.leaving import run_with
 from reason.evaluation.policies import FIXED, Allowance, frontier, outcome, policies_for
 from reason.evaluation.restarts import VARIATIONS, Variation, restart_table, tries_at, variations_of
 from reason.evaluation.trajectories import trajectories
+from reason.floats import finite
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
 from reason.rollout import Halting
@@ -48,6 +48,7 @@ class Reading:
 
         Of several processes each reads its portion in the pass; the rest is the first's alone, others return nothing.
         """
+        calibration, variations = self._calibration_set(), self._variations()  # refused before any work
         record = self._pass(self.data, self.world)
         if not self.world.first:
             return {}
@@ -59,14 +60,14 @@ class Reading:
             "halting": statistics.halting_statistics(record, min(self.trained_steps, self.steps)),
         }
         if self.settings.policies:
-            found["policies"] = self._policies(record)
+            found["policies"] = self._policies(record, calibration)
         if self.settings.restarts > 1:
-            found["restarts"] = self._restarts()
+            found["restarts"] = self._restarts(variations)
         if self.settings.probes:
             found["dynamics"] = self._dynamics(record)
         if self.settings.boards and self.puzzle is not None:
             found["boards"] = self._boards(record)
-        return _finite(found)
+        return finite(found)
 
     def _pass(self, data: PuzzleData, world: World) -> Record:
         return one_pass(
@@ -74,9 +75,9 @@ class Reading:
             likelihood=self.likelihood, halting=self.halting, progress=self.progress, world=world,
         )  # fmt: skip
 
-    def _policies(self, record: Record) -> dict[str, Any]:
+    def _policies(self, record: Record, calibrated_on: PuzzleData | None) -> dict[str, Any]:
         """Calibrated on one part, reported on another; wall-clock with rows leaving, against leaving nobody out."""
-        calibration, tested, told = self._calibration(record)
+        calibration, tested, told = self._calibration(record, calibrated_on)
         seen = record.rows(tested)
         causal = self.puzzle is not None and bool(self.puzzle.task.get("causal"))
         budget = self.settings.budget if self.settings.budget != "auto" else "perplexity" if causal else "exact"
@@ -104,31 +105,39 @@ class Reading:
             "frontiers": {signal: frontier(seen, signal) for signal in (FIXED, *seen.signals)},
         }
 
-    def _calibration(self, record: Record) -> tuple[Record, np.ndarray, str]:
-        """The record to calibrate on, the puzzles to report on, and in words where the first are from."""
+    def _calibration_set(self) -> PuzzleData | None:
+        """Another split to calibrate policies on; None: a part of the evaluated one."""
         name, own = self.settings.calibration, self.data.split
         if name == "auto":
-            name = "validation" if "validation" in splits_of(self.data.directory) and own != "validation" else own
-        everyone = np.arange(record.puzzles)
-        if name == own:
-            if record.puzzles == 1:
-                return record, everyone, f"the one puzzle of the {own} split"
-            return record.rows(everyone[::2]), everyone[1::2], f"every other puzzle of the {own} split"
+            name = "validation" if "validation" in splits_of(self.data.directory) else own
+        if name == own or not self.settings.policies:
+            return None
         data = PuzzleData(self.data.directory, name, self.data.device)
         if not len(data):
             raise ConfigError(f"evaluation.calibration={name}: that split is empty; name another")
-        calibration = self._pass(data, World())
-        return calibration, everyone, f"{calibration.puzzles} puzzles of the {name} split"
+        return data
 
-    def _restarts(self) -> dict[str, Any]:
-        """One table a variation."""
+    def _calibration(self, record: Record, other: PuzzleData | None) -> tuple[Record, np.ndarray, str]:
+        """The record to calibrate on, the puzzles to report on, and in words where the first are from."""
+        own, everyone = self.data.split, np.arange(record.puzzles)
+        if other is not None:
+            calibration = self._pass(other, World())
+            return calibration, everyone, f"{calibration.puzzles} puzzles of the {other.split} split"
+        if record.puzzles == 1:
+            return record, everyone, f"the one puzzle of the {own} split"
+        return record.rows(everyone[::2]), everyone[1::2], f"every other puzzle of the {own} split"
+
+    def _variations(self) -> list[Variation]:
+        """What restarts are to vary."""
         possible = variations_of(self.puzzle)
-        if self.settings.vary == "all":
-            kinds: list[Variation] = possible
-        elif self.settings.vary in possible:
-            kinds = [self.settings.vary]
-        else:
+        if self.settings.vary == "all" or self.settings.restarts == 1:
+            return possible
+        if self.settings.vary not in possible:
             raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
+        return [self.settings.vary]
+
+    def _restarts(self, kinds: list[Variation]) -> dict[str, Any]:
+        """One table a variation."""
         return {
             kind: {
                 "what": VARIATIONS[kind],
@@ -204,12 +213,3 @@ class Reading:
                 )
             ],
         }
-
-
-def _finite(tree: Any) -> Any:
-    """The same with None for every nan and infinity, which JSON does not have: a state may diverge."""
-    if isinstance(tree, dict):
-        return {key: _finite(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_finite(value) for value in tree]
-    return None if isinstance(tree, float) and not math.isfinite(tree) else tree

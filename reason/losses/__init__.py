@@ -63,9 +63,10 @@ class LossConfig(Section):
 
     @model_validator(mode="after")
     def _leaves_lm_a_weight(self) -> LossConfig:
-        if self.jsrr.convex and self.weights.jsrr >= 1:
+        peak = self.weights.jsrr * (self.schedules["jsrr"].peak if "jsrr" in self.schedules else 1.0)
+        if self.jsrr.convex and peak >= 1:
             raise ValueError(
-                f"weights.jsrr={self.weights.jsrr:g} leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
+                f"weights.jsrr comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
                 "loss.jsrr.convex=false for LM + λ·JSRR"
             )
         return self

@@ -21,7 +21,8 @@ def halt_loss(unroll: Unroll) -> Tensor:
     """BCE(q_halt, 1[row exact]), over active rows, divided by B (HRM eq. 8, TRM)."""
     readout = unroll.readouts[-1]
     assert readout.halt is not None, "the config checks that the model has a halting head"
-    _, exact = correct_cells(readout.logits.detach(), unroll.batch.labels)
+    right, _ = correct_cells(readout.logits.detach(), unroll.batch.labels)
+    exact = (right == (unroll.batch.labels != IGNORE)).all(-1)  # a row without a label too, as in the authors' code
     return unroll.row_mean(binary_cross_entropy_with_logits(readout.halt, exact.float(), reduction="none"))
 
 

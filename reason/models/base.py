@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from reason.section import Section
@@ -19,9 +20,9 @@ ReadoutKind = Literal["norm", "raw", "final-only"]
 class Shape(Section):
     """What a data set asks of a model: cells S, vocabulary V, and how many puzzle identifiers."""
 
-    cells: int
-    vocabulary: int
-    identifiers: int = 1
+    cells: int = Field(ge=1)
+    vocabulary: int = Field(ge=1)
+    identifiers: int = Field(1, ge=1)
 
     def __str__(self) -> str:
         return f"{self.cells} cells, {self.vocabulary} tokens and {self.identifiers} puzzle identifiers"

@@ -37,17 +37,16 @@ _LAYERS = {
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
 OUR_SETTINGS = {"num_heads": "heads", "H_cycles": "h_cycles", "L_cycles": "l_cycles", "puzzle_emb_len": "prefix"}
+RMS_EPS = 1e-5
 _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
 _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
     f"rotary_emb.{part}_cached" for part in ("cos", "sin")
 }
-_PREFIXES = ("_orig_mod.", "model.", "inner.")
+_PREFIX = re.compile(r"((_orig_mod|module|param|model|inner)\.)+")  # of wrappers, in whatever order
 
 
 def _bare(name: str) -> str:
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
-    return name
+    return _PREFIX.sub("", name, count=1) if _PREFIX.match(name) else name
 
 
 def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -94,7 +93,7 @@ def inferred(
     that are therefore the authors' defaults, by our name.
 
     Raises:
-        ConfigError: the number of cells is decided nowhere.
+        ConfigError: the number of cells is decided nowhere, or what is stated cannot be.
     """
     hrm = any(name.startswith("f_h.") for name in weights)
     vocabulary, width = weights["tokens.weight"].shape
@@ -119,26 +118,37 @@ def inferred(
         prefix = 0
     elif length is not None and cells is not None:
         prefix = length - cells
-    elif hrm:
+    elif hrm and "puzzle_emb_len" not in stated:
         prefix = 1
     else:
         prefix = known("puzzle_emb_len", 16) or 1
     if cells is None:
         if length is None:
-            raise ConfigError("the weights do not tell how many cells a puzzle has; name its set with data=DIR")
+            raise ConfigError("the weights do not tell how many cells a puzzle has; type cells=81, or data=DIR")
         cells = length - prefix
-    for key, fixed in (("rms_norm_eps", 1e-5), ("rope_theta", 10_000.0)):
-        if float(stated.get(key, fixed)) != fixed:
-            raise ConfigError(f"the checkpoint states {key}={stated[key]}; only {fixed:g} is supported")
+    if cells < 1 or prefix < 0:
+        raise ConfigError(
+            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells: that cannot be; type "
+            "cells=N, model.prefix=P, or data=DIR"
+        )
+    if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
+        raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
+    if (theirs := weights.get("puzzle_embedding.weight")) is not None and theirs.shape[1] > width:
+        raise ConfigError(
+            f"puzzle embeddings of width {theirs.shape[1]} over states of width {width} fill several slots; only one "
+            "learned slot is supported"
+        )
     section = {
         "kind": "recursive",
         "hidden_size": width,
-        "layers": 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("f_l.")),
+        "layers": _depth(weights, "f_l"),
+        "h_layers": _depth(weights, "f_h") if hrm and _depth(weights, "f_h") != _depth(weights, "f_l") else None,
         "separate_networks": hrm,
         "mixer": mixer,
         "heads": known("num_heads", 8) if mixer == "attention" else 8,
         "expansion": _expansion(weights, stated.get("expansion")),
         "positions": positions,
+        "rotary_base": float(stated.get("rope_theta", 10_000.0)),
         "prefix": prefix,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
         "l_cycles": known("L_cycles", 2 if hrm else 6),
@@ -147,6 +157,11 @@ def inferred(
     }
     identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
     return section, Shape(cells=cells, vocabulary=vocabulary, identifiers=identifiers), assumed
+
+
+def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
+    """Layers of F_L or F_H."""
+    return 1 + max(int(name.split(".")[2]) for name in weights if name.startswith(f"{stack}."))
 
 
 def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
@@ -174,6 +189,9 @@ def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
         weights.setdefault("initial_h", weights["initial_l"])
     if model.config.prefix == 0:
         weights.pop("puzzle_embedding.weight", None)
+    elif (slot := weights.get("puzzle_embedding.weight")) is not None:  # the authors fill a narrower one with zeros
+        missing = max(0, model.config.hidden_size - slot.shape[1])
+        weights["puzzle_embedding.weight"] = torch.nn.functional.pad(slot, (0, missing))
     try:
         model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
     except RuntimeError as error:

@@ -45,6 +45,8 @@ class LoopedConfig(Section):
     def _fits(self) -> LoopedConfig:
         if self.hidden_size % self.heads:
             raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
+        if round(self.expansion * self.hidden_size) < 1:
+            raise ValueError(f"expansion {self.expansion:g} leaves no inner width: type model.expansion=4")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "

@@ -28,6 +28,7 @@ class RecursiveConfig(Section):
     kind: Literal["recursive"] = "recursive"
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
     layers: int = Field(2, ge=1, description="layers of each reasoning network")
+    h_layers: int | None = Field(None, ge=1, description="layers of F_H where it has its own weights; none: as layers")
     repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
@@ -35,6 +36,7 @@ class RecursiveConfig(Section):
     expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
     activation: Activation = Field("silu", description="of the gates")
     positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
+    rotary_base: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
     prefix: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
     h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
@@ -72,6 +74,8 @@ class RecursiveConfig(Section):
             raise ValueError("rotary positions need an even head size; change heads or hidden_size")
         if self.mixer == "mlp" and self.positions == "rotary":
             raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
+        if self.h_layers is not None and not self.separate_networks:
+            raise ValueError("h_layers are those of HRM's F_H: type model.separate_networks=true, or h_layers=none")
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -122,8 +126,8 @@ class RecursiveModel(Reasoner):
             else None
         )
         self.positions = Embedding(length, width) if config.positions == "learned" else None
-        self.f_l = self._network(length)
-        self.f_h = self._network(length) if config.separate_networks else None
+        self.f_l = self._network(length, config.layers)
+        self.f_h = self._network(length, config.h_layers or config.layers) if config.separate_networks else None
         self.head = Linear(width, shape.vocabulary)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
@@ -132,12 +136,13 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
-        rotary = rotary_table(length, width // config.heads) if config.positions == "rotary" else None
+        rotates = config.positions == "rotary"
+        rotary = rotary_table(length, width // config.heads, config.rotary_base) if rotates else None
         self.register_buffer("rotary", rotary, persistent=False)
 
-    def _network(self, length: int) -> Stack:
+    def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        blocks = [Block(c.hidden_size, length, c.mixer, c.heads, c.expansion, c.activation) for _ in range(c.layers)]
+        blocks = [Block(c.hidden_size, length, c.mixer, c.heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:

@@ -51,7 +51,8 @@ def interval(value: float, count: int) -> str:
 
 def step_rows(results: Results) -> list[list[str]]:
     """step, exact, interval, valid, cells, says halt, remark: the rows worth showing."""
-    valid = results.get("valid_by_step") or [None] * results["steps"]
+    nothing = [None] * results["steps"]
+    valid, halted = (results.get(f"{key}_by_step") or nothing for key in ("valid", "halted"))
     return [
         [
             str(step),
@@ -59,7 +60,7 @@ def step_rows(results: Results) -> list[list[str]]:
             interval(results["exact_by_step"][step - 1], results["puzzles"]),
             share(valid[step - 1]),
             share(results["cell_by_step"][step - 1]),
-            share(results["halted_by_step"][step - 1]),
+            share(halted[step - 1]),
             "← trained to here" if step == results["trained_steps"] else "",
         ]
         for step in shown_steps(results)
@@ -184,8 +185,8 @@ def _step_records(results: Results) -> list[dict[str, Any]]:
     for index, exact in enumerate(results["exact_by_step"]):
         low, high = wilson_interval(exact, results["puzzles"])
         record = {"step": index + 1, "exact": exact, "exact_low": low, "exact_high": high}
-        record |= {"cell": results["cell_by_step"][index], "halted": results["halted_by_step"][index]}
-        for key in ("valid", "loss", "residual"):
+        record["cell"] = results["cell_by_step"][index]
+        for key in ("halted", "valid", "loss", "residual"):
             if results.get(f"{key}_by_step"):
                 record[key] = results[f"{key}_by_step"][index]
         for key in ("auc", "ece"):

@@ -168,7 +168,11 @@ def readable(run: Path) -> Iterator[Path]:
 def _torn(folder: Path) -> Exception | None:
     """What keeps a checkpoint from being read whole."""
     try:
-        json.loads((folder / "state.json").read_text())
+        state = json.loads((folder / "state.json").read_text())
+        if not isinstance(state, dict) or not state:
+            return ValueError("state.json holds no state")
+        if state.get("averaged") and not (folder / "ema.safetensors").exists():
+            return ValueError("ema.safetensors is missing")
         for name in {"weights.safetensors", "state.safetensors", *(p.name for p in folder.glob("*.safetensors"))}:
             with safe_open(folder / name, "pt"):  # reads the header and holds it against the file's length
                 pass

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,16 @@ class MetricsLog:
     def __init__(self, path: Path, position: int = 0, tracker: Tracker | None = None):
         """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off.
 
+        A file that is shorter (lost, or cut by a power failure) is warned of, and kept up to its last whole line.
         `tracker` is told every line as well.
         """
         self._tracker = tracker
+        there = path.read_bytes()[:position] if path.exists() else b""
+        if len(there) < position:
+            there = there[: there.rfind(b"\n") + 1]
+            warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
         self._file = path.open("ab")
-        self._file.truncate(position)
+        self._file.truncate(len(there))
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one line; a number that is none (an overflowed norm) is null."""
@@ -43,6 +50,11 @@ class MetricsLog:
     def position(self) -> int:
         """Bytes written so far."""
         return self._file.seek(0, 2)
+
+    def sync(self) -> int:
+        """Put what is written on the disk itself, before a checkpoint that counts on it; returns the position."""
+        os.fsync(self._file.fileno())
+        return self.position
 
     def close(self) -> None:
         """Close the file, and the tracker."""

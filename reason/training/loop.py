@@ -60,6 +60,8 @@ class Trainer(TrainingState):
             self.carry = out_of_graph(self.carry)
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
+        if not self.scaling.enabled:  # which skips such a step
+            self.spoiled |= ~norm.isfinite()
         self.step += 1
         if self.scaling.stuck:
             raise self.diverged("the gradient overflows fp16 whatever the loss scale")
@@ -94,11 +96,11 @@ class Trainer(TrainingState):
                     if self.step % self.config.training.log_every == 0 or self.step == total:
                         self._log(log, norm, bar)
                     if self._read_monitor(log) or (self.step % every == 0 and self.step < goal):
-                        self.save(0 if log is None else log.position)
+                        self.save(0 if log is None else log.sync())
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
                 if self.saved != self.step:
-                    self.save(0 if log is None else log.position)
+                    self.save(0 if log is None else log.sync())
         finally:
             bar.close()
             if log is not None:

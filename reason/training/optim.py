@@ -23,7 +23,7 @@ class OptimizerConfig(Section):
     """How weights move."""
 
     kind: Literal["adam-atan2", "adamw"] = Field("adam-atan2", description="adam-atan2 (HRM, TRM, CMM) or AdamW")
-    lr: float = Field(1e-4, gt=0, description="learning rate of the weights")
+    lr: float = Field(1e-4, gt=0, le=1000, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     eps: float | None = Field(
         None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for adamw"

@@ -23,6 +23,11 @@ class LossScaling:
         self.skipped = 0  # in all
         self._in_a_row = 0
 
+    @property
+    def enabled(self) -> bool:
+        """Whether losses are scaled, and steps whose gradients overflow skipped."""
+        return self.scaler.is_enabled()
+
     def scale(self, loss: Tensor) -> Tensor:
         """The loss to go backward from."""
         return self.scaler.scale(loss)

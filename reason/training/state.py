@@ -58,6 +58,7 @@ class TrainingState:
         rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
         self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
+        self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was no finite number
         self.log_position = 0
         self.saved: int | None = None  # the step of the newest checkpoint
 
@@ -125,6 +126,7 @@ class TrainingState:
             "index": self.index,
             "seconds": self.seconds,
             "log_position": log_position,
+            "averaged": self.ema is not None,
             "best": None if self.best is None else self.best.as_dict(),
             "carry": {name: world.gather_rows(value) for name, value in vars(self.carry).items()},
             "memory": {name: world.gather(kept) for name, kept in self.memory.items()},
@@ -171,10 +173,12 @@ class TrainingState:
         self.memory = {name: own(kept, self.device) for name, kept in state.get("memory", {}).items()}
 
     def refuse_broken(self) -> None:
-        """Raise Diverged where a loss since the last log line was infinite or NaN."""
+        """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
         term = self.meters.broken()
         if term is not None:
             raise self.diverged(f"loss {term} is no finite number")
+        if self.spoiled:
+            raise self.diverged("the gradient is no finite number, though every loss is one,")
 
     def diverged(self, what: str) -> Diverged:
         """The error that says what broke, when, what is left and what to try."""

@@ -15,9 +15,11 @@ from safetensors.torch import load_file
 from reason import run as runs
 from reason.archive import pack_run
 from reason.cli import main
+from reason.config import read_config
 from reason.errors import ConfigError
 from reason.training import checkpoint
 from reason.training.checkpoint import checkpoints
+from reason.training.log import read_metrics
 
 NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
 
@@ -77,7 +79,7 @@ def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFix
     assert "an archive ends in .tar.gz" in capsys.readouterr().err
     assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 0
     assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 1
-    assert "runs/mine already holds a run" in capsys.readouterr().err
+    assert "runs/mine is there already, from this archive or another" in capsys.readouterr().err
 
 
 def test_a_small_model_fits_into_a_small_archive(
@@ -260,9 +262,84 @@ def test_memory_is_told_before_anything_is_made(here: Path, capsys: pytest.Captu
     assert list(here.iterdir()) == []
     assert main(["train", "--memory"]) == 1
     assert "--memory needs one preset" in capsys.readouterr().err
-    assert main(["train", "cmm-2-trm", "--memory", "device=cpu", "training.precision=fp16"]) == 0
+    big = ["trm-att-maze", "model.gradient_checkpointing=false", "device=cpu", "training.precision=fp16"]
+    assert main(["train", *big, "--memory"]) == 0
     assert "more than 16.00 GB: type model.gradient_checkpointing=true" in capsys.readouterr().out
     assert main(["presets", "sudoku-4x4", "--memory"]) == 0
     assert "sudoku-4x4" in capsys.readouterr().out
     assert main(["presets", "nothing", "--memory"]) == 1
     assert "no preset's name begins with nothing" in capsys.readouterr().err
+
+
+def test_what_changed_when_training_went_on_stays_so(
+    half: Path, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The set is moved and named once; the line that resumes and evaluate.py then find it."""
+    shutil.copytree(sudoku_4x4, here / "moved")
+    assert main(["train", "run=half", f"data={here / 'moved'}", "--resume", "--max-steps", "3"]) == 0
+    assert "go on with: python train.py run=half --resume" in capsys.readouterr().out
+    assert read_config(half / "config.json").data.directory == str(here / "moved")
+    shutil.copytree(half, here / "other")
+    assert main(["train", "run=half", "data=nowhere", "--resume"]) == 1
+    assert read_config(half / "config.json").data.directory == str(here / "moved")  # a refused word changes nothing
+
+
+@pytest.mark.parametrize("damage", ["ema.safetensors", "{}", "null", "[]"])
+def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its average missing, its state empty: the one before it goes on."""
+    assert main(["train", "run=half", "training.checkpoint_every=1", "training.keep=3", "--resume"]) == 0
+    newest = checkpoints(half)[-1]
+    assert newest.name == "step-000004"
+    if damage == "ema.safetensors":
+        (newest / damage).unlink()
+    else:
+        (newest / "state.json").write_text(damage)
+    with pytest.warns(UserWarning, match="step-000004 is torn"):
+        assert next(checkpoint.readable(half)).name == "step-000003"
+    assert main(["train", "run=half", "--resume"]) == 0
+
+
+def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = half / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes()[:-5])
+    assert main(["train", "run=half", "--resume"]) == 0
+    assert "metrics.jsonl has lost lines" in capsys.readouterr().err
+    assert [line["step"] for line in read_metrics(half)] == [4]
+
+
+def test_weights_that_do_not_fit_the_config_are_not_evaluated(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((half / "config.json").read_text())
+    record["config"]["model"]["hidden_size"] = 32
+    (half / "config.json").write_text(json.dumps(record))
+    assert main(["evaluate", "half"]) == 1
+    assert "does not fit the model of config.json" in capsys.readouterr().err
+
+
+def test_another_family_of_the_same_shape_is_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    maze = ["--size", "4", "--min-path", "3", "--train", "0", "--test", "4", "--seed", "0"]
+    assert main(["generate", "maze", *maze, "--output-dir", "mazes"]) == 0
+    assert main(["evaluate", "half", "data=mazes"]) == 1
+    assert "mazes holds puzzles of name maze, half was trained on name sudoku" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(
+    half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("reason.cli.evaluate.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("reason.evaluation.reading.Reading.results", lambda _: pytest.fail("it was read"))
+    assert main(["evaluate", "half"]) == 1
+    assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err
+
+
+def test_the_packed_run_says_that_its_best_stays_behind(
+    monitored_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", "training.monitor.every=2"]
+    assert main(words) == 0
+    (here / "best/checkpoints/best.json").write_text(json.dumps({"step": 2}))
+    assert main(["pack", "best"]) == 0
+    out = capsys.readouterr().out
+    assert ("step-000002, stays behind" in out) == (here / "best/checkpoints/step-000002").is_dir()

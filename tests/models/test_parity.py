@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +14,9 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.cli.import_weights import read_weights
 from reason.config import Config, read_config
-from reason.models.base import Batch
+from reason.models.base import Batch, Shape
 from reason.models.foreign import from_foreign, inferred, load_foreign, to_foreign
-from reason.models.recursive import RecursiveModel
+from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.parity import deviations
 from reason.rollout import first_carry, supervise
 from reason.run import load_run
@@ -126,3 +128,98 @@ def test_what_is_no_checkpoint_is_refused(
     assert main(["import-weights", str(file), f"run={tmp_path / 'run'}"]) == 1
     assert words in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
+    "HRM of unequal stacks": (
+        {"separate_networks": True, "layers": 2, "h_layers": 3, "prefix": 1, "gradient": "last-call"},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
+        [],
+    ),
+    "another base of rotary positions": (
+        {"rotary_base": 500.0},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16, "rope_theta": 500.0},
+        [],
+    ),
+    "mixer, prefix typed": (
+        {"mixer": "mlp", "positions": "none", "prefix": 2},
+        {},
+        ["model.prefix=2", "model.h_cycles=3", "model.l_cycles=6"],
+    ),
+    "learned positions, cells typed": (
+        {"positions": "learned", "prefix": 3},
+        {},
+        ["cells=9", "model.heads=2", "model.h_cycles=3", "model.l_cycles=6"],
+    ),
+    "rotary, cells typed": (
+        {"prefix": 16},
+        {"num_heads": None, "loss": "stablemax_cross_entropy"},
+        ["cells=9", "model.heads=2", "model.h_cycles=3", "model.l_cycles=6", "model.prefix=16"],
+    ),
+}
+
+
+@pytest.mark.parametrize("holder", ["state_dict", "npz of bytes", "config.json"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_shapes_file_and_words_decide_is_put_together(
+    form: str, holder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
+    settings, stated, typed = FORMS[form]
+    config = RecursiveConfig(**{"hidden_size": 16, "heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
+    model = RecursiveModel(config, Shape(cells=9, vocabulary=5, identifiers=3))
+    stated = {"hidden_size": 16, **stated}
+    match holder:
+        case "state_dict":
+            file = tmp_path / "weights.pt"
+            weights = to_foreign(model, "module._orig_mod.model.inner.")
+            torch.save({"state_dict": weights, "config": {"arch": stated}, "step": 3}, file)
+        case "npz of bytes":
+            file = tmp_path / "weights.npz"
+            text = np.frombuffer(json.dumps(stated).encode(), np.uint8)
+            np.savez(file, config=text, **{name: w.numpy() for name, w in to_foreign(model, "").items()})
+        case _:
+            file = tmp_path / "weights.pt"
+            torch.save(to_foreign(model), file)
+            (tmp_path / "config.json").write_text(json.dumps(stated))
+    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", *typed]) == 0
+    assert "assumed" not in capsys.readouterr().out
+    run = load_run(tmp_path / "run", torch.device("cpu"), read_config(tmp_path / "run/config.json"))
+    assert run.model.dtype == torch.float32
+    assert run.model.config == config.model_copy(update={"heads": run.model.config.heads})
+    assert run.model.shape == model.shape
+    for name, value in model.state_dict().items():
+        assert torch.equal(run.model.state_dict()[name], value), name
+
+
+def test_a_prefix_longer_than_the_positions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", prefix=1)
+    model = RecursiveModel(config, Shape(cells=5, vocabulary=5))
+    torch.save(to_foreign(model), tmp_path / "weights.pt")
+    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 1
+    assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in capsys.readouterr().err
+
+
+def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path) -> None:
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", prefix=0)
+    model = RecursiveModel(config, Shape(cells=5, vocabulary=5))
+    weights = to_foreign(model)
+    torch.save({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()}, tmp_path / "weights.pt")
+    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 0
+    assert read_config(tmp_path / "run/config.json").training.precision == "auto"
+
+
+def test_a_recording_is_compared_as_far_as_it_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without labels the forward pass alone; another shape deviates by infinity; what is unknown is named."""
+    with np.load(FIXTURES / "trm_att.npz") as recorded:
+        arrays = dict(recorded)
+    del arrays["batch.labels"]
+    arrays |= {"eval.mood": np.zeros(3), "eval.logits.1": np.zeros(2)}
+    np.savez(tmp_path / "partly.npz", **arrays)
+    assert main(["import-weights", str(tmp_path / "partly.npz"), f"run={tmp_path / 'run'}"]) == 0
+    out = capsys.readouterr().out
+    assert "deviation at most inf (eval.logits.1, of " in out
+    assert "NOT the recorded model" in out
+    assert "not compared: " in out
+    assert "eval.mood" in out
+    assert "losses" not in out

@@ -344,3 +344,17 @@ def hold_against_golden(family: str, losses: list[float], record: bool) -> None:
         file.write_text(json.dumps({"machine": machine, "loss": losses}, indent=1) + "\n")
     golden = json.loads(file.read_text())
     assert losses == (golden["loss"] if golden["machine"] == machine else pytest.approx(golden["loss"], rel=2e-3))
+
+
+def test_a_gradient_that_is_none_is_never_saved(tiny: Config, tmp_path: Path) -> None:
+    """Every loss finite, one gradient NaN: the step before it stays the last good one."""
+    trainer = trainer_of(override(tiny, {"training.checkpoint_every": "1"}), tmp_path / "run")
+
+    def spoil(gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * float("nan") if trainer.step == 2 else gradient
+
+    trainer.model.head.weight.register_hook(spoil)
+    with pytest.raises(Diverged, match=r"the gradient is no finite number.* at step 3; last good .*step-000002"):
+        trainer.train()
+    for folder in checkpoint.checkpoints(tmp_path / "run"):
+        assert all(t.isfinite().all() for t in load_file(folder / "weights.safetensors").values())
