@@ -169,7 +169,7 @@ def _architecture(tree: Any) -> dict[str, Any]:
     """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
     if not isinstance(tree, dict):
         return {}
-    arch = tree.get("arch", tree if "hidden_size" in tree else {})
+    arch = tree.get("arch", tree if {"hidden_size", *OUR_SETTINGS} & tree.keys() else {})
     return {key: value for key, value in arch.items() if value is not None} if isinstance(arch, dict) else {}
 
 
