@@ -155,7 +155,9 @@ def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[
     for m, row in enumerate(told["steps"], start=1):
         halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
         rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
-        console.print(f"\n[bold]step {m}[/bold]: {len(row['changed'])} cells changed{halting}{rules}", highlight=False)
+        apart = "\n" if row["changed"] else ""
+        count = f"{len(row['changed'])} cells changed"
+        console.print(f"{apart}[bold]step {m}[/bold]: {count}{halting}{rules}", highlight=False)
         if row["changed"]:
             changed = frames[m] != frames[m - 1]
             console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
