@@ -30,7 +30,8 @@ def deviations(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
     """What differs by how much, for every array that `recorded` holds.
 
     `eval.NAME.SEGMENT`: the largest absolute difference after that supervision step from the initial state.
-    `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration.
+    `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration;
+    `train.halted`: how many rows halt in one of the two alone.
     `grad.NAME`: the norm of the difference relative to the norm of the recorded gradient.
 
     Without batch.labels nothing is trained; without batch.puzzle_identifiers they are 0. An array of another shape
@@ -64,12 +65,14 @@ def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arr
         return {}
     rules = config.rollout.model_copy(update={"exploration": 0.0})
     model.zero_grad()
-    _, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
+    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
     terms = evaluate_terms(seen, config.loss, config.loss.present)
     total = weighted_sum(terms, dict(config.loss.weights))
     total.backward()
     losses = {"train.loss": total} | {LOSSES[name]: loss for name, loss in terms.items()}
     found = {key: abs(loss.item() - float(recorded[key])) for key, loss in losses.items() if key in recorded}
+    if "train.halted" in recorded:
+        found["train.halted"] = float((carry.halted.numpy() != recorded["train.halted"]).sum())
     names = dict(zip(model.state_dict(), to_foreign(model, prefix=""), strict=True))
     for ours, parameter in model.named_parameters():
         key = f"grad.{names[ours]}" if not ours.startswith("puzzle_embedding") else "grad.puzzle_emb.local_weights"
