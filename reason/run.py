@@ -19,7 +19,7 @@ from reason.config import Config, read_config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.training.checkpoint import best_checkpoint, load_weights, readable, step_of
+from reason.training.checkpoint import best_checkpoint, load_into, readable, step_of
 from reason.training.precision import activation_dtype
 from reason.version import __version__
 
@@ -176,11 +176,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     which = "raw" if weights == "raw" or not has_ema else "ema"
     shape = read_shape(run)
     model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
-    try:
-        model.load_state_dict(load_weights(folder, which))
-    except RuntimeError as error:  # names or shapes
-        reason = str(error).splitlines()[-1].strip()
-        raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
+    load_into(model, folder, which)
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 

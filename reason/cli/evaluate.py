@@ -96,9 +96,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     name = pairs.pop("name", None)
     if name is not None and (not name or Path(name).name != name or name.startswith(".")):
         raise ConfigError(f"name={name} is no plain folder name")
-    refused = [key for key in pairs if not key.startswith(READABLE)]
-    if refused:
-        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
+    refuse_unreadable(pairs)
     own = read_config(run / "config.json")
     config = override(own, pairs)
     settings = config.evaluation
@@ -160,6 +158,13 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         write_report(scratch, results)
         draw_further(beyond, scratch)
     return results, folder
+
+
+def refuse_unreadable(pairs: Mapping[str, str]) -> None:
+    """Raises ConfigError for a setting that cannot change for a trained model."""
+    refused = [key for key in pairs if not key.startswith(READABLE)]
+    if refused:
+        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
 
 
 def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path) -> None:

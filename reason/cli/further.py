@@ -29,7 +29,6 @@ def refuse_caches(model: Reasoner, config: Config) -> None:
 
 def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
     """Exits where the model has a gate, and what the evaluation section asks for, by name; numbers may be infinite."""
-    refuse_caches(model, config)
     settings, loops = config.evaluation, config.rollout.trained_steps
     found: dict[str, Any] = {}
     if config.model.gate != "none":

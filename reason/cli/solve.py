@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 from datasets_gen.layout import DatasetError
-from reason.cli.evaluate import READABLE
+from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config import override, read_config, split_arguments
 from reason.drawing import animate, board
 from reason.errors import ConfigError
@@ -52,9 +52,7 @@ def main(argv: list[str]) -> int:
     words = [word for word in arguments.words if word not in settings]  # a sum may end in '='
     if len(words) != 2:
         raise ConfigError(f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help")
-    refused = [key for key in pairs if not key.startswith(READABLE)]
-    if refused:
-        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
+    refuse_unreadable(pairs)
     run = Path(words[0])
     own = read_config(run / "config.json")
     config = override(own, pairs)

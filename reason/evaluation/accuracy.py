@@ -113,8 +113,8 @@ def one_pass(
     rules = puzzle.solved if puzzle is not None and puzzle.judges else None
     columns: list[dict[str, np.ndarray]] = []
     started = time.perf_counter()
-    own, quiet = world.portion(count), not progress
-    with tqdm(total=len(own), unit="puzzle", desc="evaluating", disable=quiet, dynamic_ncols=True) as bar:
+    own = world.portion(count)
+    with tqdm(total=len(own), unit="puzzle", desc="evaluating", disable=not progress, dynamic_ncols=True) as bar:
         for first in range(own.start, own.stop, batch_size):
             examples = torch.arange(first, min(first + batch_size, own.stop), device=data.device)
             columns.append(_batch(model, data.take(examples), steps, rules, likelihood, halting))

@@ -42,11 +42,11 @@ _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "init
 _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
     f"rotary_emb.{part}_cached" for part in ("cos", "sin")
 }
-_PREFIX = re.compile(r"((_orig_mod|module|param|model|inner)\.)+")  # of wrappers, in whatever order
+_PREFIX = re.compile(r"^((_orig_mod|module|param|model|inner)\.)+")  # of wrappers, in whatever order
 
 
 def _bare(name: str) -> str:
-    return _PREFIX.sub("", name, count=1) if _PREFIX.match(name) else name
+    return _PREFIX.sub("", name)
 
 
 def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from reason.distributed import World
 from reason.errors import ConfigError
@@ -153,6 +153,19 @@ def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
     """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there."""
     weights = load_file(folder / "weights.safetensors")
     return weights | load_file(folder / "ema.safetensors") if which == "ema" else weights
+
+
+def load_into(model: nn.Module, folder: Path, which: str) -> None:
+    """`load_weights` into a model.
+
+    Raises:
+        ConfigError: names or shapes are not the model's.
+    """
+    try:
+        model.load_state_dict(load_weights(folder, which))
+    except RuntimeError as error:  # names or shapes
+        reason = str(error).splitlines()[-1].strip()
+        raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
 
 
 def readable(run: Path) -> Iterator[Path]:

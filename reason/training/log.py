@@ -31,12 +31,11 @@ class MetricsLog:
         `tracker` is told every line as well.
         """
         self._tracker = tracker
-        there = path.read_bytes()[:position] if path.exists() else b""
-        if len(there) < position:
-            there = there[: there.rfind(b"\n") + 1]
-            warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
         self._file = path.open("ab")
-        self._file.truncate(len(there))
+        if self.position < position:
+            warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
+            position = path.read_bytes().rfind(b"\n") + 1
+        self._file.truncate(position)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one line; a number that is none (an overflowed norm) is null."""

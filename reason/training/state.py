@@ -144,13 +144,7 @@ class TrainingState:
         refuse_other_dtype(state.get("dtype", self._dtype), self._dtype, folder)
 
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
-        try:
-            self.model.load_state_dict(checkpoint.load_weights(folder, "raw"))
-        except RuntimeError as error:  # names or shapes
-            reason = str(error).splitlines()[-1].strip()
-            raise ConfigError(
-                f"{folder} does not fit the model of config.json ({reason}); put config.json back"
-            ) from None
+        checkpoint.load_into(self.model, folder, "raw")
         if self.ema is not None:
             self.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
         self.step, self.index, self.seconds = state["step"], state["index"], state["seconds"]
