@@ -24,6 +24,11 @@ FILLS = {  # of tokens that a picture shows by colour
 MARK = "'"  # behind a cell that has just changed, where there is no colour
 
 
+def glyph_of(puzzle: Puzzle, token: int) -> str:
+    """How a token is written; '?' for one that a model says and the puzzle does not know."""
+    return puzzle.glyphs[token] if token < len(puzzle.glyphs) else "?"
+
+
 def board(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.ndarray, wrong: np.ndarray) -> Text:
     """(S,) tokens as text: given cells bold, those that have changed marked and on yellow, broken clues red."""
     rows, columns = puzzle.grid_shape
@@ -37,7 +42,7 @@ def board(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.nda
                 text.append("+-".join(["-" * width] * (columns // puzzle.box_shape[1])) + "\n", style="dim")
         if puzzle.box_shape and column and column % puzzle.box_shape[1] == 0:
             text.append("| ", style="dim")
-        glyph = puzzle.glyphs[token] if token < len(puzzle.glyphs) else "?"
+        glyph = glyph_of(puzzle, token)
         style = "bold" if given[cell] else "cyan"
         style = "black on yellow" if changed[cell] else style
         style = "bold red" if wrong[cell] else style
@@ -76,8 +81,7 @@ def _picture(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.
         if changed[cell] and token in fills:
             draw.rectangle((x + 1, y + 1, x + side - 1, y + side - 1), outline="#e0a52b", width=2)
         if token not in fills or token in (3, 4):
-            glyph = puzzle.glyphs[token] if token < len(puzzle.glyphs) else "?"
-            draw.text((x + side / 2, y + side / 2), glyph, fill=INK, font=font, anchor="mm")
+            draw.text((x + side / 2, y + side / 2), glyph_of(puzzle, token), fill=INK, font=font, anchor="mm")
     if puzzle.box_shape:
         height, width_of_box = puzzle.box_shape
         for row in range(0, rows + 1, height):

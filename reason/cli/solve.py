@@ -15,7 +15,7 @@ from rich.console import Console
 from datasets_gen.layout import DatasetError
 from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config import override, read_config, split_arguments
-from reason.drawing import animate, board
+from reason.drawing import animate, board, glyph_of
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, complete, shown, think
 from reason.models.base import IGNORE, Batch
@@ -138,7 +138,7 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
 
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    glyphs = [puzzle.glyphs[t] if t < len(puzzle.glyphs) else "?" for t in tokens]
+    glyphs = [glyph_of(puzzle, token) for token in tokens]
     if puzzle.task["name"] == "sudoku":
         glyphs = ["." if glyph == " " else glyph for glyph in glyphs]
     width = puzzle.grid_shape[1]

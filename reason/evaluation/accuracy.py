@@ -126,13 +126,6 @@ def one_pass(
     return Record(exact, right, scored, valid, whole, loss, time.perf_counter() - started)
 
 
-def accuracy_by_step(
-    model: Reasoner, data: PuzzleData, steps: int, batch_size: int, limit: int | None = None, progress: bool = True
-) -> Accuracy:
-    """The means of one pass."""
-    return accuracy_of(one_pass(model, data, steps, batch_size, limit=limit, progress=progress))
-
-
 def _batch(
     model: Reasoner, batch: Batch, steps: int, rules: Rules | None, likelihood: Likelihood, halting: Halting
 ) -> dict[str, np.ndarray]:

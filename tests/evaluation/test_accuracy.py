@@ -14,7 +14,7 @@ from rich.console import Console
 from reason.assemble import build_trainer, load_training_set
 from reason.config import Config
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import accuracy_by_step
+from reason.evaluation.accuracy import accuracy_of, one_pass
 from reason.report import headline, shown_steps, table, wilson_interval, write_report
 from reason.rollout import unroll
 
@@ -30,7 +30,7 @@ def trained(tiny: Config, tmp_path: Path) -> tuple[torch.nn.Module, PuzzleData]:
 
 def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    got = accuracy_by_step(model, data, steps=5, batch_size=5, progress=False)
+    got = accuracy_of(one_pass(model, data, steps=5, batch_size=5, progress=False))
     exact, cell, halted = ([0.0] * 5 for _ in range(3))
     with torch.no_grad():
         for i in range(len(data)):
@@ -49,7 +49,7 @@ def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, Puz
 
 def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    runs = [accuracy_by_step(model, data, 3, size, progress=False) for size in (1, 7, 100)]
+    runs = [accuracy_of(one_pass(model, data, 3, size, progress=False)) for size in (1, 7, 100)]
     assert runs[0].exact_by_step == runs[1].exact_by_step == runs[2].exact_by_step
     for run in runs[1:]:
         assert run.cell_by_step == pytest.approx(runs[0].cell_by_step)
@@ -57,7 +57,7 @@ def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleDa
 
 def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    assert accuracy_by_step(model, data, 1, 4, limit=6, progress=False).puzzles == 6
+    assert one_pass(model, data, 1, 4, limit=6, progress=False).puzzles == 6
 
 
 @pytest.mark.parametrize(
