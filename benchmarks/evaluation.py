@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from reason.config import read_config
-from reason.data import PuzzleData
+from reason.config.schema import read_config
+from reason.data import PuzzleData, task_of
 from reason.evaluation.accuracy import one_pass
 from reason.evaluation.leaving import run_with
 from reason.evaluation.policies import Policy
 from reason.models.base import Reasoner
-from reason.run import load_run
-from reason.tasks import task_of
+from reason.runs.directory import load_run
 
 VERBS = ("encode", "initial_state", "step", "readout")
 

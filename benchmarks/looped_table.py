@@ -16,12 +16,12 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from reason.config import read_config
+from reason.config.schema import read_config
 from reason.data import PuzzleData
 from reason.dynamics.jacobian import power_iteration, unit_normal_like
 from reason.evaluation.probes import StepProbe, precise, probe_steps, rows_of, states
 from reason.models.base import Batch, Reasoner
-from reason.run import load_run
+from reason.runs.directory import load_run
 from reason.training.log import read_metrics
 
 ESTIMATED = 64  # puzzles of an estimate

@@ -11,13 +11,23 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, read_split
+from datasets_gen.layout import DatasetError, Metadata, read_split
+from datasets_gen.puzzles import Puzzle, family_of
 from datasets_gen.symmetry import GridSymmetry
+from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
-from reason.section import Section
 
 
-class DataConfig(Section):
+def task_of(metadata: Metadata) -> Puzzle | None:
+    """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
+    try:
+        puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    except (DatasetError, KeyError, TypeError, ValueError):
+        return None
+    return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
+
+
+class DataConfig(BaseConfig):
     """Which puzzles, and how they are varied."""
 
     directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
@@ -74,7 +84,7 @@ class PuzzleData:
     def shape(self) -> Shape:
         """What a model must know of the set."""
         m: Metadata = self.metadata
-        return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+        return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
 
     def example_ratings(self, count: int) -> np.ndarray | None:
         """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""

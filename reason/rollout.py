@@ -11,43 +11,43 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from reason.config.base import BaseConfig
 from reason.models.base import Batch, Readout, Reasoner, State
-from reason.section import Section
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
 
 
-class LoopsConfig(Section):
+class LoopsConfig(BaseConfig):
     """T: how often the model steps in one backward pass, and which of those steps are read out.
 
     T of backward pass number i is a function of the run's seed and of i alone, drawn on the host: nothing is saved,
     and the device is not waited for.
     """
 
-    law: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="of T; random ones are rounded and clipped to least..most (STARS tables 1 and 3)"
+    distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
+        "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
     count: int = Field(1, ge=1, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
-    rate: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    least: int = Field(1, ge=1, description="smallest random T")
-    most: int = Field(100, ge=1, le=10_000, description="largest random T")
+    mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
+    min: int = Field(1, ge=1, description="smallest random T")
+    max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
     )
 
     @model_validator(mode="after")
     def _ordered(self) -> LoopsConfig:
-        if self.least > self.most:
-            raise ValueError(f"least {self.least} lies above most {self.most}: type rollout.loops.least=1")
+        if self.min > self.max:
+            raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
         return self
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
-        if self.law == "fixed" or step < self.start:
+        if self.distribution == "fixed" or step < self.start:
             return self.count
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
         return int(self.draws(rng, 1)[0])
@@ -55,25 +55,29 @@ class LoopsConfig(Section):
     def draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """(count,) random T."""
         numbers: np.ndarray
-        match self.law:
+        match self.distribution:
             case "fixed":
                 return np.full(count, self.count)
             case "log-normal":
                 numbers = rng.lognormal(self.mu, self.sigma, count)
             case "poisson":
-                numbers = rng.poisson(self.rate, count)
+                numbers = rng.poisson(self.mean, count)
             case "uniform":
-                numbers = rng.integers(self.least, self.most + 1, count)
-        return np.rint(numbers).clip(self.least, self.most).astype(int)
+                numbers = rng.integers(self.min, self.max + 1, count)
+        return np.rint(numbers).clip(self.min, self.max).astype(int)
 
     @property
     def typical(self) -> int:
         """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
-        middle = {"log-normal": np.exp(self.mu), "poisson": self.rate, "uniform": (self.least + self.most) / 2}
-        return self.count if self.law == "fixed" else round(min(max(middle[self.law], self.least), self.most))
+        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (self.min + self.max) / 2}
+        return (
+            self.count
+            if self.distribution == "fixed"
+            else round(min(max(middle[self.distribution], self.min), self.max))
+        )
 
 
-class RolloutConfig(Section):
+class RolloutConfig(BaseConfig):
     """How long a puzzle is thought about in training, and what happens between steps."""
 
     supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
@@ -93,7 +97,9 @@ class RolloutConfig(Section):
         "gate has left with probability above gate_quantile (Ouro); none: at N_super",
     )
     gate_quantile: float = Field(0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super")
-    exploration: float = Field(0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}")
+    halt_exploration_prob: float = Field(
+        0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}"
+    )
     loops: LoopsConfig = LoopsConfig()
 
     @model_validator(mode="after")
@@ -224,14 +230,14 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
         return last
     if config.halting == "gate":
         done = 1 - survival.exp() > config.gate_quantile
-    elif readout.halt is None:
+    elif readout.q_halt is None:
         return last
     elif config.halting == "q-learning":
-        assert readout.go_on is not None, "the config checks that the model has both Q values"
-        done = readout.halt > readout.go_on
+        assert readout.q_continue is not None, "the config checks that the model has both Q values"
+        done = readout.q_halt > readout.q_continue
     else:
-        done = readout.halt > 0
-    explores = torch.rand_like(survival) < config.exploration
+        done = readout.q_halt > 0
+    explores = torch.rand_like(survival) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from datasets_gen.__main__ import main as generate
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.presets import preset
 
 TINY = {
     "model.hidden_size": "16",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "model.expansion": "1",
     "training.batch_size": "8",
     "training.steps": "6",

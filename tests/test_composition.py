@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.losses import LossWeights
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
 
 LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {
     "trm mlp": {},
-    "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
+    "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
@@ -28,7 +28,7 @@ MODELS = {
     },
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
     "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
-    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.placement": "pre"},
+    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
 TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
 TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
@@ -58,7 +58,7 @@ for model in MODELS:
         REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
 REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
 for looped in ("looped, terminal", "looped, per loop"):
-    REFUSED |= {(looped, term): "has no halting head" for term in ("halt", "q_continue", "everything, balanced")}
+    REFUSED |= {(looped, term): "has no halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
 
 
@@ -67,7 +67,12 @@ CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
 
 def small_looped(tiny: Config) -> Config:
     """The looped preset in `tiny`'s sizes, on its set."""
-    sizes = {"model.hidden_size": "16", "model.heads": "2", "rollout.loops.law": "fixed", "rollout.loops.count": "2"}
+    sizes = {
+        "model.hidden_size": "16",
+        "model.num_heads": "2",
+        "rollout.loops.distribution": "fixed",
+        "rollout.loops.count": "2",
+    }
     config = override(preset(LOOPED["preset"]).config(), sizes | {"training.precision": "fp32"})
     return config.model_copy(update={"data": tiny.data})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reason.config import Config, describe_settings, leaves
+from reason.config.schema import Config, describe_settings, leaves
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]

@@ -20,7 +20,7 @@ class Count(NamedTuple):
 class Counter(Reasoner):
     """z ← z + 1000 from z = token; halts by itself when its steps exceed the puzzle's identifier."""
 
-    shape, dtype = Shape(cells=1, vocabulary=2), torch.float32
+    shape, dtype = Shape(seq_len=1, vocab_size=2), torch.float32
 
     def encode(self, batch: Batch) -> Tensor:
         return torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float()  # (B, 1, 2)
@@ -97,7 +97,7 @@ def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) 
 
 @pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
 def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> None:
-    config = RolloutConfig(supervision_steps=4, exploration=0)
+    config = RolloutConfig(supervision_steps=4, halt_exploration_prob=0)
     carries, _ = play(config, 12, patience)
     for carry, expected in zip(carries, original_rows(4, patience, 12), strict=True):
         got = list(zip(carry.batch.inputs.flatten().tolist(), carry.steps.tolist(), carry.halted.tolist(), strict=True))
@@ -107,7 +107,7 @@ def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> No
 
 
 def test_same_batch_goes_back_to_the_loaders_row() -> None:
-    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", exploration=0)
+    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", halt_exploration_prob=0)
     carries, _ = play(config, 6, [0, 1, 1e9])
     puzzles = [carry.batch.inputs.flatten().tolist() for carry in carries]
     # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
@@ -115,7 +115,7 @@ def test_same_batch_goes_back_to_the_loaders_row() -> None:
 
 
 def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
-    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", exploration=0)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
     carries, active = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
     assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True], [False, False, True]] * 2
@@ -124,7 +124,7 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
 
 
 def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
-    config = RolloutConfig(supervision_steps=3, carry="handover", exploration=0)
+    config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [
         [4, 5, 6],
@@ -140,7 +140,7 @@ def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
 
 
 def test_handover_masks_a_halted_row_until_the_next_batch() -> None:
-    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", exploration=0)
+    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", halt_exploration_prob=0)
     _, active = play(config, 4, [0, 1e9, 1e9])
     assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True]] * 2
 
@@ -153,7 +153,7 @@ def test_one_supervision_step_halts_everyone() -> None:
 def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
     """All rows want to halt at once; with ε = 1 a row at m does so with probability (m − 1)/(N − 1)."""
     rows, limit = 20_000, 5
-    config = RolloutConfig(supervision_steps=limit, exploration=1.0)
+    config = RolloutConfig(supervision_steps=limit, halt_exploration_prob=1.0)
     carries, _ = play(config, 3, [0.0] * rows, rows=rows)
     alive = torch.ones(rows, dtype=torch.bool)
     for m, carry in enumerate(carries, start=1):
@@ -163,12 +163,12 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
 
 
 def test_q_learning_compares_halt_with_continue() -> None:
-    config = RolloutConfig(supervision_steps=9, exploration=0, halting="q-learning")
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
     model, stream = Counter(), Stream(3)
     model.patience = torch.tensor([0.0, 1e9, 1e9])  # halt − continue = 1 > 0 only for row 0
     carry, seen = supervise(model, first_carry(model, stream()), stream, config, 0)
     assert carry.halted.tolist() == [True, False, False]
-    assert seen.next_readout.halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
+    assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
 
 
 def test_the_carry_holds_no_gradient() -> None:
@@ -198,7 +198,7 @@ def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: floa
     model, stream = Gated(), Stream(3)
     model.logits = torch.logit(torch.tensor(chances))
     limit = 6
-    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, exploration=0)
+    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, halt_exploration_prob=0)
     carry = first_carry(model, stream())
     seen: list[list[int]] = [[] for _ in chances]
     for index in range(24):
@@ -214,7 +214,7 @@ def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: floa
 def test_exploration_keeps_a_gate_from_halting_early() -> None:
     model, stream = Gated(), Stream(64)
     model.logits = torch.full((64,), 20.0)
-    config = RolloutConfig(supervision_steps=4, halting="gate", exploration=1.0)
+    config = RolloutConfig(supervision_steps=4, halting="gate", halt_exploration_prob=1.0)
     carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0)
     assert not carry.halted.any()  # m_min is at least 2 for every row
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reason.cli.presets import main, measured
-from reason.config import Config, leaves
+from reason.config.schema import Config, leaves
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, preset
 
@@ -50,15 +50,20 @@ def test_steps_are_fifty_thousand_epochs() -> None:
 
 def test_the_settings_of_some_rows() -> None:
     config = preset("cmm-10-5").config()
-    assert (config.model.hidden_size, config.model.layers, config.model.repeats, config.model.prefix) == (128, 1, 2, 0)
+    assert (config.model.hidden_size, config.model.num_layers, config.model.repeats, config.model.puzzle_emb_len) == (
+        128,
+        1,
+        2,
+        0,
+    )
     assert (config.optimizer.eps, config.optimizer.freeze_embedding_after, config.optimizer.lr) == (1e-14, 2500, 2e-3)
     assert (config.balance.kind, config.model.noise, config.model.initial) == ("alg-grad-norm", "additive", "input")
     assert preset("cmm-11-1").config().balance.targets == {"lm": 10}
     trm = preset("cmm-9-2").config()
-    assert trm.loss.present == ["lm", "halt"]
+    assert trm.loss.present == ["lm", "q_halt"]
     assert (trm.model.noise, trm.model.initial, trm.loss.likelihood) == ("none", "buffer", "stablemax")
     lr = preset("cmm-6-14").config().optimizer.schedule
-    assert (lr.kind, lr.floor, lr.end, lr.after, lr.unit) == ("exponential", 0.5, 30_000, 0.3, "epoch")
+    assert (lr.kind, lr.min_ratio, lr.end, lr.after, lr.unit) == ("exponential", 0.5, 30_000, 0.3, "epoch")
     assert preset("cmm-4-12").config().loss.weights.rh_stable_z == 1e4
     assert preset("cmm-7-2").config().loss.weights.equil_x == Config().loss.weights.equil_x == 0
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from reason.errors import ConfigError
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
-from reason.run import replaced_folder
+from reason.runs.directory import replaced_folder
 
 DESCRIPTION = """Put the evaluations of several runs beside each other.
 

@@ -11,15 +11,14 @@ from typing import Any
 from rich.console import Console
 
 from reason.cli.further import draw_further, further, refuse_caches
-from reason.config import Config, override, read_config, split_arguments
-from reason.data import PuzzleData
-from reason.distributed import device_of_process, joined
+from reason.config.schema import Config, override, read_config, split_arguments
+from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.reading import Reading
-from reason.floats import finite
+from reason.nn.dtypes import finite
 from reason.report import headline, table, write_report
-from reason.run import load_run, newest_run, read_record, replaced_folder
-from reason.tasks import task_of
+from reason.runs.directory import load_run, newest_run, read_record, replaced_folder
+from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
 

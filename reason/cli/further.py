@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from reason.config import Config
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.blindspot import blind_spot
 from reason.evaluation.caches import cache_table
 from reason.evaluation.exits import exits
-from reason.figures import draw_blind_spot, draw_exits
 from reason.models import LoopedModel
 from reason.models.base import Reasoner
+from reason.report.figures import draw_blind_spot, draw_exits
 
 BLIND_SPOT_PUZZLES = 128  # as many as are probed, all loops of them held in float64
 

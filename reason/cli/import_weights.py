@@ -18,18 +18,18 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config import Config, override_tree, split_arguments
+from reason.config.schema import Config, override_tree, split_arguments
 from reason.errors import ConfigError
-from reason.models.foreign import OUR_SETTINGS, from_foreign, inferred, load_foreign
+from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
+from reason.interop.parity import LIMITS, deviations
 from reason.models.recursive import RecursiveConfig, RecursiveModel
-from reason.parity import LIMITS, deviations
-from reason.run import create_run, refuse_existing, reserve_run
+from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
 
   reason import-weights step_65100 run=runs/trm data=data/sudoku-extreme
-  reason import-weights model.safetensors run=runs/hrm data=data/maze model.heads=8 model.l_cycles=2
+  reason import-weights model.safetensors run=runs/hrm data=data/maze model.num_heads=8 model.l_cycles=2
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
@@ -76,11 +76,11 @@ def main(argv: list[str]) -> int:
         tree["rollout"]["halting"], tree["loss"]["weights"]["q_continue"] = "q-learning", 0.5
     if "softmax" in _loss_type(stated):
         tree["loss"]["likelihood"] = "softmax"
-    tree["ema"]["rate"] = None
+    tree["ema"]["decay"] = None
     if stated.get("forward_dtype") == "float32" or ("forward_dtype" not in stated and _starts_in_float32(weights)):
         tree["training"]["precision"] = "fp32"
     config = override_tree(tree, pairs)
-    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.cells, shape.vocabulary):
+    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.seq_len, shape.vocab_size):
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )

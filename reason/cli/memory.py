@@ -7,11 +7,11 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import read_metadata, splits_of
-from reason.assemble import estimate_memory
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
+from reason.runs.build import estimate_memory
 from reason.training.memory import Memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 
@@ -36,7 +36,7 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
     shape = shape_of(directory) if directory and "train" in splits_of(directory) else chosen.shape
     memory = estimate_memory(config, shape, dtype, device.type)
     how = f"{str(dtype).removeprefix('torch.')} on {device}"
-    print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.cells} cells, {how}")
+    print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")
     for name, size in vars(memory).items():
         print(f"  {name:12}{readable_size(size):>10}")
     print(f"  {'in all':12}{readable_size(memory.total):>10}")
@@ -89,7 +89,7 @@ def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory
     """The estimate for a 16-bit GPU, looked up where a config alike has been counted."""
     loss = config.loss.model_dump(exclude={"weights", "schedules"}) | {"present": config.loss.present}
     parts = (config.model.model_dump(), config.rollout.model_dump(exclude={"supervision_steps", "accum_steps"}), loss)
-    key = repr((shape, parts, config.balance.kind, config.ema.rate is None, config.training.batch_size))
+    key = repr((shape, parts, config.balance.kind, config.ema.decay is None, config.training.batch_size))
     if key not in known:
         known[key] = estimate_memory(config, shape, torch.float16, "cuda")
     return known[key]
@@ -98,4 +98,4 @@ def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory
 def shape_of(directory: str) -> Shape:
     """The shape of a set's puzzles, from its metadata alone."""
     m = read_metadata(directory, "train")
-    return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+    return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)

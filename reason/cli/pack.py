@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reason.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.errors import ConfigError
+from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.training.checkpoint import best_checkpoint, readable
 from reason.training.memory import readable_size
 

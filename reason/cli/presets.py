@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from reason.cli.memory import memory_table
-from reason.config import Config, leaves
+from reason.config.schema import Config, leaves
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
-from reason.run import ROOT
+from reason.runs.directory import ROOT
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -78,7 +78,7 @@ def _list(console: Console, beginning: str = "") -> None:
 
 def _show(console: Console, chosen: Preset) -> None:
     console.print(chosen.description, highlight=False, markup=False)
-    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
+    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.seq_len} cells", highlight=False)
     config = chosen.config()
     default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")

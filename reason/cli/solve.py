@@ -13,14 +13,14 @@ import torch
 from rich.console import Console
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
-from reason.config import override, read_config, split_arguments
-from reason.drawing import animate, board, glyph_of
+from reason.config.schema import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, complete, shown, think
 from reason.models.base import IGNORE, Batch
-from reason.run import load_run, read_record
-from reason.tasks import Puzzle, family_of
+from reason.report.drawing import animate, board, glyph_of
+from reason.runs.directory import load_run, read_record
 from reason.training.precision import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
 def _family(run: Path) -> Puzzle:
     record = read_record(run)
     try:
-        return family_of(record["task"], record["shape"]["cells"], record["shape"]["vocabulary"])
+        return family_of(record["task"], record["shape"]["seq_len"], record["shape"]["vocab_size"])
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 

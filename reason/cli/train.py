@@ -10,20 +10,19 @@ import shlex
 import sys
 from pathlib import Path
 
-from reason.archive import SUFFIX, is_archive, unpack_run
-from reason.assemble import (
+from reason.cli.memory import print_memory
+from reason.config.schema import Config, describe_settings, override, read_config, split_arguments
+from reason.errors import ConfigError
+from reason.presets import preset
+from reason.runs.archive import SUFFIX, is_archive, unpack_run
+from reason.runs.build import (
     build_trainer,
     load_training_set,
     make_data_once,
     names_presets_own_set,
     why_processes_differ,
 )
-from reason.cli.memory import print_memory
-from reason.config import Config, describe_settings, override, read_config, split_arguments
-from reason.distributed import World, device_of_process, joined
-from reason.errors import ConfigError
-from reason.presets import preset
-from reason.run import (
+from reason.runs.directory import (
     ROOT,
     change_config,
     create_run,
@@ -34,6 +33,7 @@ from reason.run import (
     reserve_run,
 )
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
 from reason.training.precision import activation_dtype, pick_device

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 
 Map = Callable[[Tensor], Tensor]  # (B, ...) -> (B, ...)
 Product = Callable[[Map, Tensor, Tensor], Tensor]

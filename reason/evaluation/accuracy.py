@@ -13,12 +13,12 @@ from tqdm import tqdm
 
 from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData
-from reason.distributed import World
 from reason.evaluation.signals import signals, survived
 from reason.losses.halting import correct_cells
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.rollout import Halting, unroll_states
+from reason.training.distributed import World
 
 Rules = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (N, S) questions, (N, S) answers -> (N,) bool
 

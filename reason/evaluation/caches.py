@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from reason.data import PuzzleData
-from reason.decoding import answer
+from reason.generation.decoding import answer
 from reason.models import LoopedModel
 from reason.nn.cache import Sharing
 

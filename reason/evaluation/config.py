@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from reason.config.base import BaseConfig
 from reason.models.base import MapKind
-from reason.section import Section
 
 
-class EvaluationConfig(Section):
+class EvaluationConfig(BaseConfig):
     """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
 
     steps: int | None = Field(

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
-from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import Batch, MapKind, Reasoner, State
+from reason.nn.dtypes import widest_float
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact
 

@@ -11,7 +11,6 @@ import torch
 from datasets_gen.layout import splits_of
 from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData
-from reason.distributed import World
 from reason.errors import ConfigError
 from reason.evaluation import probes, statistics
 from reason.evaluation.accuracy import Record, accuracy_of, one_pass
@@ -21,10 +20,11 @@ from reason.evaluation.leaving import run_with
 from reason.evaluation.policies import FIXED, Allowance, frontier, outcome, policies_for
 from reason.evaluation.restarts import VARIATIONS, Variation, restart_table, tries_at, variations_of
 from reason.evaluation.trajectories import trajectories
-from reason.floats import finite
 from reason.losses.lm import Likelihood
 from reason.models.base import Reasoner
+from reason.nn.dtypes import finite
 from reason.rollout import Halting
+from reason.training.distributed import World
 
 
 @dataclass(frozen=True)

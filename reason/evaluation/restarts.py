@@ -65,7 +65,7 @@ def tries_at(
     model.eval()
     examples = min(len(data), limit or len(data))
     generator = torch.Generator(data.device).manual_seed(seed)
-    key = torch.randint(1, 2**62, (data.shape.cells,), generator=generator, device=data.device)
+    key = torch.randint(1, 2**62, (data.shape.seq_len,), generator=generator, device=data.device)
     seen: list[dict[str, np.ndarray]] = []
     with tqdm(total=examples * count, unit="try", desc=f"{vary} ×{count}", disable=not progress) as bar:
         for first in range(0, examples, batch_size):

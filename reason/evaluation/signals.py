@@ -27,11 +27,11 @@ SIGNALS = {
 
 def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
     """What the halting head compares with 0; None: the model has none, or nothing trains it."""
-    if readout.halt is None or halting in ("none", "gate"):
+    if readout.q_halt is None or halting in ("none", "gate"):
         return None
-    if halting == "q-learning" and readout.go_on is not None:
-        return (readout.halt - readout.go_on).float()
-    return readout.halt.float()
+    if halting == "q-learning" and readout.q_continue is not None:
+        return (readout.q_halt - readout.q_continue).float()
+    return readout.q_halt.float()
 
 
 def survived(before: Tensor | None, readout: Readout) -> Tensor | None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon, ScheduleConfig
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
@@ -16,15 +18,13 @@ from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
-from reason.schedules import Horizon, ScheduleConfig
-from reason.section import Section
 
 
-class LossWeights(Section):
+class LossWeights(BaseConfig):
     """λ of each term; 0 leaves it out, at no cost."""
 
     lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
-    halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
+    q_halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
     q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
     jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
     l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
@@ -41,7 +41,7 @@ class LossWeights(Section):
     norm_penalty: float = Field(0.0, ge=0, description="blind spot: mean square of the states (paper: 0.01)")
 
 
-class LossConfig(Section):
+class LossConfig(BaseConfig):
     """Which terms, how heavy, and of what kind."""
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
@@ -109,7 +109,7 @@ Term = Callable[[Unroll, LossConfig], Tensor]
 
 TERMS: dict[str, Term] = {
     "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
-    "halt": lambda unroll, config: halt_loss(unroll),
+    "q_halt": lambda unroll, config: halt_loss(unroll),
     "q_continue": lambda unroll, config: q_continue_loss(unroll),
     "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
     "l2": lambda unroll, config: l2_loss(unroll, config.l2),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from reason.floats import at_least_float32
 from reason.models.base import State
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 
 

@@ -11,13 +11,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
+from reason.config.base import BaseConfig
 from reason.losses.lm import Likelihood, cell_loss, lm_per_row
 from reason.models.base import IGNORE, Readout
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class ExitConfig(Section):
+class ExitConfig(BaseConfig):
     """Stage II: what the gate is taught."""
 
     slope: float = Field(50.0, gt=0, description="k: how sharply an improvement of γ tells going on from leaving")

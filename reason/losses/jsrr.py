@@ -8,13 +8,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
 from reason.models.base import MapKind
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class JsrrConfig(Section):
+class JsrrConfig(BaseConfig):
     """How the growth of a perturbation is measured."""
 
     iterations: int = Field(1, ge=1, le=1000, description="K products; 1: Algorithm 1 (eq. 3 read literally is 2)")
@@ -28,7 +28,7 @@ class JsrrConfig(Section):
     convex: bool = Field(True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)")
 
 
-class L2Config(Section):
+class L2Config(BaseConfig):
     """How far the state may move in a loop."""
 
     squared: bool = Field(False, description="‖z_t − z_{t−1}‖² for ‖z_t − z_{t−1}‖")

@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from reason.floats import widest_float
 from reason.models.base import IGNORE
+from reason.nn.dtypes import widest_float
 from reason.rollout import Unroll
 
 Likelihood = Literal["softmax", "stablemax", "stablemax3", "stablemax5"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 
 

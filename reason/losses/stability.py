@@ -12,14 +12,14 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
+from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
-from reason.floats import at_least_float32
 from reason.models.base import State
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class TraceConfig(Section):
+class TraceConfig(BaseConfig):
     """How tr J / K is measured in the Routh-Hurwitz terms."""
 
     method: Literal["hutchinson", "exact"] = Field(

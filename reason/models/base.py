@@ -10,27 +10,27 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.section import Section
+from reason.config.base import BaseConfig
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
 ReadoutKind = Literal["norm", "raw", "final-only"]
 
 
-class Shape(Section):
+class Shape(BaseConfig):
     """What a data set asks of a model: cells S, vocabulary V, and how many puzzle identifiers."""
 
-    cells: int = Field(ge=1)
-    vocabulary: int = Field(ge=1)
-    identifiers: int = Field(1, ge=1)
+    seq_len: int = Field(ge=1)
+    vocab_size: int = Field(ge=1)
+    num_puzzle_identifiers: int = Field(1, ge=1)
 
     def __str__(self) -> str:
-        return f"{self.cells} cells, {self.vocabulary} tokens and {self.identifiers} puzzle identifiers"
+        return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
 
     def fits(self, built: Shape) -> bool:
         """Can a model built for `built` read a set of this shape? It must know every identifier."""
-        same = (self.cells, self.vocabulary) == (built.cells, built.vocabulary)
-        return same and self.identifiers <= built.identifiers
+        same = (self.seq_len, self.vocab_size) == (built.seq_len, built.vocab_size)
+        return same and self.num_puzzle_identifiers <= built.num_puzzle_identifiers
 
 
 class Batch(NamedTuple):
@@ -48,8 +48,8 @@ class Readout(NamedTuple):
     """What a state says: cell logits, and the values of the halting head and the exit gate where the model has them."""
 
     logits: Tensor  # (B, S, V)
-    halt: Tensor | None = None  # (B,) float32
-    go_on: Tensor | None = None  # (B,) float32, HRM's Q of continuing
+    q_halt: Tensor | None = None  # (B,) float32
+    q_continue: Tensor | None = None  # (B,) float32, HRM's Q of continuing
     gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the logit of leaving here, float32
 
 

@@ -9,32 +9,32 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from reason.config.base import BaseConfig
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
 from reason.nn.cache import Recall
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
-from reason.section import Section
 
 
-class LoopedConfig(Section):
+class LoopedConfig(BaseConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
-    layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
+    num_layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
     prelude: int = Field(0, ge=0, description="layers before the loops")
     coda: int = Field(0, ge=0, description="layers after them, in the readout")
-    heads: int = Field(8, ge=1, description="attention heads")
+    num_heads: int = Field(8, ge=1, description="attention heads")
     expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
-    placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
+    norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
-    initial_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
+    init_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
-    injection: bool = Field(False, description="x̂ is added to the state before every loop")
+    input_injection: bool = Field(False, description="x̂ is added to the state before every loop")
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
     readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
@@ -43,8 +43,8 @@ class LoopedConfig(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
-        if self.hidden_size % self.heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
+        if self.hidden_size % self.num_heads:
+            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
         if round(self.expansion * self.hidden_size) < 1:
             raise ValueError(f"expansion {self.expansion:g} leaves no inner width: type model.expansion=4")
         if self.causal and self.gate == "puzzle":
@@ -75,9 +75,9 @@ class LoopedModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocabulary, width, config.initial_std)
-        self.positions = Embedding(shape.cells, width, config.initial_std)
-        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
+        self.tokens = Embedding(shape.vocab_size, width, config.init_std)
+        self.positions = Embedding(shape.seq_len, width, config.init_std)
+        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
         self.final_norm = self._norm() if config.readout != "raw" else None
@@ -92,7 +92,9 @@ class LoopedModel(Reasoner):
         inner = round(c.expansion * c.hidden_size)
         return Layers(
             [
-                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal, c.initial_std)
+                TransformerBlock(
+                    c.hidden_size, c.num_heads, inner, c.block, c.norm_placement, c.norm, c.causal, c.init_std
+                )
                 for _ in range(count)
             ]
         )
@@ -123,7 +125,7 @@ class LoopedModel(Reasoner):
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
-        if self.config.injection:
+        if self.config.input_injection:
             z = z + x
         return self.block(z, dropout, recalls)
 

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from reason.config.base import BaseConfig
 from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
@@ -19,25 +20,26 @@ from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.mlp import Activation
 from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
-from reason.section import Section
 
 
-class RecursiveConfig(Section):
+class RecursiveConfig(BaseConfig):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
-    layers: int = Field(2, ge=1, description="layers of each reasoning network")
-    h_layers: int | None = Field(None, ge=1, description="layers of F_H where it has its own weights; none: as layers")
+    num_layers: int = Field(2, ge=1, description="layers of each reasoning network")
+    num_h_layers: int | None = Field(
+        None, ge=1, description="layers of F_H where it has its own weights; none: as layers"
+    )
     repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
-    heads: int = Field(8, ge=1, description="attention heads")
+    num_heads: int = Field(8, ge=1, description="attention heads")
     expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
     activation: Activation = Field("silu", description="of the gates")
     positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
-    rotary_base: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
-    prefix: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
+    rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
+    puzzle_emb_len: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
     h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
@@ -68,14 +70,16 @@ class RecursiveConfig(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
-        if self.mixer == "attention" and self.hidden_size % self.heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
-        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.heads % 2:
+        if self.mixer == "attention" and self.hidden_size % self.num_heads:
+            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
+        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.num_heads % 2:
             raise ValueError("rotary positions need an even head size; change heads or hidden_size")
         if self.mixer == "mlp" and self.positions == "rotary":
             raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
-        if self.h_layers is not None and not self.separate_networks:
-            raise ValueError("h_layers are those of HRM's F_H: type model.separate_networks=true, or h_layers=none")
+        if self.num_h_layers is not None and not self.separate_networks:
+            raise ValueError(
+                "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
+            )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -118,17 +122,22 @@ class RecursiveModel(Reasoner):
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
-        width, length = config.hidden_size, config.prefix + shape.cells
-        self.tokens = Embedding(shape.vocabulary, width)
+        width, length = config.hidden_size, config.puzzle_emb_len + shape.seq_len
+        self.tokens = Embedding(shape.vocab_size, width)
         self.puzzle_embedding = (
-            nn.Embedding(shape.identifiers, width, sparse=True, _weight=torch.zeros(shape.identifiers, width))
-            if config.prefix
+            nn.Embedding(
+                shape.num_puzzle_identifiers,
+                width,
+                sparse=True,
+                _weight=torch.zeros(shape.num_puzzle_identifiers, width),
+            )
+            if config.puzzle_emb_len
             else None
         )
         self.positions = Embedding(length, width) if config.positions == "learned" else None
-        self.f_l = self._network(length, config.layers)
-        self.f_h = self._network(length, config.h_layers or config.layers) if config.separate_networks else None
-        self.head = Linear(width, shape.vocabulary)
+        self.f_l = self._network(length, config.num_layers)
+        self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
+        self.head = Linear(width, shape.vocab_size)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -137,12 +146,12 @@ class RecursiveModel(Reasoner):
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
         rotates = config.positions == "rotary"
-        rotary = rotary_table(length, width // config.heads, config.rotary_base) if rotates else None
+        rotary = rotary_table(length, width // config.num_heads, config.rope_theta) if rotates else None
         self.register_buffer("rotary", rotary, persistent=False)
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        blocks = [Block(c.hidden_size, length, c.mixer, c.heads, c.expansion, c.activation) for _ in range(layers)]
+        blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:
@@ -150,7 +159,7 @@ class RecursiveModel(Reasoner):
         x = self.tokens(batch.inputs)  # (B, S, D)
         if self.puzzle_embedding is not None:
             slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
-            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.prefix - 1)), x], dim=1)
+            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.puzzle_emb_len - 1)), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight)
         x = (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
@@ -252,11 +261,11 @@ class RecursiveModel(Reasoner):
 
     def readout(self, state: RecursiveState, final: bool = True) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
-        cells = state.z_h[:, self.config.prefix :]  # (B, S, D)
+        cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
-        halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
+        halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
-        return Readout(self.head(read), halt, go_on, None if self.gate is None else self.gate(read))
+        return Readout(self.head(read), halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""

@@ -19,9 +19,9 @@ class Block(nn.Module):
     `mix` is attention, or a SwiGLU over the sequence whose norm is also taken over the sequence (TRM).
     """
 
-    def __init__(self, width: int, cells: int, mixer: Mixer, heads: int, expansion: float, activation: Activation):
+    def __init__(self, width: int, cells: int, mixer: Mixer, num_heads: int, expansion: float, activation: Activation):
         super().__init__()
-        self.attention = Attention(width, heads) if mixer == "attention" else None
+        self.attention = Attention(width, num_heads) if mixer == "attention" else None
         self.mixer = SwiGLU(cells, inner_width(cells, expansion), activation) if mixer == "mlp" else None
         self.mlp = SwiGLU(width, inner_width(width, expansion), activation)
 

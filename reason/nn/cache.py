@@ -21,11 +21,11 @@ class StackCache:
     sees its own keys and values of the loop that it is in (ours).
     """
 
-    def __init__(self, layers: int, loops: int):
-        self.layers, self.loops = layers, loops
-        self.slots: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
-        self.tail: list[Pair | None] = [None] * layers
-        self._new: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
+    def __init__(self, num_layers: int, loops: int):
+        self.num_layers, self.loops = num_layers, loops
+        self.slots: list[list[Pair | None]] = [[None] * num_layers for _ in range(loops)]
+        self.tail: list[Pair | None] = [None] * num_layers
+        self._new: list[list[Pair | None]] = [[None] * num_layers for _ in range(loops)]
         self._sharing: Sharing = "per-loop"
 
     def recalls(self, loop: int) -> list[Recall]:
@@ -38,7 +38,7 @@ class StackCache:
 
             return seen
 
-        return [recall(layer) for layer in range(self.layers)]
+        return [recall(layer) for layer in range(self.num_layers)]
 
     def commit(self) -> None:
         """Keep the keys and values of the cells that all loops have now been through."""
@@ -56,7 +56,7 @@ class StackCache:
         self._sharing = sharing
         if not keep_prompt:
             self.tail = self._shared(self.slots)
-            self.slots = [[None] * self.layers for _ in range(self.loops)]
+            self.slots = [[None] * self.num_layers for _ in range(self.loops)]
 
     def _shared(self, by_loop: list[list[Pair | None]]) -> list[Pair | None]:
         match self._sharing:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.forward_ad import unpack_dual
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 
 EPS = 1e-5
 

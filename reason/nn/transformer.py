@@ -54,7 +54,7 @@ class TransformerBlock(nn.Module):
     def __init__(
         self,
         width: int,
-        heads: int,
+        num_heads: int,
         inner: int,
         kind: BlockKind = "gpt",
         placement: PlacementName = "post-sandwich",
@@ -64,7 +64,7 @@ class TransformerBlock(nn.Module):
     ):
         super().__init__()
         gpt = kind == "gpt"
-        self.attention = Attention(width, heads, causal, bias=gpt, std=std)
+        self.attention = Attention(width, num_heads, causal, bias=gpt, std=std)
         self.mlp = GeluMLP(width, inner, std) if gpt else SwiGLU(width, inner, std=std)
         self.attention_half, self.mlp_half = (
             Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)

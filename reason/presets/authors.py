@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reason.config import Config
+from reason.config.schedules import ScheduleConfig
+from reason.config.schema import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import RecursiveConfig
 from reason.rollout import RolloutConfig
-from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -20,7 +20,11 @@ MAZE_HARD = DataConfig(
     directory="data/maze-hard", generate="maze --size 30 --min-path 110 --train 1000 --test 1000 --seed 0"
 )
 OPTIMIZER = OptimizerConfig(
-    lr=1e-4, weight_decay=1.0, puzzle_lr=1e-4, puzzle_weight_decay=1.0, schedule=ScheduleConfig(warmup=2000)
+    lr=1e-4,
+    weight_decay=1.0,
+    puzzle_emb_lr=1e-4,
+    puzzle_emb_weight_decay=1.0,
+    schedule=ScheduleConfig(warmup_steps=2000),
 )
 
 
@@ -68,11 +72,13 @@ def hrm_sudoku() -> Config:
     """
     return Config(
         data=SUDOKU_EXTREME,
-        model=RecursiveConfig(layers=4, separate_networks=True, prefix=1, h_cycles=2, l_cycles=2, gradient="last-call"),
+        model=RecursiveConfig(
+            num_layers=4, separate_networks=True, puzzle_emb_len=1, h_cycles=2, l_cycles=2, gradient="last-call"
+        ),
         rollout=RolloutConfig(halting="q-learning"),
         loss=LossConfig(weights=LossWeights(q_continue=0.5)),
         optimizer=OPTIMIZER,
-        ema=EmaConfig(rate=None),
+        ema=EmaConfig(decay=None),
         training=TrainingConfig(steps=26_041, batch_size=768, log_every=100, checkpoint_every=2000),
     )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reason.config import Config, override
+from reason.config.schedules import ScheduleConfig
+from reason.config.schema import Config, override
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import LoopedConfig
 from reason.rollout import LoopsConfig, RolloutConfig
-from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -24,7 +24,7 @@ ADDITION_3 = DataConfig(
 )
 
 
-def paper_base(layers: int = 8, width: int = 512, heads: int = 8, batch_size: int = 64) -> Config:
+def paper_base(num_layers: int = 8, width: int = 512, num_heads: int = 8, batch_size: int = 64) -> Config:
     """Pre-norm RMSNorm/SwiGLU, K = 4, no inter-loop norm; AdamW 3e-4, weight decay 0.01, clip 1, dropout 0.1.
 
     betas (0.9, 0.999), a constant learning rate and 20,000 steps are ours: the paper states 4 epochs of WikiText-103.
@@ -33,17 +33,17 @@ def paper_base(layers: int = 8, width: int = 512, heads: int = 8, batch_size: in
         data=ADDITION_4,
         model=LoopedConfig(
             hidden_size=width,
-            layers=layers,
-            heads=heads,
+            num_layers=num_layers,
+            num_heads=num_heads,
             expansion=4.0,
             block="llama",
-            placement="pre",
+            norm_placement="pre",
             norm="rmsnorm",
         ),
         rollout=RolloutConfig(supervision_steps=1, carry="fresh", halting="none", loops=LoopsConfig(count=4)),
-        loss=LossConfig(likelihood="softmax", weights=LossWeights(halt=0)),
-        optimizer=OptimizerConfig(kind="adamw", lr=3e-4, betas=(0.9, 0.999), weight_decay=0.01, clip=1.0),
-        ema=EmaConfig(rate=None),
+        loss=LossConfig(likelihood="softmax", weights=LossWeights(q_halt=0)),
+        optimizer=OptimizerConfig(kind="adamw", lr=3e-4, betas=(0.9, 0.999), weight_decay=0.01, grad_clip=1.0),
+        ema=EmaConfig(decay=None),
         training=TrainingConfig(steps=20_000, batch_size=batch_size, log_every=100, checkpoint_every=2000),
     )
 
@@ -55,12 +55,12 @@ def small_base() -> Config:
     small updates of a large state; initial weights N(0, 0.1²): from 0.02 a raw readout, whose first logits are then all
     but 0, had not learned to carry after 1,600 steps (all ours).
     """
-    base = paper_base(layers=1, width=64, heads=4)
-    falling = ScheduleConfig(kind="cosine", warmup=50, start=300, floor=0.1)
+    base = paper_base(num_layers=1, width=64, num_heads=4)
+    falling = ScheduleConfig(kind="cosine", warmup_steps=50, start=300, min_ratio=0.1)
     return base.model_copy(
         update={
             "data": ADDITION_3,
-            "model": base.model.model_copy(update={"dropout": 0.0, "initial_std": 0.1}),
+            "model": base.model.model_copy(update={"dropout": 0.0, "init_std": 0.1}),
             "optimizer": base.optimizer.model_copy(update={"lr": 3e-3, "schedule": falling}),
             "training": TrainingConfig(steps=500, batch_size=64, precision="fp32", log_every=50, checkpoint_every=250),
         }
@@ -105,7 +105,7 @@ ROWS: dict[str, tuple[str, dict[str, str]]] = {
 
 SIZES: dict[str, Callable[[], Config]] = {
     "44m": paper_base,
-    "129m": lambda: paper_base(layers=12, width=768, heads=12, batch_size=32),
+    "129m": lambda: paper_base(num_layers=12, width=768, num_heads=12, batch_size=32),
     "small": small_base,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reason.config import Config
+from reason.config.schema import Config
 from reason.losses import LossConfig, LossWeights
 from reason.models import RecursiveConfig
 from reason.presets.authors import MAZE_HARD, OPTIMIZER, SUDOKU_EXTREME, hrm_sudoku
@@ -13,7 +13,7 @@ from reason.training.config import TrainingConfig
 EQUILIBRIUM_XZ = "loss.weights.equil_x=1 loss.weights.equil_z=1"
 ROUTH_HURWITZ = "loss.weights.rh_unstable_x=10 loss.weights.rh_stable_z=1e4"
 STABLEMAX3 = "loss.likelihood=stablemax3"
-IDENTICAL = "model.layers=1 model.repeats=2"
+IDENTICAL = "model.num_layers=1 model.repeats=2"
 TANH = "model.activation=tanh"
 RECOMPUTED = "model.gradient_checkpointing=true"  # rows that else take more than 16 GB; it changes no number
 SILENT = (
@@ -209,7 +209,7 @@ TABLES = (
                 "14", "B=250, N_grad=4, without equilibrium in x, exponential decay 1e-4 to 5e-5 at 30000 epochs, "
                 "3e-5 from 30000 to 50000 epochs", 91.6,
                 "training.batch_size=250 rollout.grad_steps=4 loss.weights.equil_x=0 "
-                "optimizer.schedule.kind=exponential optimizer.schedule.floor=0.5 optimizer.schedule.end=30000 "
+                "optimizer.schedule.kind=exponential optimizer.schedule.min_ratio=0.5 optimizer.schedule.end=30000 "
                 "optimizer.schedule.after=0.3 optimizer.schedule.unit=epoch",
             ),
         ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reason.balance import BalanceConfig
-from reason.config import Config
+from reason.config.schema import Config
 from reason.losses import LossConfig, LossWeights
+from reason.losses.balance import BalanceConfig
 from reason.presets.authors import MAZE_HARD
 from reason.presets.cmm import IDENTICAL, SILENT, changed, common, table_6_base
 from reason.presets.tables import PaperTable, Row
@@ -39,7 +39,13 @@ def table_8_base() -> Config:
 
 def d_128() -> Config:
     """D 128 without prefix, z_H = x̂ and z_L = 0 at the start, equilibrium and repulsion, ε 1e-12, additive noise."""
-    small = {"hidden_size": 128, "prefix": 0, "initial": "input", "noise": "additive", "gradient_checkpointing": False}
+    small = {
+        "hidden_size": 128,
+        "puzzle_emb_len": 0,
+        "initial": "input",
+        "noise": "additive",
+        "gradient_checkpointing": False,
+    }
     return changed(table_6_base(), model=small, optimizer={"eps": 1e-12})
 
 

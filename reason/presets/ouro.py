@@ -6,10 +6,10 @@ Ouro trains 1.4B (24 layers of D 2048) on text; its weights and data are not to 
 
 from __future__ import annotations
 
-from reason.config import Config, override
+from reason.config.schedules import ScheduleConfig
+from reason.config.schema import Config, override
 from reason.losses import LossWeights
 from reason.presets import blindspot
-from reason.schedules import ScheduleConfig
 
 
 def stage_1() -> Config:
@@ -18,7 +18,7 @@ def stage_1() -> Config:
     Sandwich RMSNorm, SwiGLU of 5632, RMSNorm between loops; β 0.1, from half way on 0.05 (Ouro; where it falls is
     ours). Learned positions, AdamW and the number of steps are those of blindspot-44m (ours).
     """
-    return _gated(blindspot.paper_base(layers=24, width=2048, heads=16), expansion=2.75)
+    return _gated(blindspot.paper_base(num_layers=24, width=2048, num_heads=16), expansion=2.75)
 
 
 def stage_2() -> Config:
@@ -43,10 +43,10 @@ def small_stage_1() -> Config:
     As ouro-stage-1 on blindspot-small's base, but for 1,000 steps and from N(0, 0.02²) (ours).
     """
     longer = {
-        "model.initial_std": "0.02",
+        "model.init_std": "0.02",
         "training.steps": "1000",
         "training.checkpoint_every": "500",
-        "optimizer.schedule.warmup": "100",
+        "optimizer.schedule.warmup_steps": "100",
         "optimizer.schedule.start": "600",
     }
     return _gated(override(blindspot.small_base(), longer), expansion=2.75)
@@ -75,7 +75,7 @@ def _gated(base: Config, expansion: float) -> Config:
             "model": base.model.model_copy(
                 update={
                     "expansion": expansion,
-                    "placement": "pre-sandwich",
+                    "norm_placement": "pre-sandwich",
                     "inter_loop_norm": True,
                     "gate": "position",
                     "dropout": 0.0,
@@ -86,7 +86,7 @@ def _gated(base: Config, expansion: float) -> Config:
             ),
             "loss": base.loss.model_copy(
                 update={
-                    "weights": LossWeights(lm=0, halt=0, exit=1, exit_entropy=0.1),
+                    "weights": LossWeights(lm=0, q_halt=0, exit=1, exit_entropy=0.1),
                     "schedules": {"exit_entropy": half},
                 }
             ),
@@ -97,7 +97,7 @@ def _gated(base: Config, expansion: float) -> Config:
 def _gate_alone(base: Config, run: str) -> Config:
     return override(
         base.model_copy(
-            update={"loss": base.loss.model_copy(update={"weights": LossWeights(lm=0, halt=0), "schedules": {}})}
+            update={"loss": base.loss.model_copy(update={"weights": LossWeights(lm=0, q_halt=0), "schedules": {}})}
         ),
         {
             "init_from": run,
@@ -111,5 +111,5 @@ def _gate_alone(base: Config, run: str) -> Config:
 
 
 def _grown(base: Config, run: str) -> Config:
-    layers = 2 * base.model.layers
-    return override(base, {"init_from": run, "init_layers": "cycle", "model.layers": str(layers)})
+    layers = 2 * base.model.num_layers
+    return override(base, {"init_from": run, "init_layers": "cycle", "model.num_layers": str(layers)})

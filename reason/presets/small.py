@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reason.balance import BalanceConfig
-from reason.config import Config
+from reason.config.schedules import ScheduleConfig
+from reason.config.schema import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
+from reason.losses.balance import BalanceConfig
 from reason.losses.stability import TraceConfig
 from reason.models import LoopedConfig, RecursiveConfig
 from reason.rollout import LoopsConfig, RolloutConfig
-from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.monitor import MonitorConfig
@@ -27,11 +27,18 @@ def sudoku_6x6() -> Config:
             generate="sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0",
         ),
         model=RecursiveConfig(
-            hidden_size=128, expansion=3, mixer="mlp", positions="none", prefix=0, h_cycles=2, l_cycles=3, heads=4
+            hidden_size=128,
+            expansion=3,
+            mixer="mlp",
+            positions="none",
+            puzzle_emb_len=0,
+            h_cycles=2,
+            l_cycles=3,
+            num_heads=4,
         ),
         rollout=RolloutConfig(supervision_steps=8),
-        optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup=50)),
-        ema=EmaConfig(ramp=True),
+        optimizer=OptimizerConfig(lr=1e-3, weight_decay=0.1, schedule=ScheduleConfig(warmup_steps=50)),
+        ema=EmaConfig(warmup=True),
         training=TrainingConfig(steps=800, batch_size=128, monitor=MonitorConfig(every=200)),
     )
 
@@ -44,10 +51,10 @@ def sudoku_6x6_attention() -> Config:
     that ends near 0: most puzzles are solved only once it has fallen.
     """
     base = sudoku_6x6()
-    falling = ScheduleConfig(kind="cosine", warmup=50, floor=0.03)
+    falling = ScheduleConfig(kind="cosine", warmup_steps=50, min_ratio=0.03)
     return base.model_copy(
         update={
-            "model": base.model.model_copy(update={"mixer": "attention", "positions": "rotary", "prefix": 4}),
+            "model": base.model.model_copy(update={"mixer": "attention", "positions": "rotary", "puzzle_emb_len": 4}),
             "optimizer": base.optimizer.model_copy(update={"lr": 1.5e-3, "schedule": falling}),
             "training": base.training.model_copy(update={"steps": 4000, "monitor": MonitorConfig()}),
         }
@@ -81,15 +88,15 @@ def sudoku_6x6_looped() -> Config:
         update={
             "model": LoopedConfig(
                 hidden_size=128,
-                heads=4,
+                num_heads=4,
                 expansion=3,
                 block="llama",
                 norm="rmsnorm",
-                placement="pre-sandwich",
+                norm_placement="pre-sandwich",
                 causal=False,
-                injection=True,
+                input_injection=True,
                 dropout=0,
-                initial_std=0.06,
+                init_std=0.06,
             ),
             "rollout": RolloutConfig(
                 supervision_steps=1,
@@ -97,8 +104,8 @@ def sudoku_6x6_looped() -> Config:
                 halting="none",
                 loops=LoopsConfig(count=8, supervision="per-loop"),
             ),
-            "loss": LossConfig(weights=LossWeights(halt=0)),
-            "optimizer": base.optimizer.model_copy(update={"clip": 1.0}),
+            "loss": LossConfig(weights=LossWeights(q_halt=0)),
+            "optimizer": base.optimizer.model_copy(update={"grad_clip": 1.0}),
         }
     )
 
@@ -111,15 +118,15 @@ def maze_10x10() -> Config:
     gradients clipped to 1. Rotary base 100, since with 10,000 most wavelengths are far longer than a maze.
     """
     base = addition_3()
-    falling = base.optimizer.schedule.model_copy(update={"warmup": 100, "floor": 0.05})
+    falling = base.optimizer.schedule.model_copy(update={"warmup_steps": 100, "min_ratio": 0.05})
     return base.model_copy(
         update={
             "data": DataConfig(
                 directory="data/maze-10x10",
                 generate="maze --size 10 --min-path 4 --train 20000 --validation 500 --test 500 --seed 0",
             ),
-            "model": base.model.model_copy(update={"rotary_base": 100.0}),
-            "optimizer": base.optimizer.model_copy(update={"lr": 1e-3, "clip": 1.0, "schedule": falling}),
+            "model": base.model.model_copy(update={"rope_theta": 100.0}),
+            "optimizer": base.optimizer.model_copy(update={"lr": 1e-3, "grad_clip": 1.0, "schedule": falling}),
             "training": base.training.model_copy(update={"steps": 2800, "batch_size": 32}),
         }
     )
@@ -170,7 +177,7 @@ def sudoku_6x6_cmm_node() -> Config:
     traces are measured on 16 of the 64 rows.
     """
     base = sudoku_6x6()
-    weights = LossWeights(lm=10, halt=1, equil_x=1, equil_z=1, rh_unstable_x=1, rh_stable_z=1, rep_x=1, rep_z=1)
+    weights = LossWeights(lm=10, q_halt=1, equil_x=1, equil_z=1, rh_unstable_x=1, rh_stable_z=1, rep_x=1, rep_z=1)
     return base.model_copy(
         update={
             "model": base.model.model_copy(update={"initial": "input"}),

@@ -9,12 +9,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from reason.config import Config, override
+from reason.config.schedules import ScheduleConfig
+from reason.config.schema import Config, override
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import LoopedConfig
 from reason.rollout import LoopsConfig, RolloutConfig
-from reason.schedules import ScheduleConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -32,15 +32,15 @@ def paper_base() -> Config:
         ),
         model=LoopedConfig(),
         rollout=RolloutConfig(supervision_steps=1, carry="fresh", halting="none", loops=LoopsConfig(count=4)),
-        loss=LossConfig(likelihood="softmax", weights=LossWeights(halt=0)),
+        loss=LossConfig(likelihood="softmax", weights=LossWeights(q_halt=0)),
         optimizer=OptimizerConfig(
             kind="adamw",
             lr=1e-4,
             betas=(0.9, 0.999),
             weight_decay=0.01,
-            schedule=ScheduleConfig(kind="cosine", warmup=2000),
+            schedule=ScheduleConfig(kind="cosine", warmup_steps=2000),
         ),
-        ema=EmaConfig(rate=None),
+        ema=EmaConfig(decay=None),
         training=TrainingConfig(steps=10_000, batch_size=512, log_every=100, checkpoint_every=1000),
     )
 
@@ -55,11 +55,11 @@ def small_base() -> Config:
         paper_base(),
         {
             "model.hidden_size": "128",
-            "model.initial_std": "0.06",
+            "model.init_std": "0.06",
             "model.dropout": "0",
             "optimizer.lr": "1e-3",
-            "optimizer.clip": "1",
-            "optimizer.schedule.warmup": "100",
+            "optimizer.grad_clip": "1",
+            "optimizer.schedule.warmup_steps": "100",
             "training.steps": "600",
             "training.batch_size": "256",
             "training.log_every": "20",
@@ -84,15 +84,15 @@ NORMS = ("layernorm", "rmsnorm", "simple")
 
 
 def _random(law: str, most: int, **parameters: float) -> dict[str, str]:
-    settings = {"law": law, "most": most, **parameters}
+    settings = {"distribution": law, "max": most, **parameters}
     return {f"rollout.loops.{key}": str(value) for key, value in settings.items()}
 
 
 TABLE_1 = {
     "log-normal-1": _random("log-normal", 40, mu=2.62, sigma=0.6),
     "log-normal-2": _random("log-normal", 100, mu=2.0, sigma=0.7),
-    "poisson-1": _random("poisson", 30, rate=5),
-    "poisson-2": _random("poisson", 30, rate=10),
+    "poisson-1": _random("poisson", 30, mean=5),
+    "poisson-2": _random("poisson", 30, mean=10),
     "uniform-1": _random("uniform", 10),
     "uniform-2": _random("uniform", 40),
 }
@@ -123,7 +123,7 @@ def _architectures() -> Rows:
     for placement in PLACEMENTS:
         for norm in NORMS:
             title = f"STARS figure 2: {placement} {norm}, trained at T = 4"
-            yield f"{placement}-{norm}", Row(title, claim, {"model.placement": placement, "model.norm": norm})
+            yield f"{placement}-{norm}", Row(title, claim, {"model.norm_placement": placement, "model.norm": norm})
 
 
 def _prelude_and_coda() -> Rows:
@@ -132,7 +132,7 @@ def _prelude_and_coda() -> Rows:
         for name, (prelude, coda) in {"prelude": (1, 0), "coda": (0, 1), "prelude-coda": (1, 1)}.items():
             title = f"STARS figure 3: {placement} LayerNorm with {' and '.join(name.split('-'))}, trained at T = 4"
             depths = {"model.prelude": str(prelude), "model.coda": str(coda)}
-            yield f"{placement}-{name}", Row(title, claim, {"model.placement": placement, **depths})
+            yield f"{placement}-{name}", Row(title, claim, {"model.norm_placement": placement, **depths})
 
 
 def _random_loops() -> Rows:
@@ -144,12 +144,15 @@ def _random_loops() -> Rows:
         for placement in placements:
             for law, settings in laws.items():
                 title = f"STARS table {table}: {placement} LayerNorm, random loops, {law[:-2]} set {law[-1]}"
-                yield f"{placement}-{law}", Row(title, claim, {"model.placement": placement, **settings}, START_SMALL)
+                yield (
+                    f"{placement}-{law}",
+                    Row(title, claim, {"model.norm_placement": placement, **settings}, START_SMALL),
+                )
 
 
 def _l2() -> Rows:
     for placement in PLACEMENTS[2:]:
-        base = {"model.placement": placement, "loss.weights.l2": "1"}
+        base = {"model.norm_placement": placement, "loss.weights.l2": "1"}
         title = f"STARS figure 3: {placement} LayerNorm, T = 4, L2 baseline"
         claim = (
             "Claimed: marginal for pre-sandwich, nothing for post-sandwich. Norm of the last move, weight 1 (the code)."

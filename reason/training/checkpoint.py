@@ -23,8 +23,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from reason.distributed import World
 from reason.errors import ConfigError
+from reason.training.distributed import World
 
 TENSOR = "tensor:"
 

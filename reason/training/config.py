@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from reason.section import Section
+from reason.config.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
 
-class TrainingConfig(Section):
+class TrainingConfig(BaseConfig):
     """How long, how many rows at once, and what is written down."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
@@ -31,12 +31,12 @@ class TrainingConfig(Section):
     compile_mode: Literal["default", "reduce-overhead", "max-autotune-no-cudagraphs"] = Field(
         "default", description="inductor's; reduce-overhead records CUDA graphs"
     )
-    log: Literal["none", "tensorboard", "wandb"] = Field(
+    tracker: Literal["none", "tensorboard", "wandb"] = Field(
         "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
     )
     log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep: int = Field(2, ge=1, description="checkpoints kept: the newest, and the best besides")
+    keep_checkpoints: int = Field(2, ge=1, description="checkpoints kept: the newest, and the best besides")
     monitor: MonitorConfig = MonitorConfig()
 
     @model_validator(mode="after")

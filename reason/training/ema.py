@@ -9,16 +9,16 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.section import Section
+from reason.config.base import BaseConfig
 
 
-class EmaConfig(Section):
+class EmaConfig(BaseConfig):
     """Which average of the weights is evaluated."""
 
-    rate: float | None = Field(
+    decay: float | None = Field(
         0.999, ge=0, lt=1, description="share of the old average kept at each step; none: no EMA"
     )
-    ramp: bool = Field(False, description="rate min(r, (1 + t)/(10 + t)), which short runs need")
+    warmup: bool = Field(False, description="rate min(r, (1 + t)/(10 + t)), which short runs need")
 
 
 class Ema:
@@ -28,8 +28,8 @@ class Ema:
     """
 
     def __init__(self, model: nn.Module, config: EmaConfig):
-        assert config.rate is not None
-        self.rate, self.ramp = config.rate, config.ramp
+        assert config.decay is not None
+        self.decay, self.warmup = config.decay, config.warmup
         averaged = {name: p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")}
         self._source, self._names = list(averaged.values()), list(averaged)
         self._average = [p.detach().clone() for p in self._source]
@@ -37,7 +37,7 @@ class Ema:
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Take in the weights after optimizer step `step` (counted from 1)."""
-        rate = min(self.rate, (1 + step) / (10 + step)) if self.ramp else self.rate
+        rate = min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay
         torch._foreach_lerp_(self._average, [p.detach() for p in self._source], 1 - rate)
 
     @contextlib.contextmanager

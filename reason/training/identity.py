@@ -18,10 +18,10 @@ MAY_CHANGE = (
     "init_from",
     "evaluation.",
     "training.precision",
-    "training.log",
+    "training.tracker",
     "training.log_every",
     "training.checkpoint_every",
-    "training.keep",
+    "training.keep_checkpoints",
 )
 
 

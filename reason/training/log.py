@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.distributed import World
-from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
+from reason.nn.dtypes import widest_float
 from reason.rollout import Carry, Unroll
+from reason.training.distributed import World
 from reason.training.trackers import Tracker
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from reason.balance import weighted_sum
 from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
 from reason.models.base import Batch
 from reason.rollout import supervise
 from reason.training.compiling import out_of_graph, records_graphs
@@ -112,7 +112,7 @@ class Trainer(TrainingState):
         """metrics.jsonl and the tracker, in the process that writes."""
         if not self.world.first:
             return None
-        tracker = tracker_of(self.config.training.log, self.run, self.step, self.config.model_dump(mode="json"))
+        tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
         return MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:

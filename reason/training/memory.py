@@ -15,8 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reason.balance import weighted_sum
 from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
 from reason.models.base import Batch, Reasoner, Shape
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
@@ -91,7 +91,9 @@ def estimate(
         batch = _blank(config.training.batch_size, shape)
         carry = first_carry(model, batch)
         rollout = config.rollout
-        loops = rollout.loops.count if rollout.loops.law == "fixed" else rollout.loops.most  # the worst that can come
+        loops = (
+            rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
+        )  # the worst that can come
         with LiveBytes() as bytes_of:
             for part in range(min(2, rollout.grad_steps)):
                 rows = partial(_blank, config.training.batch_size, shape)
@@ -110,12 +112,12 @@ def estimate(
         numbers = sum(p.numel() for p in trained)
         gradients = sum(p.numel() * 4 for p in trained if p.grad is not None)
         weights = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
-    average = 4 * numbers if config.ema.rate is not None else 0
+    average = 4 * numbers if config.ema.decay is not None else 0
     return Memory(weights, gradients, 8 * numbers, average, between, max(0, bytes_of.peak - gradients - between))
 
 
 def _blank(rows: int, shape: Shape) -> Batch:
-    tokens = torch.zeros(rows, shape.cells, dtype=torch.int64)
+    tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
 
 

@@ -10,18 +10,18 @@ from typing import Any
 import torch
 from pydantic import Field, field_validator
 
+from reason.config.base import BaseConfig
 from reason.data import PuzzleData
-from reason.distributed import World
-from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE, Reasoner
+from reason.nn.dtypes import widest_float
 from reason.rollout import unroll
-from reason.section import Section
 from reason.training.checkpoint import random_state, restore_random_state
+from reason.training.distributed import World
 from reason.training.ema import Ema
 
 
-class MonitorConfig(Section):
+class MonitorConfig(BaseConfig):
     """Which puzzles are read during training, how many and how often."""
 
     split: str = Field("validation", description="the split that is read; without it in the set nothing is")

@@ -10,16 +10,16 @@ from adam_atan2_pytorch import AdamAtan2
 from pydantic import Field
 from torch import Tensor, nn
 
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon, ScheduleConfig
 from reason.models.base import Reasoner
-from reason.schedules import Horizon, ScheduleConfig
-from reason.section import Section
 from reason.training.adam_atan2 import AdamAtan2WithEpsilon
 from reason.training.scaling import LossScaling
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class OptimizerConfig(Section):
+class OptimizerConfig(BaseConfig):
     """How weights move."""
 
     kind: Literal["adam-atan2", "adamw"] = Field("adam-atan2", description="adam-atan2 (HRM, TRM, CMM) or AdamW")
@@ -29,13 +29,15 @@ class OptimizerConfig(Section):
         None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for adamw"
     )
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
-    clip: float | None = Field(None, gt=0, description="the gradient's norm is scaled down to this; none: as it is")
+    grad_clip: float | None = Field(
+        None, gt=0, description="the gradient's norm is scaled down to this; none: as it is"
+    )
     schedule: ScheduleConfig = ScheduleConfig()
     freeze_embedding_after: float | None = Field(
         None, ge=0, description="epochs after which all that x̂ is made of stays as it is; none: never"
     )
-    puzzle_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
-    puzzle_weight_decay: float = Field(0.1, ge=0, description="its decay")
+    puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
+    puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="its decay")
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
@@ -82,7 +84,9 @@ class Optimizers:
         self.config, self.horizon = config, horizon
         self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
-        self.sign = SignSGD(table.weight, config.puzzle_lr, config.puzzle_weight_decay) if table is not None else None
+        self.sign = (
+            SignSGD(table.weight, config.puzzle_emb_lr, config.puzzle_emb_weight_decay) if table is not None else None
+        )
         self.weights = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
         self.main: torch.optim.Optimizer
@@ -100,8 +104,8 @@ class Optimizers:
         factor = self.config.schedule.factor(step, self.horizon)
         self.scaling.unscale(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
-        if self.config.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.clip, norm)
+        if self.config.grad_clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.grad_clip, norm)
         for group in self.main.param_groups:
             group["lr"] = self.config.lr * factor
         moved = self.scaling.step(self.main)

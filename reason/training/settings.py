@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from reason.balance import BalanceConfig
 from reason.losses import LossConfig
+from reason.losses.balance import BalanceConfig
 from reason.rollout import RolloutConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from reason.balance import build_balancer
+from reason.config.schedules import Horizon
 from reason.data import Sampler
-from reason.distributed import World
 from reason.errors import ConfigError, Diverged
+from reason.losses.balance import build_balancer
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
-from reason.schedules import Horizon
 from reason.training import checkpoint
+from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.identity import refuse_other_config, refuse_other_dtype
 from reason.training.log import Meters
@@ -46,7 +46,7 @@ class TrainingState:
         self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
         self.scaling = LossScaling(self.device, model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
-        self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
+        self.ema = Ema(model, config.ema) if config.ema.decay is not None else None
         self.meters = Meters(self.device, self.world)
         self.balanced = model.balance_weights()
         frozen_after = config.optimizer.freeze_embedding_after
@@ -90,7 +90,7 @@ class TrainingState:
         best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
         folder = self.run / "checkpoints" / f"step-{self.step:06d}"
         if self.world.first:
-            keep = self.config.training.keep
+            keep = self.config.training.keep_checkpoints
             folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
         self.saved = self.step
         return folder
@@ -180,5 +180,5 @@ class TrainingState:
         wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
         return Diverged(
             f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
-            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
+            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup_steps"
         )

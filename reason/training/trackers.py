@@ -72,7 +72,7 @@ def numbers(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
-    """The tracker that training.log names, going on after optimizer step `step`.
+    """The tracker that training.tracker names, going on after optimizer step `step`.
 
     Raises:
         ConfigError: its package is not installed.
@@ -87,5 +87,5 @@ def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) 
                 return None
     except ImportError as error:
         raise ConfigError(
-            f"training.log={name}: {error}; type pip install 'reason[log]', or training.log=none"
+            f"training.tracker={name}: {error}; type pip install 'reason[log]', or training.tracker=none"
         ) from None

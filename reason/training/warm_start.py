@@ -74,7 +74,7 @@ def _difference(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str
         stack = next(s for s in {**_depths(weights), **_depths(own)} if _depths(weights)[s] != _depths(own)[s])
         return (
             f"its {stack} holds {_depths(weights)[stack]} layers, this model's {_depths(own)[stack]}; type "
-            "init_layers=cycle for a whole multiple of them, or change model.layers"
+            "init_layers=cycle for a whole multiple of them, or change model.num_layers"
         )
     for name in sorted({*weights, *own}):
         if name not in own:

@@ -13,7 +13,7 @@ import pytest
 
 from reason import cli
 from reason.cli import main
-from reason.run import locked
+from reason.runs.directory import locked
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.Ca
     config = json.loads((here / "runs/mine/config.json").read_text())
     assert config["config"]["seed"] == 0
     assert config["version"]
-    assert config["shape"] == {"cells": 16, "vocabulary": 6, "identifiers": 1}
+    assert config["shape"] == {"seq_len": 16, "vocab_size": 6, "num_puzzle_identifiers": 1}
 
 
 def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

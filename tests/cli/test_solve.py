@@ -17,9 +17,9 @@ from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.cli.solve import describe
-from reason.drawing import board
 from reason.evaluation.boards import Thought, complete, shown
 from reason.models.base import Readout
+from reason.report.drawing import board
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",

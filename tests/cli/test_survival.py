@@ -12,11 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from reason import run as runs
-from reason.archive import pack_run
 from reason.cli import main
-from reason.config import read_config
+from reason.config.schema import read_config
 from reason.errors import ConfigError
+from reason.runs import directory as runs
+from reason.runs.archive import pack_run
 from reason.training import checkpoint
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
@@ -86,7 +86,7 @@ def test_a_small_model_fits_into_a_small_archive(
     half: Path, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the limit the carry stays behind, and this is said; with --exact it travels."""
-    monkeypatch.setattr("reason.archive.LIMIT", 10_000)
+    monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
     assert main(["pack", "half", "small.tar.gz"]) == 0
     assert "the carry was left out" in capsys.readouterr().out
     assert main(["pack", "half", "exact.tar.gz", "--exact"]) == 0
@@ -153,7 +153,7 @@ def test_what_may_change_when_training_goes_on(
     assert main(["train", "run=half", "optimizer.lr=1", "--resume"]) == 1
     error = capsys.readouterr().err
     assert "--resume goes on with the run's own config; leave out optimizer.lr" in error
-    assert "training.log" in error
+    assert "training.tracker" in error
     assert main(["train", "run=half", "training.log_every=1", "device=cpu", "--resume"]) == 0
 
 
@@ -287,7 +287,7 @@ def test_what_changed_when_training_went_on_stays_so(
 @pytest.mark.parametrize("damage", ["ema.safetensors", "{}", "null", "[]"])
 def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its average missing, its state empty: the one before it goes on."""
-    assert main(["train", "run=half", "training.checkpoint_every=1", "training.keep=3", "--resume"]) == 0
+    assert main(["train", "run=half", "training.checkpoint_every=1", "training.keep_checkpoints=3", "--resume"]) == 0
     newest = checkpoints(half)[-1]
     assert newest.name == "step-000004"
     if damage == "ema.safetensors":

@@ -11,12 +11,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import accuracy_of, one_pass
 from reason.report import headline, shown_steps, table, wilson_interval, write_report
 from reason.rollout import unroll
+from reason.runs.build import build_trainer, load_training_set
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, Puz
                 right = [int(a) == int(b) for a, b in zip(out.logits[0].argmax(-1), batch.labels[0], strict=True)]
                 exact[m] += all(right) / len(data)
                 cell[m] += sum(right) / len(right) / len(data)
-                halted[m] += float(out.halt[0] > 0) / len(data)
+                halted[m] += float(out.q_halt[0] > 0) / len(data)
     assert got.exact_by_step == pytest.approx(exact)
     assert got.cell_by_step == pytest.approx(cell)
     assert got.halted_by_step == pytest.approx(halted)

@@ -12,14 +12,14 @@ import torch
 
 from reason.evaluation import blindspot as S
 from reason.evaluation import probes as P
-from reason.figures import BLIND_SPOT, draw_blind_spot, draw_exits
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.nn.norms import Norm
+from reason.report.figures import BLIND_SPOT, draw_blind_spot, draw_exits
 from reason.rollout import unroll
 
-SHAPE = Shape(cells=5, vocabulary=7)
-PRE = {"hidden_size": 8, "heads": 2, "dropout": 0.0, "block": "llama", "placement": "pre", "norm": "rmsnorm"}
+SHAPE = Shape(seq_len=5, vocab_size=7)
+PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}
 
 
 def looped(eps: float | None = None, **changes: object) -> LoopedModel:
@@ -34,13 +34,20 @@ def looped(eps: float | None = None, **changes: object) -> LoopedModel:
 
 
 def recursive(**changes: object) -> Reasoner:
-    settings = {"hidden_size": 8, "heads": 2, "expansion": 1, "prefix": 2, "h_cycles": 1, "l_cycles": 1} | changes
+    settings = {
+        "hidden_size": 8,
+        "num_heads": 2,
+        "expansion": 1,
+        "puzzle_emb_len": 2,
+        "h_cycles": 1,
+        "l_cycles": 1,
+    } | changes
     return P.precise(build_model(RecursiveConfig(**settings), SHAPE))
 
 
 def puzzles(rows: int = 3) -> Batch:
-    inputs = torch.randint(0, SHAPE.vocabulary, (rows, SHAPE.cells))
-    labels = torch.randint(0, SHAPE.vocabulary, (rows, SHAPE.cells))
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
+    labels = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
     labels[:, 0] = IGNORE
     return Batch(inputs, labels, torch.zeros(rows, dtype=torch.long))
 
@@ -84,10 +91,10 @@ def test_a_raw_readout_is_seen_until_the_norm_comes() -> None:
     assert [row["r"] < 1e-12 for row in found["by_loop"]] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_lemma_2_the_expansion_of_a_pre_norm_loop(layers: int) -> None:
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
     """‖F(su)‖ = s + a_rad + O(1/s); F(su)/‖F(su)‖ = u + b_⊥/s + O(1/s²), so s·(its length) = ‖b_⊥‖ + O(1/s)."""
-    model, batch = looped(eps=0.0, layers=layers), puzzles()
+    model, batch = looped(eps=0.0, num_layers=num_layers), puzzles()
     x = model.encode(batch)
     sizes, scale, angle, bs = [2.0**k for k in range(7, 13)], [], [], []
     for s in sizes:
@@ -107,7 +114,7 @@ def test_lemma_2_the_expansion_of_a_pre_norm_loop(layers: int) -> None:
 
 def test_an_unnormalised_recurrence_has_no_such_expansion() -> None:
     """The negative control: behind a post-norm the scale is gone after one loop."""
-    model, batch = looped(eps=0.0, placement="post"), puzzles()
+    model, batch = looped(eps=0.0, norm_placement="post"), puzzles()
     for s in (10.0, 1000.0):
         after = model.step(at_scale(model, batch, s), model.encode(batch)).z
         assert S.rms(after).max() < 3
@@ -189,7 +196,7 @@ def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
         assert (max(row["ce"] for row in rows) - min(row["ce"] for row in rows) < 1e-9) == flat
 
 
-@pytest.mark.parametrize("model", [looped(), looped(coda=1, injection=True), recursive(), recursive(states=1),
+@pytest.mark.parametrize("model", [looped(), looped(coda=1, input_injection=True), recursive(), recursive(states=1),
                                    recursive(readout="norm", dt=0.5)])  # fmt: skip
 def test_every_probe_on_every_family(model: Reasoner) -> None:
     batch = puzzles()

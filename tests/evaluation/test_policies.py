@@ -120,14 +120,14 @@ def test_a_signal_of_infinities_never_stops() -> None:
 
 RECURSIVE = {
     "hidden_size": 8,
-    "heads": 1,
+    "num_heads": 1,
     "expansion": 1,
     "positions": "none",
-    "prefix": 1,
+    "puzzle_emb_len": 1,
     "h_cycles": 1,
     "l_cycles": 1,
 }
-LOOPED = {"hidden_size": 8, "heads": 1, "causal": False, "layers": 1}
+LOOPED = {"hidden_size": 8, "num_heads": 1, "causal": False, "num_layers": 1}
 MODELS = {
     "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp"),
     "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", states=1),

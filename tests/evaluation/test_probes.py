@@ -26,7 +26,7 @@ class Linear(Reasoner):
     def __init__(self, matrix: Tensor, shift: float = 0.0):
         super().__init__()
         self.matrix, self.shift = torch.nn.Parameter(matrix), shift
-        self.shape, self.dtype = Shape(cells=1, vocabulary=2), matrix.dtype
+        self.shape, self.dtype = Shape(seq_len=1, vocab_size=2), matrix.dtype
 
     def encode(self, batch: Batch) -> Tensor:
         return torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype)
@@ -61,10 +61,10 @@ def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
 
 def recursive(**changes: object) -> Reasoner:
     settings = {
-        "hidden_size": 4, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "hidden_size": 4, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
         "h_cycles": 2, "l_cycles": 2,
     } | changes  # fmt: skip
-    return build_model(RecursiveConfig(**settings), Shape(cells=3, vocabulary=4))
+    return build_model(RecursiveConfig(**settings), Shape(seq_len=3, vocab_size=4))
 
 
 def test_norm_and_residual_by_hand() -> None:

@@ -10,17 +10,16 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.sudoku import Sudoku
-from reason.data import PuzzleData, draw_symmetries
+from reason.data import PuzzleData, draw_symmetries, task_of
 from reason.evaluation.accuracy import one_pass
 from reason.evaluation.restarts import CHOICES, Tries, chosen, restart_table, tries_at, variations_of
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner
-from reason.tasks import task_of
 
 
 def small(data: PuzzleData, **changes: object) -> Reasoner:
     settings = {
-        "hidden_size": 8, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "hidden_size": 8, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
         "h_cycles": 1, "l_cycles": 1,
     } | changes  # fmt: skip
     return build_model(RecursiveConfig(**settings), data.shape).eval()
@@ -65,12 +64,12 @@ def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> Non
 
     def encode(batch):
         model.asked = batch.inputs
-        return torch.zeros(len(batch.inputs), data.shape.cells, 8)
+        return torch.zeros(len(batch.inputs), data.shape.seq_len, 8)
 
     def model_readout(state):
         from reason.models.base import Readout
 
-        return Readout(one_hot(model.asked, data.shape.vocabulary).float())
+        return Readout(one_hot(model.asked, data.shape.vocab_size).float())
 
     model.encode = encode  # type: ignore[method-assign]
     tries = tries_at(model, data, 1, 4, "symmetry", 6, puzzle=task_of(data.metadata), progress=False)
@@ -102,7 +101,7 @@ def test_mazes_and_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) 
     data = PuzzleData(tmp_path / "sums", "test")
     puzzle = task_of(data.metadata)
     assert variations_of(puzzle) == ["initial", "noise"]
-    model = build_model(LoopedConfig(hidden_size=8, heads=1), data.shape).eval()
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), data.shape).eval()
     tries = tries_at(model, data, 2, 3, "noise", 4, puzzle=puzzle, progress=False)
     assert tries.q is None
     assert restart_table(tries)[-1]["q"] is None

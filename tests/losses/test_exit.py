@@ -180,12 +180,12 @@ def test_the_gate_learns_to_stay_where_a_loop_helps() -> None:
 
 @pytest.mark.parametrize("kind", ["position", "puzzle"])
 @pytest.mark.parametrize("family", [
-    LoopedConfig(hidden_size=8, heads=2, causal=False),
-    RecursiveConfig(hidden_size=8, heads=2, prefix=3, h_cycles=1, l_cycles=1),
+    LoopedConfig(hidden_size=8, num_heads=2, causal=False),
+    RecursiveConfig(hidden_size=8, num_heads=2, puzzle_emb_len=3, h_cycles=1, l_cycles=1),
 ])  # fmt: skip
 def test_gates_of_both_families(family: LoopedConfig | RecursiveConfig, kind: str) -> None:
     """At every cell, or one for the mean over the cells, prefix left out; λ = ½ before training."""
-    model = build_model(family.model_copy(update={"gate": kind}), Shape(cells=S, vocabulary=V)).eval()
+    model = build_model(family.model_copy(update={"gate": kind}), Shape(seq_len=S, vocab_size=V)).eval()
     inputs = torch.randint(0, V, (B, S))
     x = model.encode(Batch(inputs, inputs, torch.zeros(B, dtype=torch.long)))
     state = model.step(model.initial_state(x), x)

@@ -22,7 +22,7 @@ LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
 
 def unrolled(logits: Tensor, labels: Tensor, active: Tensor | None = None, **more: object) -> Unroll:
     rows = len(labels)
-    readout = Readout(logits, more.pop("halt", None), more.pop("go_on", None))
+    readout = Readout(logits, more.pop("q_halt", None), more.pop("q_continue", None))
     active = torch.ones(rows, dtype=torch.bool) if active is None else active
     batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
     last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
@@ -94,21 +94,23 @@ def test_halt_loss_is_the_bce_of_being_exact() -> None:
     logits = torch.nn.functional.one_hot(torch.tensor([[1], [0], [0]]), 2).float()
     halt = torch.tensor([0.3, -1.2, 5.0])
     expected = np.mean([reference.bce(0.3, 1), reference.bce(-1.2, 0), reference.bce(5.0, 1)])
-    assert halt_loss(unrolled(logits, labels, halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_q_continue_bootstraps_from_one_step_further() -> None:
     """HRM eq. 9: the last step's target is σ(q'_halt), an earlier one's σ(max(q'_halt, q'_continue))."""
-    go_on = torch.tensor([0.5, 0.5, -2.0])
-    further = Readout(torch.zeros(3, 1, 2), halt=torch.tensor([1.0, 1.0, -3.0]), go_on=torch.tensor([2.0, 2.0, -4.0]))
+    q_continue = torch.tensor([0.5, 0.5, -2.0])
+    further = Readout(
+        torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 1.0, -3.0]), q_continue=torch.tensor([2.0, 2.0, -4.0])
+    )
     seen = unrolled(
         torch.zeros(3, 1, 2),
         torch.zeros(3, 1, dtype=torch.long),
-        halt=torch.zeros(3),
-        go_on=go_on,
+        q_halt=torch.zeros(3),
+        q_continue=q_continue,
         last=torch.tensor([True, False, False]),
         next_readout=further,
     )
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
-    expected = np.mean([reference.bce(q, t) for q, t in zip(go_on.tolist(), targets, strict=True)])
+    expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)

@@ -16,23 +16,23 @@ from reason.nn.attention import attend
 from reason.nn.transformer import PLACEMENTS
 from reason.rollout import unroll
 
-SHAPE = Shape(cells=5, vocabulary=7)
-SMALL = {"hidden_size": 8, "heads": 2, "dropout": 0.0}
+SHAPE = Shape(seq_len=5, vocab_size=7)
+SMALL = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0}
 NORMS = ("layernorm", "rmsnorm", "simple")
 
 OPTIONS = {
     "prelude and coda": {"prelude": 2, "coda": 1},
-    "three layers": {"layers": 3},
-    "injection": {"injection": True},
+    "three layers": {"num_layers": 3},
+    "input_injection": {"input_injection": True},
     "inter-loop norm": {"inter_loop_norm": True},
     "damping": {"damping": True},
-    "all of them": {"injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
+    "all of them": {"input_injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
     "not causal": {"causal": False},
-    "raw": {"readout": "raw", "placement": "pre"},
+    "raw": {"readout": "raw", "norm_placement": "pre"},
     "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
-    "llama": {"block": "llama", "norm": "rmsnorm", "placement": "pre", "expansion": 4.0},
+    "llama": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "expansion": 4.0},
 }
-TWELVE = {f"{p} {n} {b}": {"placement": p, "norm": n, "block": b}
+TWELVE = {f"{p} {n} {b}": {"norm_placement": p, "norm": n, "block": b}
           for p, n, b in itertools.product(PLACEMENTS, NORMS, ("gpt", "llama"))}  # fmt: skip
 VARIANTS = TWELVE | OPTIONS
 
@@ -46,8 +46,8 @@ def make(**changes: object) -> LoopedModel:
     return model
 
 
-def batch(rows: int = 2, cells: int = SHAPE.cells) -> Batch:
-    inputs = torch.randint(0, SHAPE.vocabulary, (rows, cells))
+def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, cells))
     return Batch(inputs, inputs.clone(), torch.zeros(rows, dtype=torch.long))
 
 
@@ -59,7 +59,7 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
     def stack(h: np.ndarray, name: str, layers: int) -> np.ndarray:
         for i in range(layers):
             at = f"{name}.blocks.{i}"
-            h = reference.transformer_block(h, w, at, c.block, c.placement, c.norm, c.heads, c.causal)
+            h = reference.transformer_block(h, w, at, c.block, c.norm_placement, c.norm, c.num_heads, c.causal)
         return h
 
     def norm(h: np.ndarray, name: str) -> np.ndarray:
@@ -73,9 +73,9 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
             z = norm(z, "inter_loop_norm")
         if c.damping:
             z = z / (1 + np.exp(-w["damping"]))
-        if c.injection:
+        if c.input_injection:
             z = z + x
-        z = stack(z, "block", c.layers)
+        z = stack(z, "block", c.num_layers)
         read = stack(z, "coda", c.coda)
         if c.readout == "norm" or (c.readout == "final-only" and k >= c.final_from):
             read = norm(read, "final_norm")
@@ -102,16 +102,16 @@ def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
 
 
-@pytest.mark.parametrize("changes", [{}, {"placement": "pre", "prelude": 1, "coda": 1, "injection": True}])
+@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "prelude": 1, "coda": 1, "input_injection": True}])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.dtype) -> None:
     """Whatever stands after cell i changes no bit of what cells up to i hold and say, in value and in gradient."""
     model, one = make(**changes), batch(1)
     model.dtype = dtype
     model = model.double() if dtype == torch.float64 else model.float()
-    for cell in range(SHAPE.cells - 1):
+    for cell in range(SHAPE.seq_len - 1):
         other = one.inputs.clone()
-        other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.cells - cell - 1)) % SHAPE.vocabulary
+        other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.seq_len - cell - 1)) % SHAPE.vocab_size
         for (a, out_a), (b, out_b) in zip(
             unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True
         ):
@@ -120,7 +120,7 @@ def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.
             assert not torch.equal(a.z[:, cell + 1 :], b.z[:, cell + 1 :])
     x = model.encode(one).detach().requires_grad_()
     state = model.step(model.step(model.initial_state(x), x), x)
-    for cell in range(SHAPE.cells):
+    for cell in range(SHAPE.seq_len):
         (gradient,) = torch.autograd.grad(state.z[0, cell].square().sum(), x, retain_graph=True)
         assert gradient[0, cell + 1 :].abs().sum() == 0
         assert (gradient[0, : cell + 1].abs().sum(-1) > 0).all()
@@ -167,7 +167,7 @@ def test_attention_weights_drop_out() -> None:
 
 
 def test_gradient_checks_in_float64() -> None:
-    model = make(placement="pre-sandwich", injection=True, damping=True)
+    model = make(norm_placement="pre-sandwich", input_injection=True, damping=True)
     x = model.encode(batch(1)).detach().requires_grad_()
     assert torch.autograd.gradcheck(lambda z: model.step(model.initial_state(z), z).z, x)
 
@@ -177,18 +177,18 @@ def test_gradient_checks_in_float64() -> None:
     [
         # 15 tokens and 16 cells of 512, one GPT block of ff 1024 with four LayerNorms, a final one
         ({}, (15 + 16) * 512 + 4 * 512 * 512 + 4 * 512 + 2 * 512 * 1024 + 1024 + 512 + 5 * 1024),
-        ({"placement": "pre", "norm": "rmsnorm"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536 + 3 * 512),
+        ({"norm_placement": "pre", "norm": "rmsnorm"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536 + 3 * 512),
         ({"norm": "simple"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536),
         ({"hidden_size": 128, "damping": True, "norm": "simple"}, 31 * 128 + 4 * 128**2 + 512 + 2**16 + 384 + 1),
     ],
 )
 def test_sizes(settings: dict[str, object], count: int) -> None:
     with torch.device("meta"):
-        assert LoopedModel(LoopedConfig(**settings), Shape(cells=16, vocabulary=15)).parameter_count() == count
+        assert LoopedModel(LoopedConfig(**settings), Shape(seq_len=16, vocab_size=15)).parameter_count() == count
 
 
 def test_initial_weights_are_those_of_gpt() -> None:
-    model = LoopedModel(LoopedConfig(hidden_size=64, heads=2), Shape(cells=64, vocabulary=64))
+    model = LoopedModel(LoopedConfig(hidden_size=64, num_heads=2), Shape(seq_len=64, vocab_size=64))
     for name, p in model.named_parameters():
         if name.endswith("bias"):
             assert p.abs().sum() == 0
@@ -202,4 +202,4 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValidationError, match="looks at all cells"):
         LoopedConfig(gate="puzzle")
     with pytest.raises(ValidationError, match="does not divide into 3 heads"):
-        LoopedConfig(hidden_size=16, heads=3)
+        LoopedConfig(hidden_size=16, num_heads=3)

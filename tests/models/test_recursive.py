@@ -11,19 +11,27 @@ from pydantic import ValidationError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
 
-SHAPE = Shape(cells=5, vocabulary=7, identifiers=3)
-SMALL = {"hidden_size": 8, "heads": 2, "layers": 2, "expansion": 1.0, "prefix": 2, "h_cycles": 2, "l_cycles": 3}
+SHAPE = Shape(seq_len=5, vocab_size=7, num_puzzle_identifiers=3)
+SMALL = {
+    "hidden_size": 8,
+    "num_heads": 2,
+    "num_layers": 2,
+    "expansion": 1.0,
+    "puzzle_emb_len": 2,
+    "h_cycles": 2,
+    "l_cycles": 3,
+}
 
 VARIANTS = {
     "trm attention": {},
     "trm mlp": {"mixer": "mlp", "positions": "none"},
-    "hrm": {"separate_networks": True, "gradient": "last-call", "prefix": 1},
+    "hrm": {"separate_networks": True, "gradient": "last-call", "puzzle_emb_len": 1},
     "learned positions": {"positions": "learned"},
     "no positions": {"positions": "none"},
     "learned positions, mlp": {"mixer": "mlp", "positions": "learned"},
-    "identical layers": {"layers": 1, "repeats": 2},
+    "identical layers": {"num_layers": 1, "repeats": 2},
     "tanh": {"activation": "tanh"},
-    "no prefix": {"prefix": 0},
+    "no prefix": {"puzzle_emb_len": 0},
     "all cycles": {"gradient": "all-cycles"},
     "input state": {"initial": "input"},
     "euler": {"dt": 0.5},
@@ -43,8 +51,8 @@ def make(**changes: object) -> RecursiveModel:
 
 
 def batch(rows: int = 3) -> Batch:
-    inputs = torch.randint(0, SHAPE.vocabulary, (rows, SHAPE.cells))
-    return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.identifiers)
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
+    return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.num_puzzle_identifiers)
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
@@ -52,8 +60,8 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     x = w["tokens.weight"][inputs]
-    if c.prefix:
-        slots = np.zeros((c.prefix, c.hidden_size))
+    if c.puzzle_emb_len:
+        slots = np.zeros((c.puzzle_emb_len, c.hidden_size))
         slots[0] = w["puzzle_embedding.weight"][identifier]
         x = np.concatenate([slots, x])
     if c.positions == "learned":
@@ -66,7 +74,7 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
     act = reference.silu if c.activation == "silu" else np.tanh
 
     def network(h: np.ndarray, name: str) -> np.ndarray:
-        return reference.network(h, w, name, c.layers, c.repeats, c.heads, c.positions == "rotary", act)
+        return reference.network(h, w, name, c.num_layers, c.repeats, c.num_heads, c.positions == "rotary", act)
 
     def move(z: np.ndarray, f: np.ndarray) -> np.ndarray:
         return z + c.dt * (f - z)
@@ -83,9 +91,9 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
             for _ in range(c.l_cycles):
                 z_l = move(z_l, network(z_l + z_h + x, "f_l"))
             z_h = move(z_h, network(z_h + z_l, "f_h" if c.separate_networks else "f_l"))
-    slot = z_h[0] if c.q_from == "first" else z_h[c.prefix :].mean(0)
+    slot = z_h[0] if c.q_from == "first" else z_h[c.puzzle_emb_len :].mean(0)
     q = slot @ w["q_head.weight"].T + w["q_head.bias"]
-    return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.prefix :] @ w["head.weight"].T, "q": q}
+    return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.puzzle_emb_len :] @ w["head.weight"].T, "q": q}
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -100,7 +108,7 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
             "z_h": state.z_h[row],
             "z_l": state.z_l[row],
             "logits": out.logits[row],
-            "q": torch.stack([out.halt[row], out.go_on[row]]),
+            "q": torch.stack([out.q_halt[row], out.q_continue[row]]),
         }
         for name, value in got.items():
             # rotary tables and rms_norm's accumulation are float32 by definition
@@ -112,7 +120,7 @@ def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     model = make(**changes)
     x = model.encode(batch())
     out = model.readout(model.step(model.initial_state(x), x))
-    (out.logits.square().mean() + out.halt.sum()).backward()
+    (out.logits.square().mean() + out.q_halt.sum()).backward()
     without = [name for name, p in model.named_parameters() if p.grad is None or p.grad.to_dense().abs().sum() == 0]
     assert without == []
 
@@ -179,17 +187,17 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
 
 
-SUDOKU = Shape(cells=81, vocabulary=11)
-MAZE = Shape(cells=900, vocabulary=6)
-IDENTICAL = {"layers": 1, "repeats": 2}
+SUDOKU = Shape(seq_len=81, vocab_size=11)
+MAZE = Shape(seq_len=900, vocab_size=6)
+IDENTICAL = {"num_layers": 1, "repeats": 2}
 MLP = {"mixer": "mlp", "positions": "none"}
-CMM_128 = {"hidden_size": 128, "prefix": 0}
+CMM_128 = {"hidden_size": 128, "puzzle_emb_len": 0}
 
 
 @pytest.mark.parametrize(
     ("settings", "shape", "count"),
     [
-        ({"layers": 4, "separate_networks": True, "prefix": 1}, SUDOKU, 27_275_266),
+        ({"num_layers": 4, "separate_networks": True, "puzzle_emb_len": 1}, SUDOKU, 27_275_266),
         ({}, SUDOKU, 6_828_034),
         (MLP, SUDOKU, 5_028_866),
         (MLP | IDENTICAL, SUDOKU, 2_520_578),
@@ -207,8 +215,8 @@ def test_published_parameter_counts(settings: dict[str, object], shape: Shape, c
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hidden_size": 10, "heads": 4}, "heads"),
-        ({"hidden_size": 6, "heads": 2}, "even head size"),
+        ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
+        ({"hidden_size": 6, "num_heads": 2}, "even head size"),
         ({"mixer": "mlp"}, "model.positions=none"),
         ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
     ],

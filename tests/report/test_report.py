@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 
 from datasets_gen.__main__ import main as generate
-from reason.data import PuzzleData
+from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.reading import Reading
@@ -23,10 +23,9 @@ from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.report import print_tables, write_report
 from reason.report.compare import notes_on, write_comparison
 from reason.report.page import viewed
-from reason.tasks import task_of
 
 SMALL = RecursiveConfig(
-    hidden_size=8, heads=1, expansion=1, mixer="mlp", positions="none", prefix=0, h_cycles=1, l_cycles=2
+    hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1, l_cycles=2
 )  # fmt: skip
 EVERYTHING = EvaluationConfig(
     policies=True, restarts=3, probes=True, probed=2, spectra=1, boards=2, batch_size=5, drop=0.5
@@ -39,7 +38,7 @@ MORE = {
 
 def read(directory: Path, steps: int, settings: EvaluationConfig, looped: bool = False, **changes: Any) -> dict:
     data = PuzzleData(directory, "test")
-    config = LoopedConfig(hidden_size=8, heads=1, expansion=1) if looped else SMALL
+    config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1) if looped else SMALL
     torch.manual_seed(0)
     model = build_model(config, data.shape)
     if "known" in changes:
@@ -211,10 +210,11 @@ def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
     puzzle = task_of(data.metadata)
     data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
     model = build_model(
-        RecursiveConfig(hidden_size=8, heads=1, expansion=1, mixer="mlp", positions="none", prefix=0), data.shape
+        RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0),
+        data.shape,
     )
     other = torch.roll(data.labels, 1, 0).long()
-    turn = torch.nn.functional.one_hot(other, data.shape.vocabulary).float()
+    turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
     model.readout = lambda state, final=True: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
     results = Reading(model, data, puzzle, EvaluationConfig(boards=0, batch_size=12), 2, 2, progress=False).results()
     equal = float((other == data.labels.long()).all(1).float().mean())

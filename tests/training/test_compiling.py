@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_loop import VARIANTS, trainer_of
 
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.rollout import first_carry
 from reason.training.compiling import out_of_graph
@@ -48,7 +48,7 @@ def both(
 def test_a_compiled_step_equals_an_eager_one(family: str, watched: Config, tmp_path: Path) -> None:
     """The supervision step as one graph; a monitor's readings in between; nothing compiled after the second step."""
     scope = {"training.compile": "aot_eager", "training.compile_scope": "step"}
-    short = {"model.h_cycles": "2", "model.l_cycles": "1", "model.layers": "1"}
+    short = {"model.h_cycles": "2", "model.l_cycles": "1", "model.num_layers": "1"}
     _, graphs = both(override(watched, VARIANTS[family] | short), scope, tmp_path)
     assert graphs[1] == graphs[-1] > 0
 

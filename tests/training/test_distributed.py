@@ -19,21 +19,21 @@ from conftest import TINY
 from peer import in_world
 from test_loop import everything, untimed
 
-from reason.assemble import build_trainer, load_training_set, why_processes_differ
 from reason.cli import main
-from reason.config import Config, override, read_config
-from reason.distributed import World, _buckets, device_of_process
+from reason.config.schema import Config, override, read_config
 from reason.errors import ConfigError
+from reason.runs.build import build_trainer, load_training_set, why_processes_differ
 from reason.training.checkpoint import checkpoints, readable
+from reason.training.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
 DETERMINISTIC = TINY | {
-    "rollout.exploration": "0",
+    "rollout.halt_exploration_prob": "0",
     "rollout.grad_steps": "2",
     "model.mixer": "attention",
     "model.positions": "rotary",
-    "model.prefix": "2",
+    "model.puzzle_emb_len": "2",
     "loss.weights.equil_z": "1",
     "balance.kind": "alg-grad-norm",
     "training.log_every": "1",
@@ -81,7 +81,7 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
         lines = read_metrics(tmp_path / run)
         assert [line["step"] for line in lines] == [line["step"] for line in one]
         for mine, theirs in zip(one, lines, strict=True):
-            for key in ("loss", "loss/lm", "loss/halt", "gradient_norm", "weight/equil_z", "norm/lm"):
+            for key in ("loss", "loss/lm", "loss/q_halt", "gradient_norm", "weight/equil_z", "norm/lm"):
                 if key in mine:
                     assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
             for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
@@ -109,8 +109,8 @@ def _resume_alone(run: Path) -> None:
 
 
 def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
-    assert why_processes_differ(override(tiny, {"rollout.exploration": "0"})) == []
-    assert why_processes_differ(tiny) == ["rollout.exploration draws per process"]
+    assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
+    assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
     assert reasons[1] == "model.initial=random draws per process"
 
@@ -138,7 +138,7 @@ def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reason.distributed.BUCKET", 10)
+    monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
     sizes = [4, 5, 3, 20, 1]
     lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
     assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]

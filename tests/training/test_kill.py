@@ -22,12 +22,12 @@ from reason.training.checkpoint import checkpoints
 HERE = Path(__file__).parent
 LOOPED = {
     "model.hidden_size": "16",
-    "model.heads": "2",
-    "rollout.loops.law": "uniform",
-    "rollout.loops.most": "3",
+    "model.num_heads": "2",
+    "rollout.loops.distribution": "uniform",
+    "rollout.loops.max": "3",
     "loss.weights.jsrr": "0.1",
     "loss.jsrr.warm_start": "true",
-    "optimizer.clip": "1",
+    "optimizer.grad_clip": "1",
 }
 FAMILIES = {**VARIANTS, "fp16": {"training.precision": "fp16"}, "looped": LOOPED}
 

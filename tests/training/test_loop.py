@@ -20,9 +20,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
-from reason.run import create_run
+from reason.config.schema import Config, override
+from reason.runs.build import build_trainer, load_training_set
+from reason.runs.directory import create_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -32,11 +32,11 @@ MEASURED = ("seconds", "puzzle_steps_per_second", "memory_peak", "monitor/second
 
 VARIANTS = {
     "trm-mlp": {},
-    "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
+    "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
     "hrm": {
         "model.mixer": "attention",
         "model.positions": "rotary",
-        "model.prefix": "1",
+        "model.puzzle_emb_len": "1",
         "model.separate_networks": "true",
         "model.gradient": "last-call",
         "rollout.halting": "q-learning",
@@ -60,7 +60,7 @@ VARIANTS = {
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
     },
-    "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.rate": "none"},
+    "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
 
 
@@ -210,7 +210,9 @@ def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(override(tiny, {"training.checkpoint_every": "1", "training.keep": "3"}), tmp_path / "run").train()
+    trainer_of(
+        override(tiny, {"training.checkpoint_every": "1", "training.keep_checkpoints": "3"}), tmp_path / "run"
+    ).train()
     names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
     assert names == ["step-000004", "step-000005", "step-000006"]
 
@@ -290,7 +292,7 @@ def settled(tmp_path: Path) -> Config:
     settings = TINY | {
         "model.mixer": "mlp",
         "model.positions": "none",
-        "model.prefix": "0",
+        "model.puzzle_emb_len": "0",
         "model.h_cycles": "2",
         "model.l_cycles": "2",
     }

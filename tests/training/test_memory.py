@@ -11,10 +11,10 @@ import torch
 from test_loop import VARIANTS, trainer_of
 
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import estimate_memory
 from reason.cli.memory import memory_table
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.presets import PRESETS
+from reason.runs.build import estimate_memory
 from reason.training.loop import Trainer
 from reason.training.memory import LiveBytes, peak_memory, readable_size
 
@@ -104,7 +104,7 @@ def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
 def test_a_gpu_holds_what_was_estimated(name: str, precision: str, tmp_path: Path) -> None:
     """Two optimizer steps at full size: measured within 15 % of the estimate, and at most 16 GB."""
     preset = PRESETS[name]
-    tokens = np.random.default_rng(0).integers(1, preset.shape.vocabulary, (512, preset.shape.cells))
+    tokens = np.random.default_rng(0).integers(1, preset.shape.vocab_size, (512, preset.shape.seq_len))
     write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=11)
     config = override(preset.config(), {"training.precision": precision, "data.directory": str(tmp_path / "set")})
     trainer = trainer_of(config, tmp_path / "run", "cuda")

@@ -9,20 +9,20 @@ import torch
 from adam_atan2_pytorch import AdamAtan2 as Library
 from torch import nn
 
+from reason.config.schedules import Horizon
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
-from reason.schedules import Horizon
 from reason.training.adam_atan2 import AdamAtan2WithEpsilon
 from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
 from reason.training.precision import activation_dtype, pick_device
 
 CPU = torch.device("cpu")
-SMALL = RecursiveConfig(hidden_size=8, heads=2, expansion=1, prefix=2)
+SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
 
 
 def model() -> RecursiveModel:
-    return RecursiveModel(SMALL, Shape(cells=4, vocabulary=5, identifiers=6))
+    return RecursiveModel(SMALL, Shape(seq_len=4, vocab_size=5, num_puzzle_identifiers=6))
 
 
 @pytest.mark.parametrize("eps", [None, 0.5])
@@ -94,7 +94,7 @@ def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
 @pytest.mark.parametrize("ramp", [False, True])
 def test_ema(ramp: bool) -> None:
     net = model()
-    average = Ema(net, EmaConfig(rate=0.9, ramp=ramp))
+    average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
     expected = net.head.weight.detach().clone()
     for step in range(1, 30):
         with torch.no_grad():
@@ -104,7 +104,7 @@ def test_ema(ramp: bool) -> None:
         expected = rate * expected + (1 - rate) * net.head.weight.detach()
     torch.testing.assert_close(average.state_dict()["head.weight"], expected)
     assert "puzzle_embedding.weight" not in average.state_dict()  # the authors evaluate the table itself
-    other = Ema(model(), EmaConfig(rate=0.9))
+    other = Ema(model(), EmaConfig(decay=0.9))
     other.load_state_dict(average.state_dict())
     torch.testing.assert_close(other.state_dict()["head.weight"], expected)
 

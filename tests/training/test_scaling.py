@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_loop import VARIANTS, everything, trainer_of, untimed
 
-from reason.config import Config, override
+from reason.config.schema import Config, override
 from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
 from reason.training import checkpoint
@@ -57,7 +57,11 @@ def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> Non
 
 
 def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
-    changes = {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"}  # with puzzle embeddings
+    changes = {
+        "model.mixer": "attention",
+        "model.positions": "rotary",
+        "model.puzzle_emb_len": "2",
+    }  # with puzzle embeddings
     trainer = trainer_of(override(tiny, HALF | changes), tmp_path / "run")
     trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**60})
     before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}

@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon
 from reason.losses import LossConfig
-from reason.schedules import Horizon
-from reason.section import Section
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
 Mean = Callable[[Tensor], Tensor]
@@ -28,7 +28,7 @@ def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tens
     return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()
 
 
-class BalanceConfig(Section):
+class BalanceConfig(BaseConfig):
     """Who chooses λ."""
 
     kind: Literal["fixed", "alg-grad-norm"] = Field(

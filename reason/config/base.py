@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Section(BaseModel):
+class BaseConfig(BaseModel):
     """Settings of one room: immutable, unknown keys refused, defaults checked, no inf or NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)

@@ -36,7 +36,12 @@ _LAYERS = {
 }
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
-OUR_SETTINGS = {"num_heads": "heads", "H_cycles": "h_cycles", "L_cycles": "l_cycles", "puzzle_emb_len": "prefix"}
+OUR_SETTINGS = {
+    "num_heads": "num_heads",
+    "H_cycles": "h_cycles",
+    "L_cycles": "l_cycles",
+    "puzzle_emb_len": "puzzle_emb_len",
+}
 RMS_EPS = 1e-5
 _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
 _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
@@ -129,7 +134,7 @@ def inferred(
     if cells < 1 or prefix < 0:
         raise ConfigError(
             f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells: that cannot be; type "
-            "cells=N, model.prefix=P, or data=DIR"
+            "cells=N, model.puzzle_emb_len=P, or data=DIR"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
@@ -141,22 +146,22 @@ def inferred(
     section = {
         "kind": "recursive",
         "hidden_size": width,
-        "layers": _depth(weights, "f_l"),
-        "h_layers": _depth(weights, "f_h") if hrm and _depth(weights, "f_h") != _depth(weights, "f_l") else None,
+        "num_layers": _depth(weights, "f_l"),
+        "num_h_layers": _depth(weights, "f_h") if hrm and _depth(weights, "f_h") != _depth(weights, "f_l") else None,
         "separate_networks": hrm,
         "mixer": mixer,
-        "heads": known("num_heads", 8) if mixer == "attention" else 8,
+        "num_heads": known("num_heads", 8) if mixer == "attention" else 8,
         "expansion": _expansion(weights, stated.get("expansion")),
         "positions": positions,
-        "rotary_base": float(stated.get("rope_theta", 10_000.0)),
-        "prefix": prefix,
+        "rope_theta": float(stated.get("rope_theta", 10_000.0)),
+        "puzzle_emb_len": prefix,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
         "l_cycles": known("L_cycles", 2 if hrm else 6),
         "states": 2 if "initial_h" in weights else 1,
         "gradient": "last-call" if hrm else "last-cycle",
     }
     identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
-    return section, Shape(cells=cells, vocabulary=vocabulary, identifiers=identifiers), assumed
+    return section, Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers), assumed
 
 
 def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
@@ -187,7 +192,7 @@ def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
     weights = dict(weights)
     if model.config.states == 1:
         weights.setdefault("initial_h", weights["initial_l"])
-    if model.config.prefix == 0:
+    if model.config.puzzle_emb_len == 0:
         weights.pop("puzzle_embedding.weight", None)
     elif (slot := weights.get("puzzle_embedding.weight")) is not None:  # the authors fill a narrower one with zeros
         missing = max(0, model.config.hidden_size - slot.shape[1])

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.balance import weighted_sum
-from reason.config import Config
+from reason.config.schema import Config
+from reason.interop.original import to_foreign
 from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
 from reason.models.base import IGNORE, Batch
-from reason.models.foreign import to_foreign
 from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll
 
 Arrays = Mapping[str, np.ndarray]
-LOSSES = {"lm": "train.lm_loss", "halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
+LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
 
 
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
@@ -52,8 +52,8 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
     found = {}
     with torch.no_grad():
         for segment, (state, out) in enumerate(unroll(model, batch, max(segments, default=-1) + 1)):
-            seen = {"z_H": state.z_h, "z_L": state.z_l, "logits": out.logits, "q_halt": out.halt}
-            for name, value in (seen | {"q_continue": out.go_on}).items():
+            seen = {"z_H": state.z_h, "z_L": state.z_l, "logits": out.logits, "q_halt": out.q_halt}
+            for name, value in (seen | {"q_continue": out.q_continue}).items():
                 key = f"eval.{name}.{segment}"
                 if key in recorded and value is not None:
                     found[key] = _largest(value.float().numpy(), recorded[key])
@@ -63,7 +63,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
 def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arrays) -> dict[str, float]:
     if "train.loss" not in recorded:
         return {}
-    rules = config.rollout.model_copy(update={"exploration": 0.0})
+    rules = config.rollout.model_copy(update={"halt_exploration_prob": 0.0})
     model.zero_grad()
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
     terms = evaluate_terms(seen, config.loss, config.loss.present)

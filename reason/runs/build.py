@@ -10,16 +10,15 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
-from reason.config import Config
-from reason.data import PuzzleData, Sampler
-from reason.distributed import World
+from reason.config.schema import Config
+from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner, Shape
 from reason.presets import PRESETS
-from reason.tasks import task_of
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
+from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor
@@ -83,10 +82,10 @@ def _refuse_unreadable(model: RecursiveConfig | LoopedConfig, data: PuzzleData) 
             f"{data.directory} has its labels in place, and a causal model says the token after each cell; type "
             "model.causal=false, or make a causal set (python -m datasets_gen addition)"
         )
-    if isinstance(model, LoopedConfig) and data.shape.identifiers > 1:
+    if isinstance(model, LoopedConfig) and data.shape.num_puzzle_identifiers > 1:
         raise ConfigError(
-            f"{data.directory} tells its {data.shape.identifiers} puzzles apart by identifiers, which a looped model "
-            "does not read; train a recursive one (model.prefix of at least 1)"
+            f"{data.directory} tells its {data.shape.num_puzzle_identifiers} puzzles apart by identifiers, which a "
+            "looped model does not read; train a recursive one (model.puzzle_emb_len of at least 1)"
         )
 
 
@@ -155,8 +154,8 @@ def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: st
 def why_processes_differ(config: Config) -> list[str]:
     """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
     reasons = []
-    if config.rollout.exploration > 0 and config.rollout.supervision_steps > 1:
-        reasons.append("rollout.exploration draws per process")
+    if config.rollout.halt_exploration_prob > 0 and config.rollout.supervision_steps > 1:
+        reasons.append("rollout.halt_exploration_prob draws per process")
     model, weights = config.model, config.loss.weights
     if isinstance(model, RecursiveConfig):
         if model.initial == "random":
@@ -186,8 +185,8 @@ def _refuse_what_the_model_cannot(config: Config, model: Reasoner) -> None:
             "type balance.kind=fixed"
         )
     traced = [name for name in config.loss.present if name.startswith("rh_")]
-    prefix = config.model.prefix if isinstance(config.model, RecursiveConfig) else 0
-    size = config.model.hidden_size * (prefix + model.shape.cells)
+    prefix = config.model.puzzle_emb_len if isinstance(config.model, RecursiveConfig) else 0
+    size = config.model.hidden_size * (prefix + model.shape.seq_len)
     if traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
         raise ConfigError(
             f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "

@@ -13,13 +13,13 @@ import torch
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.cli.import_weights import read_weights
-from reason.config import Config, read_config
+from reason.config.schema import Config, read_config
+from reason.interop.original import from_foreign, inferred, load_foreign, to_foreign
+from reason.interop.parity import deviations
 from reason.models.base import Batch, Shape
-from reason.models.foreign import from_foreign, inferred, load_foreign, to_foreign
 from reason.models.recursive import RecursiveConfig, RecursiveModel
-from reason.parity import deviations
 from reason.rollout import first_carry, supervise
-from reason.run import load_run
+from reason.runs.directory import load_run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
@@ -27,7 +27,7 @@ NAMES = ["hrm", "trm_att", "trm_mlp"]
 
 def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np.ndarray]]:
     """A fixture through `reason import-weights`, and the fixture's arrays."""
-    assert main(["import-weights", str(FIXTURES / f"{name}.npz"), f"run={run}", "rollout.exploration=0"]) == 0
+    assert main(["import-weights", str(FIXTURES / f"{name}.npz"), f"run={run}", "rollout.halt_exploration_prob=0"]) == 0
     config = read_config(run / "config.json")
     with np.load(FIXTURES / f"{name}.npz") as arrays:
         return load_run(run, torch.device("cpu"), config).model, config, dict(arrays)
@@ -134,29 +134,29 @@ def test_what_is_no_checkpoint_is_refused(
 
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
     "HRM of unequal stacks": (
-        {"separate_networks": True, "layers": 2, "h_layers": 3, "prefix": 1, "gradient": "last-call"},
+        {"separate_networks": True, "num_layers": 2, "num_h_layers": 3, "puzzle_emb_len": 1, "gradient": "last-call"},
         {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
         [],
     ),
     "another base of rotary positions": (
-        {"rotary_base": 500.0},
+        {"rope_theta": 500.0},
         {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16, "rope_theta": 500.0},
         [],
     ),
     "mixer, prefix typed": (
-        {"mixer": "mlp", "positions": "none", "prefix": 2},
+        {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 2},
         {},
-        ["model.prefix=2", "model.h_cycles=3", "model.l_cycles=6"],
+        ["model.puzzle_emb_len=2", "model.h_cycles=3", "model.l_cycles=6"],
     ),
     "learned positions, cells typed": (
-        {"positions": "learned", "prefix": 3},
+        {"positions": "learned", "puzzle_emb_len": 3},
         {},
-        ["cells=9", "model.heads=2", "model.h_cycles=3", "model.l_cycles=6"],
+        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6"],
     ),
     "rotary, cells typed": (
-        {"prefix": 16},
+        {"puzzle_emb_len": 16},
         {"num_heads": None, "loss": "stablemax_cross_entropy"},
-        ["cells=9", "model.heads=2", "model.h_cycles=3", "model.l_cycles=6", "model.prefix=16"],
+        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6", "model.puzzle_emb_len=16"],
     ),
 }
 
@@ -168,8 +168,8 @@ def test_what_shapes_file_and_words_decide_is_put_together(
 ) -> None:
     """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
     settings, stated, typed = FORMS[form]
-    config = RecursiveConfig(**{"hidden_size": 16, "heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
-    model = RecursiveModel(config, Shape(cells=9, vocabulary=5, identifiers=3))
+    config = RecursiveConfig(**{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
+    model = RecursiveModel(config, Shape(seq_len=9, vocab_size=5, num_puzzle_identifiers=3))
     stated = {"hidden_size": 16, **stated}
     match holder:
         case "state_dict":
@@ -188,23 +188,23 @@ def test_what_shapes_file_and_words_decide_is_put_together(
     assert "assumed" not in capsys.readouterr().out
     run = load_run(tmp_path / "run", torch.device("cpu"), read_config(tmp_path / "run/config.json"))
     assert run.model.dtype == torch.float32
-    assert run.model.config == config.model_copy(update={"heads": run.model.config.heads})
+    assert run.model.config == config.model_copy(update={"num_heads": run.model.config.num_heads})
     assert run.model.shape == model.shape
     for name, value in model.state_dict().items():
         assert torch.equal(run.model.state_dict()[name], value), name
 
 
 def test_a_prefix_longer_than_the_positions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", prefix=1)
-    model = RecursiveModel(config, Shape(cells=5, vocabulary=5))
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=1)
+    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
     torch.save(to_foreign(model), tmp_path / "weights.pt")
     assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 1
     assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in capsys.readouterr().err
 
 
 def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path) -> None:
-    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", prefix=0)
-    model = RecursiveModel(config, Shape(cells=5, vocabulary=5))
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=0)
+    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
     weights = to_foreign(model)
     torch.save({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()}, tmp_path / "weights.pt")
     assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 0

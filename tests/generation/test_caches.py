@@ -6,24 +6,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.decoding import Caches, answer, generate, greedy, prompt_lengths, read
+from reason.generation.decoding import Caches, answer, generate, greedy, prompt_lengths, read
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch
 from reason.nn.attention import attend
 from reason.nn.cache import StackCache
 from reason.rollout import unroll
 
-SHAPE = Shape(cells=9, vocabulary=7)
+SHAPE = Shape(seq_len=9, vocab_size=7)
 KINDS = {
     "gpt": {},
-    "llama pre": {"block": "llama", "norm": "rmsnorm", "placement": "pre", "layers": 2},
-    "everything": {"prelude": 1, "coda": 2, "injection": True, "inter_loop_norm": True, "damping": True},
-    "final-only": {"placement": "pre", "readout": "final-only", "final_from": 3, "gate": "position"},
+    "llama pre": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "num_layers": 2},
+    "everything": {"prelude": 1, "coda": 2, "input_injection": True, "inter_loop_norm": True, "damping": True},
+    "final-only": {"norm_placement": "pre", "readout": "final-only", "final_from": 3, "gate": "position"},
 }
 
 
 def make(dtype: torch.dtype = torch.float32, **changes: object) -> LoopedModel:
-    model = LoopedModel(LoopedConfig(**{"hidden_size": 8, "heads": 2, "dropout": 0.3} | changes), SHAPE, dtype)
+    model = LoopedModel(LoopedConfig(**{"hidden_size": 8, "num_heads": 2, "dropout": 0.3} | changes), SHAPE, dtype)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -52,7 +52,7 @@ def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1, 1), (2, 3), (5,)])
 def test_a_text_may_be_read_in_pieces(sizes: tuple[int, ...]) -> None:
-    model = make(torch.float64, layers=2, coda=1)
+    model = make(torch.float64, num_layers=2, coda=1)
     text = torch.randint(0, 7, (2, 5))
     caches, said = Caches(model, 3), []
     for piece in text.split(sizes, dim=1):
@@ -103,7 +103,7 @@ def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
     """(heads, cells, d) each."""
     h = block.attention_half.argument(z)
     cells, width = h.shape[1:]
-    heads = block.attention.heads
+    heads = block.attention.num_heads
     _, k, v = block.attention.qkv(h).view(cells, 3, heads, width // heads).permute(1, 2, 0, 3)
     return k, v
 
@@ -112,7 +112,7 @@ def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("sharing", ["last", "mean", "first"])
 def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
-    model = make(torch.float64, layers=2)
+    model = make(torch.float64, num_layers=2)
     prompt = torch.randint(0, 7, (2, 3))
     found = generate(model, prompt, 4, 3, sharing, keep)
     for row in range(2):
@@ -132,7 +132,7 @@ def test_one_loop_shares_with_nobody() -> None:
 
 def test_memory_is_told() -> None:
     """Two numbers a cell, layer and loop of width D: float32 for 2 rows, 4 cells of prompt, 8 at the end."""
-    model, prompt = make(layers=2, coda=1), torch.randint(0, 7, (2, 4))
+    model, prompt = make(num_layers=2, coda=1), torch.randint(0, 7, (2, 4))
     per_cell = 2 * 2 * 8 * 4  # rows, keys and values, D, bytes
     for sharing, slots in (("per-loop", 3), ("last", 1), ("mean", 1), ("first", 1)):
         found = generate(model, prompt, 5, 3, sharing)
@@ -151,7 +151,7 @@ def test_queries_are_the_last_cells() -> None:
 
 
 def test_a_cell_is_kept_after_all_loops() -> None:
-    cache = StackCache(layers=1, loops=2)
+    cache = StackCache(num_layers=1, loops=2)
     cache.recalls(0)[0](torch.zeros(1, 1, 1, 1), torch.zeros(1, 1, 1, 1))
     with pytest.raises(AssertionError, match="every loop"):
         cache.commit()

@@ -14,20 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from reason.assemble import build_trainer, load_training_set
-from reason.balance import AlgGradNorm, BalanceConfig
-from reason.config import Config, override
+from reason.config.schedules import Horizon, ScheduleConfig
+from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
-from reason.schedules import Horizon, ScheduleConfig
+from reason.losses.balance import AlgGradNorm, BalanceConfig
+from reason.runs.build import build_trainer, load_training_set
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 from reason.training.optim import unscaled_gradient
 
 CPU = torch.device("cpu")
 HORIZON = Horizon(1000, 10.0)
-NAMES = ["lm", "halt", "equil_z", "rep_z"]
-THREE = LossConfig(weights=LossWeights(lm=1, halt=0.5, equil_z=1, rep_z=1e3))
+NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
+THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
 
 
 def balancer(loss: LossConfig = THREE, **settings: object) -> AlgGradNorm:
@@ -94,7 +94,7 @@ def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
     before = found.weight.clone()
     toy = Toy([2.0, 0.0, 4.0, 1.0])
     terms = toy.terms([1.0, 1.0, 1.0, 0.0])
-    terms["halt"] = torch.tensor(1.0)  # nothing to differentiate
+    terms["q_halt"] = torch.tensor(1.0)  # nothing to differentiate
     del terms["equil_z"]
     found.update(0, terms, toy.gradient)
     assert torch.equal(found.weight[1:], before[1:])
@@ -103,7 +103,7 @@ def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
     found.update(1, toy.terms([1.0, 1.0, 5.0, 1.0]), toy.gradient)
     assert found.reference[2:].tolist() == [5, 1]  # L(0) is set when a term first becomes active
     norms = found.metrics()
-    assert norms["norm/halt"] == 0
+    assert norms["norm/q_halt"] == 0
     found.update(2, toy.terms([1.0, 1.0, 5.0, 1.0]), toy.gradient)
     assert found.metrics()["norm/lm"] == pytest.approx(found.metrics()["norm/rep_z"], rel=5)
     assert torch.isfinite(found.weight).all()
@@ -146,7 +146,7 @@ def test_a_schedule_acts_on_the_target() -> None:
     late = ScheduleConfig(kind="piecewise", points=((0, 0), (50, 0.5)))
     found = balancer(THREE.model_copy(update={"schedules": {"rep_z": late}}), alpha=0)
     toy = Toy([1.0, 2.0, 3.0, 4.0])
-    assert set(found.weights(0)) == {"lm", "halt", "equil_z"}
+    assert set(found.weights(0)) == {"lm", "q_halt", "equil_z"}
     assert set(found.weights(50)) == set(NAMES)
     for step in range(50, 350):
         found.update(step, toy.terms(), toy.gradient)

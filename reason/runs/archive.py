@@ -13,7 +13,7 @@ from pathlib import Path
 from safetensors.torch import load_file, save
 
 from reason.errors import ConfigError
-from reason.run import read_record, refuse_existing
+from reason.runs.directory import read_record, refuse_existing
 from reason.training.checkpoint import best_checkpoint, readable
 
 SUFFIX = ".tar.gz"

@@ -14,21 +14,21 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from reason.balance import BalanceConfig
+from reason.config.base import BaseConfig
 from reason.data import DataConfig
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
+from reason.losses.balance import BalanceConfig
 from reason.models import FAMILIES, LoopedConfig, ModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
-from reason.section import Section
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
 from reason.training.warm_start import LayerOrder
 
 
-class Config(Section):
+class Config(BaseConfig):
     """Everything that decides a run: the rooms' own sections, and a seed."""
 
     name: str = Field("custom", description="the preset it came from")
@@ -54,7 +54,7 @@ class Config(Section):
     def _model_fits_rollout(self) -> Config:
         loops, weights = self.rollout.loops, self.loss.weights
         if isinstance(self.model, LoopedConfig):
-            trained = next((name for name in ("halt", "q_continue") if getattr(weights, name)), None)
+            trained = next((name for name in ("q_halt", "q_continue") if getattr(weights, name)), None)
             if trained is not None:
                 raise ValueError(f"a looped model has no halting head to train: type loss.weights.{trained}=0")
             if self.rollout.halting not in ("none", "gate"):
@@ -64,11 +64,12 @@ class Config(Section):
                     "a looped model's embedding is its head too, and cannot rest alone: type "
                     "optimizer.freeze_embedding_after=none"
                 )
-        elif (loops.law != "fixed" or loops.count > 1) and self.model.gradient != "all-cycles":
+        elif (loops.distribution != "fixed" or loops.count > 1) and self.model.gradient != "all-cycles":
             raise ValueError(
                 f"rollout.loops asks for several supervision steps in one backward pass, and no gradient passes from "
                 f"one to the one before under model.gradient={self.model.gradient}: type model.gradient=all-cycles, or "
-                "rollout.loops.law=fixed rollout.loops.count=1 (rollout.grad_steps averages gradients over steps)"
+                "rollout.loops.distribution=fixed rollout.loops.count=1 (rollout.grad_steps averages gradients over "
+                "steps)"
             )
         return self
 
@@ -79,7 +80,7 @@ class Config(Section):
         learns = stage_1 or ("exit_gate" if weights.exit_gate else None)
         if learns and gate == "none":
             raise ValueError(f"loss.weights.{learns} needs an exit gate: type model.gate=position, or puzzle")
-        several = loops.law != "fixed" or loops.count > 1
+        several = loops.distribution != "fixed" or loops.count > 1
         if stage_1 and not (several and loops.supervision == "per-loop"):
             raise ValueError(
                 f"loss.weights.{stage_1} weighs the losses of several loops of one backward pass: type "
@@ -129,10 +130,10 @@ class Config(Section):
             raise ValueError(
                 "rollout.halting=q-learning reads q_continue, which no loss trains: type loss.weights.q_continue=0.5"
             )
-        if self.rollout.halting in ("bce", "q-learning") and self.loss.weights.halt == 0:
+        if self.rollout.halting in ("bce", "q-learning") and self.loss.weights.q_halt == 0:
             raise ValueError(
-                f"rollout.halting={self.rollout.halting} asks a head that no loss trains: type loss.weights.halt=1, or "
-                "rollout.halting=none"
+                f"rollout.halting={self.rollout.halting} asks a head that no loss trains: type loss.weights.q_halt=1, "
+                "or rollout.halting=none"
             )
         if self.loss.weights.rep_z_l > 0 and (isinstance(self.model, LoopedConfig) or self.model.states == 1):
             mend = "" if isinstance(self.model, LoopedConfig) else "model.states=2, or "

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reason.config import Config, describe_settings, leaves, override, read_config, split_arguments, validated
+from reason.config.schema import Config, describe_settings, leaves, override, read_config, split_arguments, validated
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
 from reason.presets import PRESETS, preset
@@ -22,20 +22,20 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
             "optimizer.lr": "3e-4",
             "optimizer.betas": "[0.8, 0.9]",
             "data.augment": "false",
-            "ema.rate": "none",
+            "ema.decay": "none",
             "model.states": "1",
             "model.positions": "none",
-            "optimizer.schedule.warmup": "7",
+            "optimizer.schedule.warmup_steps": "7",
             "seed": "5",
         },
     )
     assert config.optimizer.lr == 3e-4
     assert config.optimizer.betas == (0.8, 0.9)
     assert config.data.augment is False
-    assert config.ema.rate is None
+    assert config.ema.decay is None
     assert config.model.states == 1
     assert config.model.positions == "none"
-    assert config.optimizer.schedule.warmup == 7
+    assert config.optimizer.schedule.warmup_steps == 7
     assert config.seed == 5
     assert Config().optimizer.lr == 1e-4  # nothing shared was changed
 
@@ -53,7 +53,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
         ("model.mixer", "conv", "input should be 'attention' or 'mlp'"),
         ("training.steps", "1.5", "training.steps=1.5"),
         ("training.precision", "fp8", "'auto', 'fp32', 'bf16' or 'fp16'"),
-        ("model.heads", "7", "512 does not divide into 7 heads"),
+        ("model.num_heads", "7", "512 does not divide into 7 heads"),
         ("device", "tpu", "auto, cpu, mps, cuda"),
         ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
         ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
@@ -87,7 +87,7 @@ def test_no_value_escapes_as_another_error(key: str, value: str) -> None:
 
 def test_no_loss_at_all_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"type loss\.weights\.lm=1"):
-        override(Config(), {"loss.weights.lm": "0", "loss.weights.halt": "0"})
+        override(Config(), {"loss.weights.lm": "0", "loss.weights.q_halt": "0"})
 
 
 def test_shortcuts_are_written_out_once() -> None:

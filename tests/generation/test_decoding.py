@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from datasets_gen.__main__ import main as generate
-from reason.assemble import build_trainer, load_training_set
-from reason.config import override
+from reason.config.schema import override
 from reason.data import PuzzleData
-from reason.decoding import greedy, prompt_lengths
+from reason.generation.decoding import greedy, prompt_lengths
 from reason.losses.halting import correct_cells
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.presets import preset
 from reason.rollout import unroll
+from reason.runs.build import build_trainer, load_training_set
 
 END = 14
 
@@ -31,7 +31,7 @@ class Nothing(NamedTuple):
 class Successor(Reasoner):
     """Says the successor of the token that a cell holds, after `steps` loops plus those."""
 
-    shape, dtype = Shape(cells=6, vocabulary=20), torch.float32
+    shape, dtype = Shape(seq_len=6, vocab_size=20), torch.float32
 
     def encode(self, batch: Batch) -> Tensor:
         return batch.inputs[..., None].float()
@@ -94,10 +94,10 @@ def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
     return exact.float().mean().item()
 
 
-@pytest.mark.parametrize("changes", [{}, {"placement": "pre", "coda": 1, "injection": True}])
+@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "coda": 1, "input_injection": True}])
 def test_greedy_equals_teacher_forced_untrained(changes: dict[str, object], addition: Path) -> None:
     data = PuzzleData(addition, "test")
-    model = LoopedModel(LoopedConfig(hidden_size=16, heads=2, initial_std=0.5, **changes), data.shape)
+    model = LoopedModel(LoopedConfig(hidden_size=16, num_heads=2, init_std=0.5, **changes), data.shape)
     agree(model, data, 3)
 
 
@@ -105,11 +105,11 @@ def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path
     settings = {
         "data.directory": str(addition),
         "model.hidden_size": "32",
-        "model.heads": "2",
-        "model.initial_std": "0.1",
+        "model.num_heads": "2",
+        "model.init_std": "0.1",
         "rollout.loops.count": "2",
         "optimizer.lr": "1e-2",
-        "optimizer.schedule.warmup": "10",
+        "optimizer.schedule.warmup_steps": "10",
         "training.steps": "1000",
         "training.batch_size": "64",
         "training.precision": "fp32",

@@ -11,28 +11,28 @@ from safetensors.torch import load_file, save_file
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import build_trainer, load_training_set
 from reason.cli.evaluate import evaluate_run
 from reason.cli.train import main as train
-from reason.config import override
+from reason.config.schema import override
 from reason.errors import ConfigError
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
 SMALL = {
     "model.hidden_size": "8",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "training.batch_size": "4",
     "training.steps": "2",
     "training.log_every": "1",
 }
-GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.halt": "0", "rollout.halting": "gate"}
+GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.q_halt": "0", "rollout.halting": "gate"}
 SEVERAL = {"rollout.loops.count": "3", "rollout.loops.supervision": "per-loop", "rollout.supervision_steps": "1"}
 STAGE_1 = {
     "rollout.halting": "none",
     "loss.weights.lm": "0",
-    "loss.weights.halt": "0",
+    "loss.weights.q_halt": "0",
     "loss.weights.exit": "1",
     "loss.weights.exit_entropy": "0.1",
 }
@@ -49,7 +49,7 @@ TRAINED = {
     "looped, stage I": ("blindspot-small-exit-weighted", {}),
     "looped, both stages at once": ("blindspot-small-exit-weighted", {"loss.weights.exit_gate": "1"}),
     "looped, random loops": (
-        "blindspot-small-exit-weighted", {"rollout.loops.law": "uniform", "rollout.loops.most": "5"}),
+        "blindspot-small-exit-weighted", {"rollout.loops.distribution": "uniform", "rollout.loops.max": "5"}),
     "looped, gate per puzzle": ("blindspot-small-exit-weighted", {"model.causal": "false", "model.gate": "puzzle"}),
     "looped, final-only": ("blindspot-small-final-only", {}),
     "looped, penalty": ("blindspot-small-penalty", {}),
@@ -61,9 +61,9 @@ def test_it_trains(name: str, tmp_path: Path) -> None:
     chosen, changes = TRAINED[name]
     shape = preset(chosen).shape
     config = override(preset(chosen).config(), SMALL | changes | {"data.directory": str(tmp_path / "set")})
-    tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (8, shape.cells))
+    tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (8, shape.seq_len))
     task = {"causal": getattr(config.model, "causal", False)}
-    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocabulary)
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
     (tmp_path / "run").mkdir()
     build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
     lines = read_metrics(tmp_path / "run")

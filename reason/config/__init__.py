@@ -1,0 +1,1 @@
+"""One run's configuration: the sections' common base, the whole schema, schedules."""

@@ -1,0 +1,1 @@
+"""Checkpoints of the original HRM and TRM code."""
