@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -72,9 +72,9 @@ class Reasoner(nn.Module, ABC):
     def step(self, state: State, x: Tensor) -> State:
         """One supervision step; the gradient reaches back as far as the config says."""
 
-    def path(self, state: State, x: Tensor) -> Iterator[State]:
+    def path(self, state: State, x: Tensor) -> list[State]:
         """The states on the way through one `step`, its end last; a model of one call a step has no other."""
-        yield self.step(state, x)
+        return [self.step(state, x)]
 
     @abstractmethod
     def readout(self, state: State, final: bool = True) -> Readout:
