@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails
 from torch import Tensor
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.config.schedules import Horizon, ScheduleConfig
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
@@ -20,32 +24,50 @@ from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 
 
-class LossWeights(BaseConfig):
-    """λ of each term; 0 leaves it out, at no cost."""
+class Term(NamedTuple):
+    """A loss term: `function(unroll, config)` is a float32 scalar; λ = `weight` where none is set."""
 
-    lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
-    q_halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
-    q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
-    jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
-    l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
-    equil_x: float = Field(0.0, ge=0, description="x̂ a point of rest (CMM: 1)")
-    equil_z: float = Field(0.0, ge=0, description="the solution z_H a point of rest (CMM: 1)")
-    rh_unstable_x: float = Field(0.0, ge=0, description="Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)")
-    rh_stable_z: float = Field(0.0, ge=0, description="Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)")
-    rep_x: float = Field(0.0, ge=0, description="encoded puzzles x̂ repel each other (CMM: 1e3)")
-    rep_z: float = Field(0.0, ge=0, description="high states z_H repel each other (CMM: 1e3)")
-    rep_z_l: float = Field(0.0, ge=0, description="low states z_L repel each other")
-    exit: float = Field(0.0, ge=0, description="Ouro stage I: loss expected under the exit gate, in place of lm")
-    exit_entropy: float = Field(0.0, ge=0, description="Ouro stage I: β of −H(p), p the exit gate's distribution")
-    exit_gate: float = Field(0.0, ge=0, description="Ouro stage II: the gate against what another loop gained")
-    norm_penalty: float = Field(0.0, ge=0, description="blind spot: mean square of the states (paper: 0.01)")
+    function: Callable[[Unroll, LossConfig], Tensor]
+    description: str
+    weight: float = 0.0
+    needs: tuple[can.Capability, ...] = ()
+    gives: tuple[can.Capability, ...] = ()  # to a run whose loss it is part of
+    compares_rows: bool = False
+    draws: Callable[[LossConfig], bool] = lambda _: False  # random numbers
+
+
+class LossWeights(BaseConfig):
+    """λ of each term of TERMS; 0 leaves it out, at no cost."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[float, Field(ge=0)]]
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> float: ...
+
+    @classmethod
+    def settings(cls) -> dict[str, FieldInfo]:
+        """One a term."""
+        return {name: FieldInfo.from_field(term.weight, description=term.description) for name, term in TERMS.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_every_term(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        strangers = [
+            InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in given.keys() - TERMS
+        ]
+        if strangers:
+            raise ValidationError.from_exception_data(cls.__name__, strangers)
+        return {name: term.weight for name, term in TERMS.items()} | given
 
 
 class LossConfig(BaseConfig):
     """Which terms, how heavy, and of what kind."""
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
-    weights: LossWeights = LossWeights()
+    weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()
     l2: L2Config = L2Config()
     trace: TraceConfig = TraceConfig()
@@ -73,15 +95,42 @@ class LossConfig(BaseConfig):
 
     @model_validator(mode="after")
     def _schedules_bend_weights(self) -> LossConfig:
-        known = type(self.weights).model_fields
         for name in self.schedules:
-            if name not in known:
-                raise ValueError(f"schedules: no term is called {name}; terms are {', '.join(known)}")
+            if name not in TERMS:
+                raise ValueError(f"schedules: no term is called {name}; terms are {', '.join(TERMS)}")
             if getattr(self.weights, name) == 0:
                 raise ValueError(f"schedules: {name} has weight 0, which no schedule bends: type loss.weights.{name}=1")
         if all(name in self.schedules and self.schedules[name].vanishes for name in self.present):
             raise ValueError("schedules: every term's share is 0 at some time; leave one term without such a schedule")
         return self
+
+    def capabilities(self) -> dict[can.Capability, int | str]:
+        """Every term that takes part, and what it gives."""
+        offers: dict[can.Capability, int | str] = {}
+        for name, term in TERMS.items():
+            here = name in self.present or f"loss.weights.{name}=1"
+            offers |= {given: here for given in (can.term(name), *term.gives) if offers.get(given) is not True}
+        return offers
+
+    def needs(self) -> list[can.Need]:
+        """What the terms that take part ask for."""
+        found = []
+        for name in self.present:
+            setting, without = f"loss.weights.{name}={getattr(self.weights, name):g}", f"loss.weights.{name}=0"
+            found += [can.Need(setting, needed, without) for needed in TERMS[name].needs]
+            if name == "exit_gate":  # it teaches the loops from 2 (or 1) to the last but one
+                least = 2 if self.exit.first else 3
+                found.append(can.Need(setting, can.TRAINED_STEPS, f"rollout.loops.count=4, or {without}", least))
+            if name == "jsrr" and self.jsrr.convex:
+                found.append(can.Need("loss.jsrr.convex=true", can.CONSTANT_WEIGHTS, "loss.jsrr.convex=false"))
+        return found
+
+    def per_process(self) -> list[str]:
+        """Terms that compare rows, and those that draw."""
+        compared = [f"loss.weights.{name}" for name in self.present if TERMS[name].compares_rows]
+        drawn = [f"loss.weights.{name}" for name in self.present if TERMS[name].draws(self)]
+        told = {"compares the rows of one process": compared, "draws random directions per process": drawn}
+        return [f"{', '.join(names)} {what}" for what, names in told.items() if names]
 
     @property
     def present(self) -> list[str]:
@@ -105,28 +154,83 @@ class LossConfig(BaseConfig):
         return weights
 
 
-Term = Callable[[Unroll, LossConfig], Tensor]
-
-TERMS: dict[str, Term] = {
-    "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
-    "q_halt": lambda unroll, config: halt_loss(unroll),
-    "q_continue": lambda unroll, config: q_continue_loss(unroll),
-    "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
-    "l2": lambda unroll, config: l2_loss(unroll, config.l2),
-    "equil_x": lambda unroll, config: equilibrium_x(unroll),
-    "equil_z": lambda unroll, config: equilibrium_z(unroll),
-    "rh_unstable_x": lambda unroll, config: rh_unstable_x(unroll, config.trace),
-    "rh_stable_z": lambda unroll, config: rh_stable_z(unroll, config.trace),
-    "rep_x": lambda unroll, config: repulsion_x(unroll),
-    "rep_z": lambda unroll, config: repulsion_z(unroll),
-    "rep_z_l": lambda unroll, config: repulsion_z_l(unroll),
-    "exit": lambda unroll, config: exit_loss(unroll, config.likelihood),
-    "exit_entropy": lambda unroll, config: exit_entropy(unroll),
-    "exit_gate": lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
-    "norm_penalty": lambda unroll, config: norm_penalty(unroll),
+GATE = (can.trained(can.EXIT_GATE), can.LEARNED_GATE)
+TERMS: dict[str, Term] = {  # a term of one's own is one entry more
+    "lm": Term(lambda unroll, config: lm_loss(unroll, config.likelihood), "cross-entropy of the cells", weight=1.0),
+    "q_halt": Term(
+        lambda unroll, config: halt_loss(unroll),
+        "BCE of q_halt against 'row exact'",
+        weight=0.5,
+        needs=(can.HALTING_HEAD,),
+        gives=(can.trained(can.HALTING_HEAD),),
+    ),
+    "q_continue": Term(
+        lambda unroll, config: q_continue_loss(unroll),
+        "HRM's BCE of q_continue against its bootstrapped target",
+        needs=(can.Q_CONTINUE, can.NEXT_READOUT),
+        gives=(can.trained(can.Q_CONTINUE),),
+    ),
+    "jsrr": Term(
+        lambda unroll, config: jsrr_loss(unroll, config.jsrr),
+        "STARS: growth of a perturbation in one map, squared; λ of its eq. 4",
+        needs=(can.MAPS,),
+        draws=lambda config: True,
+    ),
+    "l2": Term(
+        lambda unroll, config: l2_loss(unroll, config.l2), "STARS' baseline: how far the last loop moves the state"
+    ),
+    "equil_x": Term(lambda unroll, config: equilibrium_x(unroll), "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
+    "equil_z": Term(
+        lambda unroll, config: equilibrium_z(unroll), "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)
+    ),
+    "rh_unstable_x": Term(
+        lambda unroll, config: rh_unstable_x(unroll, config.trace),
+        "Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)",
+        needs=(can.MAPS,),
+        draws=lambda config: config.trace.method == "hutchinson",
+    ),
+    "rh_stable_z": Term(
+        lambda unroll, config: rh_stable_z(unroll, config.trace),
+        "Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)",
+        needs=(can.MAPS,),
+        draws=lambda config: config.trace.method == "hutchinson",
+    ),
+    "rep_x": Term(
+        lambda unroll, config: repulsion_x(unroll), "encoded puzzles x̂ repel each other (CMM: 1e3)", compares_rows=True
+    ),
+    "rep_z": Term(
+        lambda unroll, config: repulsion_z(unroll), "high states z_H repel each other (CMM: 1e3)", compares_rows=True
+    ),
+    "rep_z_l": Term(
+        lambda unroll, config: repulsion_z_l(unroll),
+        "low states z_L repel each other",
+        needs=(can.LOW_STATE,),
+        compares_rows=True,
+    ),
+    "exit": Term(
+        lambda unroll, config: exit_loss(unroll, config.likelihood),
+        "Ouro stage I: loss expected under the exit gate, in place of lm",
+        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS),
+        gives=GATE,
+    ),
+    "exit_entropy": Term(
+        lambda unroll, config: exit_entropy(unroll),
+        "Ouro stage I: β of −H(p), p the exit gate's distribution",
+        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS),
+        gives=GATE,
+    ),
+    "exit_gate": Term(
+        lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
+        "Ouro stage II: the gate against what another loop gained",
+        needs=(can.EXIT_GATE, can.EVERY_READOUT),
+        gives=GATE,
+    ),
+    "norm_penalty": Term(
+        lambda unroll, config: norm_penalty(unroll), "blind spot: mean square of the states (paper: 0.01)"
+    ),
 }
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    return {name: TERMS[name](unroll, config).float() for name in names}
+    return {name: TERMS[name].function(unroll, config).float() for name in names}

@@ -111,5 +111,5 @@ def _gate_alone(base: Config, run: str) -> Config:
 
 
 def _grown(base: Config, run: str) -> Config:
-    layers = 2 * base.model.num_layers
+    layers = 2 * base.model.model_dump()["num_layers"]
     return override(base, {"init_from": run, "init_layers": "cycle", "model.num_layers": str(layers)})

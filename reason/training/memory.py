@@ -15,12 +15,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models.base import Batch, Reasoner, Shape
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
-from reason.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class LiveBytes(TorchDispatchMode):
 
 
 def estimate(
-    config: Settings, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
+    config: Config, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
 ) -> Memory:
     """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
 

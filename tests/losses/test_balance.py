@@ -222,7 +222,7 @@ def test_only_every_nth_step_is_measured(tiny: Config, tmp_path: Path) -> None:
         ({"balance.targets": '{"lm": 2}'}, r"balance\.kind=alg-grad-norm"),
         (
             {"balance.kind": "alg-grad-norm", "balance.targets": '{"rep_x": 2}'},
-            "rep_x is no term of this loss",
+            r"needs the loss term rep_x, .* type loss\.weights\.rep_x=1",
         ),
     ],
 )
