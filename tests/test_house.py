@@ -12,8 +12,8 @@ FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")
 
 # A room may import from itself and from those named here, and from nothing else in the project.
 MAY_IMPORT = {
-    "datasets_gen": {"reason.version"},
-    "reason.version": set(),
+    "datasets_gen": set(),
+    "reason.version": {"datasets_gen.version"},
     "reason.errors": set(),
     "reason.section": set(),
     "reason.floats": set(),

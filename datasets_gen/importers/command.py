@@ -26,7 +26,7 @@ from datasets_gen.layout import (
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
-from reason.version import __version__
+from datasets_gen.version import __version__
 
 HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
 EXAMPLES = """\
