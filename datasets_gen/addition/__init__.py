@@ -10,6 +10,7 @@ import numpy as np
 from datasets_gen.layout import DatasetError
 
 PAD, EOS, BLANK = 0, 14, 15
+MOST_DIGITS = 1000  # of an operand, and operands of a sum
 CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
 POWERS = 10 ** np.arange(19)
 TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
@@ -40,9 +41,10 @@ class Addition:
     rules = "every sum is right, and every digit of it in its cell"
 
     def __post_init__(self) -> None:
-        if self.digits < 1 or self.operands < 2:
+        if not (1 <= self.digits <= MOST_DIGITS and 2 <= self.operands <= MOST_DIGITS):
             raise DatasetError(
                 f"addition of {self.operands} operands with {self.digits} digits; give at least 2 operands and 1 digit"
+                f", at most {MOST_DIGITS}"
             )
 
     @property
