@@ -9,7 +9,7 @@ from typing import Any
 
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
 from datasets_gen.puzzles import Puzzle
-from reason.version import __version__
+from datasets_gen.version import __version__
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,36 +90,48 @@ class Puzzle(Protocol):
         """The board (S,) that a person typed; DatasetError says what is malformed."""
 
 
+class UnknownPuzzle(DatasetError):
+    """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
+
+
+FAMILIES: dict[str, Any] = {"sudoku": Sudoku, "maze": Maze, "addition": Addition, "arc": Arc}
+PUBLISHED: dict[tuple[int, int], Puzzle] = {
+    (81, 11): Sudoku(9),
+    (900, 6): Maze(30),
+    (900, 12): Arc(30),
+}  # by cells and tokens
+
+
 def puzzle_of(metadata: Metadata) -> Puzzle:
     """The family of a set: from our `task` field, or from the shapes of a published set.
 
     Raises:
-        DatasetError: no family fits.
+        UnknownPuzzle: no family fits.
+        DatasetError: the `task` field names a family and does not describe it.
     """
     return family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
-    """The family that a `task` field names, or where it is empty the one that the shape tells.
+    """The family that a `task` field names, or where it names none the one that the shape tells.
 
     Raises:
-        DatasetError: no family fits.
+        UnknownPuzzle: no family fits.
+        DatasetError: the family that is named has no such settings.
     """
-    settings = dict(task)
-    match settings.pop("name", None), seq_len, vocab_size:
-        case ("sudoku", _, _):
-            return Sudoku(int(settings["size"]))
-        case ("maze", _, _):
-            return Maze(int(settings["size"]))
-        case ("addition", _, _):
-            return Addition(**{key: value for key, value in settings.items() if key != "labels"})
-        case ("arc", _, _) | (None, 900, 12):
-            return Arc()
-        case (None, 900, 6):
-            return Maze(30)
-        case (None, 81, 11):
-            return Sudoku(9)
-    raise DatasetError(
-        f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
-        f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries"
-    )
+    settings = {key: value for key, value in task.items() if key != "labels"}
+    name = settings.pop("name", None)
+    if not isinstance(name, str) or name not in FAMILIES:
+        if name is None and (seq_len, vocab_size) in PUBLISHED:
+            return PUBLISHED[seq_len, vocab_size]
+        raise UnknownPuzzle(
+            f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
+            f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries"
+        )
+    kinds = {field.name: field.type for field in fields(FAMILIES[name])}
+    for key, value in settings.items():
+        if type(value).__name__ != kinds.get(key):
+            expected = f"{kinds[key]} expected" if key in kinds else f"not one of {', '.join(kinds)}"
+            raise DatasetError(f"task {dict(task)} describes no {name}: {key} is {value!r}, {expected}")
+    family: Puzzle = FAMILIES[name](**settings)
+    return family

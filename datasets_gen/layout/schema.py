@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 OPTIONAL = ("ratings", "sources")  # (P,), ours
+SHARED = ("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers", "task")
+MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
 
 
 class DatasetError(ValueError):
@@ -26,9 +28,9 @@ class Metadata(BaseModel):
     pad_id: int
     ignore_label_id: int | None
     blank_identifier_id: int
-    vocab_size: int = Field(gt=0)
-    seq_len: int = Field(gt=0)
-    num_puzzle_identifiers: int = Field(gt=0)
+    vocab_size: int = Field(gt=0, le=MOST)
+    seq_len: int = Field(gt=0, le=MOST)
+    num_puzzle_identifiers: int = Field(gt=0, le=MOST)
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1)
@@ -40,7 +42,7 @@ class Metadata(BaseModel):
 
 @dataclass(frozen=True)
 class Split:
-    """The arrays of one split, all its sets joined. Dtypes as stored (uint8 or int32), indices int64."""
+    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN."""
 
     inputs: np.ndarray  # (N, S)
     labels: np.ndarray  # (N, S)

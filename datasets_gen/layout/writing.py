@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets_gen.layout.files import check_name
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, DatasetError, Metadata, Split
 
 
@@ -38,8 +39,8 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
     try:
+        scratch.mkdir()
         yield scratch
         if directory.exists():
             directory.rmdir()
@@ -68,6 +69,8 @@ def write_dataset(
     Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
     """
     identifiers = identifiers or ["<blank>"]
+    for name in splits:
+        check_name(name, "split")
     with atomic_directory(Path(directory)) as scratch:
         for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
             (scratch / file).write_text(json.dumps(content))
@@ -77,8 +80,8 @@ def write_dataset(
             arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
             for key in ARRAYS[:2]:
                 tokens = getattr(split, key)
-                small = vocab_size <= 256 and (tokens.size == 0 or tokens.min() >= 0)  # some ignore -100
-                arrays[key] = tokens.astype(np.uint8 if small else np.int32)
+                small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32)  # some ignore -100
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 _save(folder / f"all__{key}.npy", array)
@@ -92,7 +95,7 @@ def write_dataset(
                 sources=sources or [],
                 **split.metadata(task),
             )
-            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
+            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def _save(path: Path, array: np.ndarray) -> None:

@@ -158,7 +158,6 @@ DAMAGE = {
         "padding outside": (field("pad_id", 99), "pad_id 99"),
         "a set that is not there": (field("sets", ["all", "more"]), "more__inputs.npy is missing"),
         "a set counted twice": (field("sets", ["all", "all"]), "groups"),
-        "no identifiers": (lambda root: (root / "identifiers.json").unlink(), "identifiers.json is missing"),
         "too many identifiers": (lambda root: (root / "identifiers.json").write_text('["a", "b"]'), "names 2"),
         "an identifier outside": (array("puzzle_identifiers", lambda ids: ids + 7), "an identifier is outside"),
         "too few identifiers": (array("puzzle_identifiers", lambda ids: ids[1:]), "puzzle_identifiers.npy has shape"),
