@@ -14,7 +14,10 @@ from datasets_gen.maze import Maze
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.sudoku import Sudoku
 
-SHARED = ("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers", "task")
+SHARED = (
+    *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
+    *("task", "structure"),
+)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

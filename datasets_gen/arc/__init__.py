@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 
 SIDE = 30
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
@@ -56,6 +57,7 @@ class Arc:
     rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"
     task = {"name": "arc"}  # noqa: RUF012
+    structure = Structure(grid=grid_shape, outside=PAD)  # the identifier fixes the colours too
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first of the two boards (S,), (S,) that is no grid bounded by ends."""

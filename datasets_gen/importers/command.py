@@ -24,7 +24,7 @@ from datasets_gen.layout import (
     write_dataset,
 )
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import puzzle_of
+from datasets_gen.puzzles import puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
 from reason.version import __version__
 
@@ -124,6 +124,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
         "splits": splits,
         "task": first.puzzle.task,
         "vocab_size": first.puzzle.vocab_size,
+        "structure": first.puzzle.structure,
         "sources": sources,
         "provenance": {"style": first.style},
     }
@@ -133,7 +134,12 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
     sums = {_split_of(source, options): read_sums(source) for source in _distinct(options)}
     puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
     splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
-    return {"splits": splits, "task": puzzle.task, "vocab_size": puzzle.vocab_size}
+    return {
+        "splits": splits,
+        "task": puzzle.task,
+        "vocab_size": puzzle.vocab_size,
+        "structure": puzzle.structure,
+    }
 
 
 def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
@@ -151,6 +157,7 @@ def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
         "splits": splits,
         "task": Arc().task,
         "vocab_size": Arc.vocab_size,
+        "structure": Arc().structure,
         "identifiers": identifiers,
         "provenance": {"options": made_by},
         "files": {"test_puzzles.json": tasks["test"]},
@@ -177,6 +184,7 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
         "blank_identifier_id": metadata.blank_identifier_id,
         "identifiers": read_identifiers(source),
         "sources": metadata.sources,
+        "structure": structure_of(metadata),
         "provenance": metadata.provenance,
     }
 
