@@ -12,6 +12,7 @@ from datasets_gen.addition import Addition
 from datasets_gen.arc import Arc
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
+from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
 
@@ -54,6 +55,10 @@ class Puzzle(Protocol):
     @property
     def symmetry(self) -> GridSymmetry | None:
         """What keeps the label right; None: nothing does."""
+
+    @property
+    def structure(self) -> Structure:
+        """Grid, groups and interchangeable symbols, as far as the family has them."""
 
     @property
     def task(self) -> dict[str, Any]:
@@ -110,6 +115,17 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
         DatasetError: the `task` field names a family and does not describe it.
     """
     return family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+
+
+def structure_of(metadata: Metadata) -> Structure:
+    """Grid, groups and symbols: as the set declares them, else as its family has them, else nothing."""
+    if metadata.structure is not None:
+        return metadata.structure
+    try:
+        structure = puzzle_of(metadata).structure
+    except (DatasetError, KeyError, TypeError, ValueError):
+        return Structure()
+    return Structure() if structure.fault(metadata.seq_len, metadata.vocab_size) else structure
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:

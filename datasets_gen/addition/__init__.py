@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 
 PAD, EOS, BLANK = 0, 14, 15
 MOST_DIGITS = 1000  # of an operand, and operands of a sum
@@ -71,6 +72,11 @@ class Addition:
     def grid_shape(self) -> tuple[int, int]:
         """One row of cells."""
         return 1, self.seq_len
+
+    @property
+    def structure(self) -> Structure:
+        """A line of cells."""
+        return Structure(grid=self.grid_shape)
 
     @property
     def task(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 
 SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
@@ -97,6 +98,11 @@ class Arc:
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps."""
         return {"name": "arc", "size": self.size}
+
+    @property
+    def structure(self) -> Structure:
+        """The grid; the identifier fixes the colours too, so none is interchangeable."""
+        return Structure(grid=self.grid_shape, outside=PAD)
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first of the two boards (S,), (S,) that is no grid bounded by ends."""

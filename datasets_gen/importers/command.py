@@ -32,7 +32,7 @@ from datasets_gen.layout import (
 )
 from datasets_gen.layout.schema import SHARED
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import UnknownPuzzle, puzzle_of
+from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.version import __version__
 
@@ -139,6 +139,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
         "splits": splits,
         "task": first.puzzle.task,
         "vocab_size": first.puzzle.vocab_size,
+        "structure": first.puzzle.structure,
         "sources": sources,
         "provenance": {"style": first.style},
     }
@@ -148,7 +149,12 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
     sums = {_split_of(source, options): read_sums(source) for source in _distinct(options)}
     puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
     splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
-    return {"splits": splits, "task": puzzle.task, "vocab_size": puzzle.vocab_size}
+    return {
+        "splits": splits,
+        "task": puzzle.task,
+        "vocab_size": puzzle.vocab_size,
+        "structure": puzzle.structure,
+    }
 
 
 def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
@@ -176,6 +182,7 @@ def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
         "splits": splits,
         "task": puzzle.task,
         "vocab_size": puzzle.vocab_size,
+        "structure": puzzle.structure,
         "identifiers": identifiers,
         "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
         "files": {"test_puzzles.json": tasks["test"]},
@@ -210,6 +217,7 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
         "blank_identifier_id": metadata.blank_identifier_id,
         "identifiers": read_identifiers(source, metadata),
         "sources": metadata.sources,
+        "structure": structure_of(metadata),
         "provenance": metadata.provenance,
         "files": {asked.name: read_tasks(asked)} if asked.exists() else {},
     }

@@ -32,8 +32,9 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
         metadata = Metadata.model_validate_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise DatasetError(f"{path}: {where}: {first['msg']}; regenerate or re-import the set") from None
+        where = "".join(f"{key}: " for key in first["loc"])
+        what = first["msg"].removeprefix("Value error, ")
+        raise DatasetError(f"{path}: {where}{what}; regenerate or re-import the set") from None
     for name in metadata.sets:
         check_name(name, f"{path}: sets:")
     return metadata

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 OPTIONAL = ("ratings", "sources")  # (P,), ours
-SHARED = ("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers", "task")
+SHARED = (  # what all splits of a set have in common
+    *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
+    *("task", "structure"),
+)
 MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
 
 
@@ -38,6 +43,14 @@ class Metadata(BaseModel):
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
+    structure: Structure | None = Field(None, description="grid, groups and symbols; none: as the family has them")
+
+    @model_validator(mode="after")
+    def _structure_fits(self) -> Metadata:
+        fault = self.structure and self.structure.fault(self.seq_len, self.vocab_size)
+        if fault:
+            raise ValueError(f"structure: {fault}")
+        return self
 
 
 @dataclass(frozen=True)

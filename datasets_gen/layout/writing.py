@@ -15,6 +15,7 @@ import numpy as np
 
 from datasets_gen.layout.files import check_name
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, DatasetError, Metadata, Split
+from datasets_gen.structure import Structure
 
 
 def check_free(directory: Path) -> None:
@@ -61,6 +62,7 @@ def write_dataset(
     blank_identifier_id: int = 0,
     identifiers: list[str] | None = None,
     sources: list[str] | None = None,
+    structure: Structure | None = None,
     provenance: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> None:
@@ -93,6 +95,7 @@ def write_dataset(
                 num_puzzle_identifiers=len(identifiers),
                 provenance=dict(provenance or {}),
                 sources=sources or [],
+                structure=structure,
                 **split.metadata(task),
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")

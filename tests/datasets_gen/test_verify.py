@@ -146,7 +146,7 @@ DAMAGE = {
         "no JSON": (lambda root: (root / "test/dataset.json").write_text("{"), "Invalid JSON"),
         "a missing field": (field("seq_len", ...), "seq_len: Field required"),
         "a field of another type": (field("vocab_size", "many"), "vocab_size: Input should be a valid integer"),
-        "another length": (field("seq_len", 35), "seq_len 35"),
+        "another length": (field("seq_len", 35), "the 35 cells"),
         "a small vocabulary": (field("vocab_size", 7), "outside the vocabulary"),
         "a large vocabulary": (field("vocab_size", 9), "vocab_size is"),
         "another size": (field("task", {"name": "sudoku", "size": 9}), "task is"),
