@@ -36,9 +36,10 @@ MAY_IMPORT = {
         "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
     },
     "reason.report": {"datasets_gen"},
+    "reason.config.overrides": {"reason.config.schema", "reason.errors", "reason.models"},
     "reason.config.schema": {
-        "reason.config.base", "reason.data", "reason.errors", "reason.evaluation.config", "reason.losses",
-        "reason.models", "reason.rollout", "reason.training",
+        "reason.config.base", "reason.data", "reason.evaluation.config", "reason.losses", "reason.models",
+        "reason.rollout", "reason.training",
     },
     "reason.presets": {"reason"},
     "reason.interop": {"reason"},

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from reason.cli.presets import main, measured
-from reason.config.schema import Config, leaves
+from reason.config.overrides import leaves
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, preset
 

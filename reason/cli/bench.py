@@ -16,7 +16,8 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.schema import Config, override, split_arguments
+from reason.config.overrides import override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
 from reason.models.base import Shape

@@ -7,7 +7,8 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset

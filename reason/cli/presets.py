@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from reason.cli.memory import memory_table
-from reason.config.schema import Config, leaves
+from reason.config.overrides import leaves
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.runs.directory import ROOT

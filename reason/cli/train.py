@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from reason.cli.memory import print_memory
-from reason.config.schema import Config, describe_settings, override, read_config, split_arguments
+from reason.config.overrides import describe_settings, override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run

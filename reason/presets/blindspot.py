@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reason.config.overrides import override
 from reason.config.schedules import ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import LoopedConfig

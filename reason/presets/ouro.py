@@ -6,8 +6,9 @@ Ouro trains 1.4B (24 layers of D 2048) on text; its weights and data are not to 
 
 from __future__ import annotations
 
+from reason.config.overrides import override
 from reason.config.schedules import ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.losses import LossWeights
 from reason.presets import blindspot
 

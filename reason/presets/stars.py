@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from reason.config.overrides import override
 from reason.config.schedules import ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.data import DataConfig
 from reason.losses import LossConfig, LossWeights
 from reason.models import LoopedConfig

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
 
