@@ -96,3 +96,8 @@ def test_scripts_are_thin(name: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=module)
 def test_files_stay_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 350, "two things may live here"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)
+def test_configs_are_derived_and_never_copied_unchecked(path: Path) -> None:
+    assert "model_copy(" not in path.read_text(), "a config is changed by `derive`, which validates it"

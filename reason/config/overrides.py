@@ -18,6 +18,8 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import FAMILIES
 
+Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
+
 
 def split_arguments(
     arguments: Iterable[str], shortcuts: Mapping[str, str] | None = None
@@ -41,8 +43,26 @@ def split_arguments(
     return words, pairs
 
 
-def override(config: Config, pairs: dict[str, str]) -> Config:
-    """The config with `section.key=value` settings in place, checked as a whole.
+def derive(base: Config, changes: Changes) -> Config:
+    """The config `base` with the settings of `changes` in place, checked as a whole.
+
+    Values have the setting's own type: "2" is no int. A `model.kind` other than the base's starts the model's section
+    from that family's defaults.
+
+    Raises:
+        ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
+    """
+    tree = base.model_dump()
+    kind = changes.get("model.kind")
+    if kind != tree["model"]["kind"] and isinstance(kind, str) and kind in FAMILIES:
+        tree["model"] = FAMILIES[kind]().model_dump()
+    for key, value in changes.items():
+        _place(tree, key, value)
+    return validated(tree, shown=changes, strict=True)
+
+
+def override(config: Config, pairs: Mapping[str, str]) -> Config:
+    """The config with `section.key=value` settings of a command line in place, checked as a whole.
 
     Raises:
         ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
@@ -50,28 +70,49 @@ def override(config: Config, pairs: dict[str, str]) -> Config:
     return override_tree(config.model_dump(), pairs)
 
 
-def override_tree(tree: dict[str, Any], pairs: dict[str, str]) -> Config:
+def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
     """The same for a config's plain tree, which need not be valid before the settings are in place.
 
     Raises:
         ConfigError: as `override`.
     """
     for key, value in pairs.items():
-        *path, leaf = key.split(".")
-        node: Any = tree
-        for part in path:
-            node = node.get(part) if isinstance(node, dict) else None
-        if not isinstance(node, dict) or leaf not in node:
-            raise ConfigError(_unknown_key(key, tree))
-        if key == "model.kind" and value != node[leaf]:
+        if key == "model.kind" and value != tree["model"]["kind"]:
             raise ConfigError(_other_family(value, tree))
-        field = _field([*path, leaf], _family(tree))
-        whole = field is not None and get_origin(field.annotation) is dict  # named by the user, so given as one value
-        if isinstance(node[leaf], dict) and not whole:
-            inner = ", ".join(f"{key}.{name}" for name in node[leaf])
-            raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
-        node[leaf] = _parsed(value, field)
+        _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))))
     return validated(tree, shown=pairs)
+
+
+def _place(tree: dict[str, Any], key: str, value: object) -> None:
+    *path, leaf = key.split(".")
+    node: Any = tree
+    for part in path:
+        node = node.get(part) if isinstance(node, dict) else None
+    if not isinstance(node, dict) or leaf not in node:
+        raise ConfigError(_unknown_key(key, tree))
+    field = _field([*path, leaf], _family(tree))
+    whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
+    if isinstance(node[leaf], dict) and not whole:
+        inner = ", ".join(f"{key}.{name}" for name in node[leaf])
+        raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
+    node[leaf] = value
+
+
+def as_typed(changes: Changes) -> list[str]:
+    """`section.key=value` of each change, as `override` reads it from a command line."""
+    return [f"{key}={_text(value)}" for key, value in changes.items()]
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return value
+        case float():
+            return short if float(short := f"{value:g}") == value else repr(value)
+        case _:
+            return json.dumps(value, separators=(",", ":"))
 
 
 def _parsed(text: str, field: FieldInfo | None) -> Any:
@@ -115,14 +156,14 @@ def _field(path: list[str], family: str) -> FieldInfo | None:
     return room.model_fields.get(path[-1]) if path else None
 
 
-def validated(tree: Any, shown: dict[str, str] | None = None) -> Config:
-    """A config from its plain tree.
+def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
+    """A config from its plain tree; `strict`: values have their setting's own type, and none is read from a text.
 
     Raises:
         ConfigError: naming the first key at fault, what was got and what is allowed.
     """
     try:
-        return Config.model_validate(tree)
+        return Config.model_validate(tree, strict=strict)
     except ValidationError as error:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"] if part not in FAMILIES]
@@ -131,6 +172,8 @@ def validated(tree: Any, shown: dict[str, str] | None = None) -> Config:
         if first["type"] == "extra_forbidden":
             known = Config().model_dump() | {"model": FAMILIES[family]().model_dump()}
             raise ConfigError(_unknown_key(key, known)) from None
+        if first["type"] == "union_tag_invalid":
+            raise ConfigError(f"model.kind={first['ctx']['tag']}: a model is {' or '.join(FAMILIES)}") from None
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
