@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from reason.config.overrides import override
 from reason.config.schedules import Horizon, ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.losses.balance import AlgGradNorm, BalanceConfig
