@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from datasets_gen.interrupts import INTERRUPTED, ending_at_once
@@ -20,4 +21,6 @@ def main(argv: list[str] | None = None) -> int:
 if __name__ == "__main__":
     with ending_at_once():
         import datasets_gen.commands  # noqa: F401
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no ·, a file name that is no text
     sys.exit(main())

@@ -103,6 +103,18 @@ def test_faulty_csv(tmp_path, refused, content, messages):
     refused(["import", "sudoku-csv", path, "--output-dir", tmp_path / "set"], path, *messages)
 
 
+def test_a_set_without_ratings_leaves_those_of_the_others(damaged):
+    path = damaged / "train/dataset.json"
+    fields = json.loads(path.read_text())
+    fields |= {"sets": ["all", "more"], "total_groups": 16, "total_puzzles": 16}
+    path.write_text(json.dumps(fields))
+    for key in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices"):
+        shutil.copy(damaged / f"train/all__{key}.npy", damaged / f"train/more__{key}.npy")
+    _, split = read_split(damaged, "train")
+    assert split.ratings[:8].tolist() == np.load(damaged / "train/all__ratings.npy").tolist()
+    assert np.isnan(split.ratings[8:]).all()
+
+
 def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
     rows = ["3.25", "", "0.1", "12345678901.5", "0.30000000000000004", "7"]
     content = HEAD + "".join(f"s,{BOARD},{ANSWER},{rating}\n" for rating in rows)

@@ -210,6 +210,15 @@ def test_mazes_searched_in_slices_are_the_same(monkeypatch):
     assert (_far(kind, 10_000, stream(0, 1)) == whole[:-5]).all()
 
 
+def test_a_terminal_without_the_letters(tmp_path):
+    assert (
+        main(["addition", "--digits", "1", "--train", "2", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
+    )
+    words = [sys.executable, "-m", "datasets_gen", "show", str(tmp_path / "set")]
+    shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
+    assert b"\\xa7" in shown.stdout
+
+
 def test_missing_and_damaged_sets(tmp_path, capsys):
     assert main(["verify", str(tmp_path / "none")]) == 1
     assert "no dataset at" in capsys.readouterr().err
