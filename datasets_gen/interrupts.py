@@ -1,4 +1,4 @@
-"""Ctrl-C where an exception would come too early, or into the middle of something."""
+"""SIGINT (Ctrl-C) during imports, and while worker processes are started."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INTERRUPTED = "interrupted: nothing was written"
 
 @contextlib.contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process with exit code 130, without an exception: for imports.
+    """SIGINT ends the process with exit code 130, without an exception: for imports.
 
-    An extension module that meets a KeyboardInterrupt while it is imported swallows it or raises an ImportError.
+    A KeyboardInterrupt in an extension module that is being imported is lost, or becomes an ImportError.
     """
 
     def end(*_: Any) -> None:
@@ -29,7 +29,7 @@ def ending_at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C waits until the block has ended, and processes that it starts never hear of it."""
+    """SIGINT is delivered after the block; processes that the block starts do not receive it."""
     held: list[int] = []
     with _handling(lambda number, _: held.append(number)) as replaced:
         if replaced and hasattr(signal, "pthread_sigmask"):  # a blocked signal is blocked in children too
@@ -46,7 +46,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handling(handler: Any) -> Iterator[bool]:
-    """`handler` in the place of Python's own; False where that is not in force, or this is no main thread."""
+    """Replaces Python's default handler of SIGINT; False outside of the main thread, or where another is installed."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield False

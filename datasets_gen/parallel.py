@@ -59,7 +59,7 @@ def ordered_map(
             yield pending.popleft().result()
     except BrokenProcessPool:
         raise DatasetError("a worker process was killed, for memory perhaps; type fewer --processes") from None
-    except BaseException:  # closed or interrupted; compiled code in a worker would not hear of it before its end
+    except BaseException:  # closed or interrupted: compiled code in a worker holds the GIL, so only a signal ends it
         for worker in workers.started:
             worker.terminate()
         raise

@@ -96,7 +96,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-DEAF = """
+BUSY = """
 import ctypes, multiprocessing, os, sys
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
@@ -104,14 +104,14 @@ from datasets_gen.maze import generate
 
 real = generate.maze_chunk
 
-def deaf(chunk):
+def busy(chunk):
     if multiprocessing.parent_process() is None:
         return real(chunk)
     print(os.getpid(), flush=True)
     ctypes.PyDLL(None).sleep(1_000_000)  # as compiled code: no thread of this process runs
 
 if __name__ == "__main__":
-    generate.maze_chunk = deaf
+    generate.maze_chunk = busy
     parallel.ALONE_SECONDS = 0
     words = "maze --size 6 --min-path 8 --train 1000000 --processes 2 --output-dir set"
     sys.exit(main(words.split()))
@@ -149,11 +149,11 @@ def interrupted(words, tmp_path, lines, **environment):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_work_ends_its_workers_and_leaves_nothing(tmp_path):
-    (tmp_path / "deaf.py").write_text(DEAF)
-    workers, error, code = interrupted(["deaf.py"], tmp_path, 2, PYTHONPATH=os.getcwd())
+    (tmp_path / "busy.py").write_text(BUSY)
+    workers, error, code = interrupted(["busy.py"], tmp_path, 2, PYTHONPATH=os.getcwd())
     assert error == "interrupted: nothing was written\n"
     assert code == 130
-    assert [path.name for path in tmp_path.iterdir()] == ["deaf.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["busy.py"]
     for worker in workers:
         with pytest.raises(ProcessLookupError):
             os.kill(int(worker), 0)
