@@ -137,9 +137,15 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
 
     Raises:
         UnknownPuzzle: no family fits.
-        DatasetError: the `task` field names a family and does not describe it.
+        DatasetError: the `task` field names a family and does not describe it, or has other cells or tokens.
     """
-    return family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    if (metadata.seq_len, metadata.vocab_size) != (puzzle.seq_len, puzzle.vocab_size):
+        raise DatasetError(
+            f"dataset.json states {metadata.seq_len} cells and {metadata.vocab_size} tokens, but {puzzle.task} has "
+            f"{puzzle.seq_len} and {puzzle.vocab_size}"
+        )
+    return puzzle
 
 
 def structure_of(metadata: Metadata) -> Structure:
