@@ -123,7 +123,7 @@ class RolloutConfig(BaseConfig):
         """Whether a backward pass may go through more than one step of the model."""
         return self.loops.distribution != "fixed" or self.loops.count > 1
 
-    def capabilities(self) -> dict[can.Capability, int | str]:
+    def capabilities(self) -> can.Offers:
         """Which readouts a loss gets to see, and how many steps of the model training takes."""
         per_loop = self.loops.supervision == "per-loop"
         return {

@@ -8,12 +8,12 @@ from tqdm import tqdm
 
 import reason.config.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.schema import Config, override, split_arguments
+from reason.config.overrides import override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
-from reason.runs.build import estimate_memory
-from reason.training.memory import Memory, readable_size
+from reason.training.memory import Memory, estimate_memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100

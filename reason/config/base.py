@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 
-from reason.config.capabilities import Capability, Need
+from reason.config.capabilities import Capability, Need, Offers
 
 
 class BaseConfig(BaseModel):
@@ -20,8 +20,8 @@ class BaseConfig(BaseModel):
         """Every setting by its name."""
         return cls.model_fields
 
-    def capabilities(self) -> Mapping[Capability, int | str]:
-        """What other sections may rely on: True (or how many) where it is there, else what to type for it."""
+    def capabilities(self) -> Offers:
+        """What other sections may rely on."""
         return {}
 
     def has(self, capability: Capability) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from reason.errors import ConfigError
 
 Capability = str  # as an error names it; a new one is a new string
+Offers = dict[Capability, int | str]  # True (or how many) where it is there, else what to type for it
 
 # of a model
 CAUSAL = "a causal model"
@@ -58,7 +59,7 @@ class Need(NamedTuple):
     least: int = 1  # of a capability that is a count
 
 
-def refuse_unmet(needs: Iterable[Need], offers: Iterable[Mapping[Capability, int | str]]) -> None:
+def refuse_unmet(needs: Iterable[Need], offers: Iterable[Offers]) -> None:
     """Compare needs with what the sections of a config offer.
 
     Raises:

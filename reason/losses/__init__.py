@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -25,15 +25,15 @@ from reason.rollout import Unroll
 
 
 class Term(NamedTuple):
-    """A loss term: `function(unroll, config)` is a float32 scalar; λ = `weight` where none is set."""
+    """A loss term, `function(unroll, *settings)` → a float32 scalar, and its place among the others."""
 
-    function: Callable[[Unroll, LossConfig], Tensor]
+    function: Callable[..., Tensor]
     description: str
-    weight: float = 0.0
+    weight: float = 0.0  # λ where none is set
+    settings: tuple[str, ...] = ()  # of LossConfig, which the function takes
     needs: tuple[can.Capability, ...] = ()
     gives: tuple[can.Capability, ...] = ()  # to a run whose loss it is part of
     compares_rows: bool = False
-    draws: Callable[[LossConfig], bool] = lambda _: False  # random numbers
 
 
 class LossWeights(BaseConfig):
@@ -41,9 +41,6 @@ class LossWeights(BaseConfig):
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Annotated[float, Field(ge=0)]]
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> float: ...
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
@@ -55,11 +52,9 @@ class LossWeights(BaseConfig):
     def _of_every_term(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        strangers = [
-            InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in given.keys() - TERMS
-        ]
-        if strangers:
-            raise ValidationError.from_exception_data(cls.__name__, strangers)
+        if strangers := given.keys() - TERMS:
+            errors = [InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in strangers]
+            raise ValidationError.from_exception_data(cls.__name__, errors)
         return {name: term.weight for name, term in TERMS.items()} | given
 
 
@@ -85,7 +80,7 @@ class LossConfig(BaseConfig):
 
     @model_validator(mode="after")
     def _leaves_lm_a_weight(self) -> LossConfig:
-        peak = self.weights.jsrr * (self.schedules["jsrr"].peak if "jsrr" in self.schedules else 1.0)
+        peak = dict(self.weights)["jsrr"] * (self.schedules["jsrr"].peak if "jsrr" in self.schedules else 1.0)
         if self.jsrr.convex and peak >= 1:
             raise ValueError(
                 f"weights.jsrr comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
@@ -94,19 +89,14 @@ class LossConfig(BaseConfig):
         return self
 
     @model_validator(mode="after")
-    def _schedules_bend_weights(self) -> LossConfig:
-        for name in self.schedules:
-            if name not in TERMS:
-                raise ValueError(f"schedules: no term is called {name}; terms are {', '.join(TERMS)}")
-            if getattr(self.weights, name) == 0:
-                raise ValueError(f"schedules: {name} has weight 0, which no schedule bends: type loss.weights.{name}=1")
+    def _something_stays(self) -> LossConfig:
         if all(name in self.schedules and self.schedules[name].vanishes for name in self.present):
             raise ValueError("schedules: every term's share is 0 at some time; leave one term without such a schedule")
         return self
 
-    def capabilities(self) -> dict[can.Capability, int | str]:
+    def capabilities(self) -> can.Offers:
         """Every term that takes part, and what it gives."""
-        offers: dict[can.Capability, int | str] = {}
+        offers: can.Offers = {}
         for name, term in TERMS.items():
             here = name in self.present or f"loss.weights.{name}=1"
             offers |= {given: here for given in (can.term(name), *term.gives) if offers.get(given) is not True}
@@ -114,7 +104,7 @@ class LossConfig(BaseConfig):
 
     def needs(self) -> list[can.Need]:
         """What the terms that take part ask for."""
-        found = []
+        found = [can.Need(f"loss.schedules.{name}", can.term(name), "loss.schedules={}") for name in self.schedules]
         for name in self.present:
             setting, without = f"loss.weights.{name}={getattr(self.weights, name):g}", f"loss.weights.{name}=0"
             found += [can.Need(setting, needed, without) for needed in TERMS[name].needs]
@@ -128,9 +118,11 @@ class LossConfig(BaseConfig):
     def per_process(self) -> list[str]:
         """Terms that compare rows, and those that draw."""
         compared = [f"loss.weights.{name}" for name in self.present if TERMS[name].compares_rows]
-        drawn = [f"loss.weights.{name}" for name in self.present if TERMS[name].draws(self)]
-        told = {"compares the rows of one process": compared, "draws random directions per process": drawn}
-        return [f"{', '.join(names)} {what}" for what, names in told.items() if names]
+        reasons = [f"{', '.join(compared)}: rows are compared within each process alone"] if compared else []
+        drawn = {"jsrr": True, "trace": self.trace.method == "hutchinson"}
+        if any(drawn.get(setting) for name in self.present for setting in TERMS[name].settings):
+            reasons.append("the random directions of Jacobian terms are drawn per process")
+        return reasons
 
     @property
     def present(self) -> list[str]:
@@ -156,81 +148,41 @@ class LossConfig(BaseConfig):
 
 GATE = (can.trained(can.EXIT_GATE), can.LEARNED_GATE)
 TERMS: dict[str, Term] = {  # a term of one's own is one entry more
-    "lm": Term(lambda unroll, config: lm_loss(unroll, config.likelihood), "cross-entropy of the cells", weight=1.0),
+    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood",)),
     "q_halt": Term(
-        lambda unroll, config: halt_loss(unroll),
-        "BCE of q_halt against 'row exact'",
-        weight=0.5,
-        needs=(can.HALTING_HEAD,),
-        gives=(can.trained(can.HALTING_HEAD),),
-    ),
+        halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=(can.HALTING_HEAD,),
+        gives=(can.trained(can.HALTING_HEAD),)),
     "q_continue": Term(
-        lambda unroll, config: q_continue_loss(unroll),
-        "HRM's BCE of q_continue against its bootstrapped target",
-        needs=(can.Q_CONTINUE, can.NEXT_READOUT),
-        gives=(can.trained(can.Q_CONTINUE),),
-    ),
+        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target",
+        needs=(can.Q_CONTINUE, can.NEXT_READOUT), gives=(can.trained(can.Q_CONTINUE),)),
     "jsrr": Term(
-        lambda unroll, config: jsrr_loss(unroll, config.jsrr),
-        "STARS: growth of a perturbation in one map, squared; λ of its eq. 4",
-        needs=(can.MAPS,),
-        draws=lambda config: True,
-    ),
-    "l2": Term(
-        lambda unroll, config: l2_loss(unroll, config.l2), "STARS' baseline: how far the last loop moves the state"
-    ),
-    "equil_x": Term(lambda unroll, config: equilibrium_x(unroll), "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
-    "equil_z": Term(
-        lambda unroll, config: equilibrium_z(unroll), "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)
-    ),
+        jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("jsrr",),
+        needs=(can.MAPS,)),
+    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state", settings=("l2",)),
+    "equil_x": Term(equilibrium_x, "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
+    "equil_z": Term(equilibrium_z, "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)),
     "rh_unstable_x": Term(
-        lambda unroll, config: rh_unstable_x(unroll, config.trace),
-        "Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)",
-        needs=(can.MAPS,),
-        draws=lambda config: config.trace.method == "hutchinson",
-    ),
+        rh_unstable_x, "Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)", settings=("trace",), needs=(can.MAPS,)),
     "rh_stable_z": Term(
-        lambda unroll, config: rh_stable_z(unroll, config.trace),
-        "Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)",
-        needs=(can.MAPS,),
-        draws=lambda config: config.trace.method == "hutchinson",
-    ),
-    "rep_x": Term(
-        lambda unroll, config: repulsion_x(unroll), "encoded puzzles x̂ repel each other (CMM: 1e3)", compares_rows=True
-    ),
-    "rep_z": Term(
-        lambda unroll, config: repulsion_z(unroll), "high states z_H repel each other (CMM: 1e3)", compares_rows=True
-    ),
-    "rep_z_l": Term(
-        lambda unroll, config: repulsion_z_l(unroll),
-        "low states z_L repel each other",
-        needs=(can.LOW_STATE,),
-        compares_rows=True,
-    ),
+        rh_stable_z, "Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)", settings=("trace",),
+        needs=(can.MAPS,)),
+    "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)", compares_rows=True),
+    "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)", compares_rows=True),
+    "rep_z_l": Term(repulsion_z_l, "low states z_L repel each other", needs=(can.LOW_STATE,), compares_rows=True),
     "exit": Term(
-        lambda unroll, config: exit_loss(unroll, config.likelihood),
-        "Ouro stage I: loss expected under the exit gate, in place of lm",
-        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS),
-        gives=GATE,
-    ),
+        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm", settings=("likelihood",),
+        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
     "exit_entropy": Term(
-        lambda unroll, config: exit_entropy(unroll),
-        "Ouro stage I: β of −H(p), p the exit gate's distribution",
-        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS),
-        gives=GATE,
-    ),
+        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution",
+        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
     "exit_gate": Term(
-        lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
-        "Ouro stage II: the gate against what another loop gained",
-        needs=(can.EXIT_GATE, can.EVERY_READOUT),
-        gives=GATE,
-    ),
-    "norm_penalty": Term(
-        lambda unroll, config: norm_penalty(unroll), "blind spot: mean square of the states (paper: 0.01)"
-    ),
-}
+        exit_gate_loss, "Ouro stage II: the gate against what another loop gained", settings=("exit", "likelihood"),
+        needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
+    "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
+}  # fmt: skip
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    return {name: TERMS[name].function(unroll, config).float() for name in names}
+    settings = {name: (getattr(config, setting) for setting in TERMS[name].settings) for name in names}
+    return {name: TERMS[name].function(unroll, *settings[name]).float() for name in names}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 import torch
-from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
+from pydantic import BeforeValidator, SerializeAsAny, ValidationError, ValidationInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from reason.models.base import ModelConfig, Reasoner, Shape
 from reason.models.looped import LoopedConfig, LoopedModel
@@ -31,7 +32,8 @@ def _of_its_family(section: Any, info: ValidationInfo) -> Any:
         return section
     kind = section.get("kind")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ValueError(f"kind={kind}: a model is {' or '.join(FAMILIES)}")
+        unknown = PydanticCustomError("unknown_family", f"a model is {' or '.join(FAMILIES)}")
+        raise ValidationError.from_exception_data("model", [InitErrorDetails(type=unknown, loc=("kind",), input=kind)])
     strict = (info.context or {}).get("strict")
     return FAMILIES[kind].config.model_validate(section, strict=strict, context=info.context)
 

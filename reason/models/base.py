@@ -100,7 +100,7 @@ class Reasoner(nn.Module, ABC):
     def input_state(self, x: Tensor) -> State:
         """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
         start = self.initial_state(x)
-        return start._replace(**{start._fields[0]: x})
+        return type(start)(*(x if z is start[0] else z for z in start))
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""

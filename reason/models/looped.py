@@ -54,16 +54,14 @@ class LoopedConfig(ModelConfig):
             )
         return self
 
-    def capabilities(self) -> dict[can.Capability, int | str]:
+    def capabilities(self) -> can.Offers:
         """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
-        return {
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS)
+        offers: can.Offers = dict.fromkeys(always, True)
+        return offers | {
             can.CAUSAL: self.causal or "model.causal=true",
             can.ALL_CELLS: not self.causal or "model.causal=false",
             can.CACHES: self.causal or "model.causal=true",
-            can.MAPS: True,
-            can.NETWORKS: True,
-            can.BALANCE_WEIGHTS: True,
-            can.GRADIENT_ACROSS_STEPS: True,
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
         }

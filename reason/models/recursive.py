@@ -102,17 +102,11 @@ class RecursiveConfig(ModelConfig):
         last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
         return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
 
-    def capabilities(self) -> dict[can.Capability, int | str]:
+    def capabilities(self) -> can.Offers:
         """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
-        return {
-            can.ALL_CELLS: True,
-            can.PUZZLE_IDENTIFIERS: True,
-            can.HALTING_HEAD: True,
-            can.Q_CONTINUE: True,
-            can.MAPS: True,
-            can.NETWORKS: True,
-            can.BALANCE_WEIGHTS: True,
-            can.FREEZABLE_EMBEDDING: True,
+        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
+        offers: can.Offers = dict.fromkeys((*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS), True)
+        return offers | {
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
@@ -289,10 +283,6 @@ class RecursiveModel(Reasoner):
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
-
-    def input_state(self, x: Tensor) -> RecursiveState:
-        """(x̂, z_L⁰); with one state x̂ itself."""
-        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""

@@ -15,13 +15,11 @@ from reason.config.schema import Config
 from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
 from reason.models import build_model
-from reason.models.base import Shape
 from reason.presets import PRESETS
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
-from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor
 from reason.training.precision import activation_dtype
 from reason.training.warm_start import train_gate_alone, warm_start
@@ -138,11 +136,6 @@ def _monitor(config: Config, data: PuzzleData, world: World) -> Monitor | None:
     read = load_monitor_set(config, data)
     rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
     return None if read is None else Monitor(read, config.training.monitor.puzzles, steps, rows, world)
-
-
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
-    """What training this config on puzzles of this shape would hold, before anything is made."""
-    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
 
 
 def why_processes_differ(config: Config) -> list[str]:

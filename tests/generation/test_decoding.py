@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from datasets_gen.__main__ import main as generate
-from reason.config.schema import override
+from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.generation.decoding import greedy, prompt_lengths
 from reason.losses.halting import correct_cells
