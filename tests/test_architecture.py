@@ -36,7 +36,12 @@ MAY_IMPORT = {
         "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
     },
     "reason.report": {"datasets_gen"},
-    "reason.config.overrides": {"reason.config.schema", "reason.errors", "reason.models"},
+    "reason.config.sections": set(),
+    "reason.config.foreign": set(),
+    "reason.config.overrides": {
+        "reason.config.foreign", "reason.config.schema", "reason.config.sections", "reason.errors", "reason.models",
+    },
+    "reason.config.describe": {"reason.config.overrides", "reason.config.schema", "reason.models"},
     "reason.config.schema": {
         "reason.config.base", "reason.data", "reason.evaluation.config", "reason.losses", "reason.models",
         "reason.rollout", "reason.training",

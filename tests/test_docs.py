@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reason.config.overrides import describe_settings, leaves
+from reason.config.describe import describe_settings
+from reason.config.overrides import leaves
 from reason.config.schema import Config
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,7 @@ def test_files_and_functions_that_are_named_exist(document: Path) -> None:
 def test_settings_that_the_mathematics_names_exist() -> None:
     text = (ROOT / "docs/math.md").read_text()
     sections = "model|rollout|loss|balance|optimizer|ema|training|evaluation"
-    known = {*leaves(Config().model_dump()), *(key for key, *_ in describe_settings()), "model.kind"}
+    known = {*leaves(Config().model_dump()), *(row.key for row in describe_settings()), "model.kind"}
     named = set(re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z_])(?:=[^`]*)?`", text))
     missing = {key for key in named if key not in known and not any(k.startswith(f"{key}.") for k in known)}
     assert missing <= {key for key in missing if key.startswith("loss.schedules")}, missing

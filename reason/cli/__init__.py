@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from datasets_gen.layout import DatasetError
+from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged
 
 USAGE = """usage: reason COMMAND …
@@ -56,11 +56,18 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    if command in PAGES and (named := settings_asked(rest)) is not None:
+        if not named:
+            print(PAGES[command])
+            return 0
+        return guarded(lambda names: show_settings(command, names), named)
     return guarded(lambda words: importlib.import_module(COMMANDS[command]).main(words), rest)  # torch only now
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     """Run a command; what a user can mend becomes one line on stderr, status 1; Ctrl-C status 130."""
+    from datasets_gen.layout import DatasetError  # not for --help, which is a page of text
+
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
         return command(arguments)

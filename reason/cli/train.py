@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import math
 import os
@@ -10,8 +9,9 @@ import shlex
 import sys
 from pathlib import Path
 
+from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
-from reason.config.overrides import derive, describe_settings, override, read_config, split_arguments
+from reason.config.overrides import derive, override, read_config, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
@@ -39,33 +39,16 @@ from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
 from reason.training.precision import activation_dtype, pick_device
 
-DESCRIPTION = """Train a tiny recursive reasoner.
-
-  python train.py sudoku-6x6                                  the set is made if it is not there
-  python train.py sudoku-6x6 data=data/mine run=runs/mine     a set and a run folder of your own
-  python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
-  python train.py run=runs/mine --resume                      go on after an interruption
-  python train.py run=mine.tar.gz --resume                    go on with what `reason pack` put into one file
-  python train.py trm-mlp-sudoku --memory                     what training would hold in memory; nothing is trained
-  torchrun --nproc-per-node 8 train.py trm-mlp-sudoku         the same batch on eight GPUs
-
-Ctrl-C saves and stops; --resume goes on as if nothing had happened."""
+PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
+PARSER.add_argument("--resume", action="store_true")
+PARSER.add_argument("--max-steps", type=int, metavar="N")
+PARSER.add_argument("--max-minutes", type=float, metavar="M")
+PARSER.add_argument("--memory", action="store_true")
 
 
 def main(argv: list[str]) -> int:
     """Parse, build, train; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="train.py",
-        description=DESCRIPTION,
-        epilog=settings_help(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("words", nargs="*", metavar="PRESET | data=DIR | run=DIR | section.key=value")
-    parser.add_argument("--resume", action="store_true", help="go on from the run's newest checkpoint")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, at optimizer step N of the run")
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M minutes")
-    parser.add_argument("--memory", action="store_true", help="estimate what training would hold, and stop")
-    arguments = parser.parse_intermixed_args(argv)
+    arguments = PARSER.parsed(argv)
     for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
@@ -227,11 +210,3 @@ def _newest(run: Path, world: World) -> Path | None:
     if folder is not None:
         refuse_weights_alone(folder)
     return folder
-
-
-def settings_help() -> str:
-    """Every setting with its default and meaning, for --help."""
-    rows = describe_settings()
-    width = max(len(f"{key}={default}") for key, default, _ in rows)
-    lines = [f"  {f'{key}={default}':{width}}  {text}" for key, default, text in rows]
-    return "settings (a preset changes some; `reason presets NAME` shows one):\n" + "\n".join(lines)

@@ -14,7 +14,9 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from reason.config.foreign import name_here
 from reason.config.schema import Config
+from reason.config.sections import SECTIONS
 from reason.errors import ConfigError
 from reason.models import FAMILIES
 
@@ -100,10 +102,11 @@ def _place(tree: dict[str, Any], key: str, value: object) -> None:
 
 def as_typed(changes: Changes) -> list[str]:
     """`section.key=value` of each change, as `override` reads it from a command line."""
-    return [f"{key}={_text(value)}" for key, value in changes.items()]
+    return [f"{key}={value_text(value)}" for key, value in changes.items()]
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
+    """A value as it is typed after `key=`."""
     match value:
         case None:
             return "none"
@@ -189,19 +192,29 @@ def _about(path: list[str], family: str) -> str:
 
 def _unknown_key(key: str, tree: dict[str, Any]) -> str:
     family = _family(tree)
-    for other, room in FAMILIES.items():
-        if other != family and key.startswith("model.") and key.removeprefix("model.") in room.model_fields:
+    for other, settings in FAMILIES.items():
+        if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
-    known = list(leaves(tree))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
-        name for name in known if name.rsplit(".")[-1] == key.rsplit(".")[-1]
-    ]
-    hint = (
-        f"; did you mean {near[0]}?"
-        if near
-        else f"; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
-    )
-    return f"unknown setting {key}{hint}"
+    near = nearest_setting(key, tree)
+    if near is not None:
+        return f"unknown setting {key}; " + (f"did you mean {near}?" if near in leaves(tree) else f"here it is {near}")
+    return f"unknown setting {key}; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
+
+
+def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
+    """The setting that `key` stands for: by its last part, by its name in the code of others, or as a typing error."""
+    known = list(leaves(Config().model_dump() if tree is None else tree))
+    last = key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_")
+    if key.lower() in known:
+        return key.lower()
+    alike = [name for name in known if name.rsplit(".", 1)[-1] == last.lower()]
+    if key.partition(".")[0] not in SECTIONS:
+        if (ours := name_here(key)) is not None:
+            return ours
+        if len(alike) == 1:
+            return alike[0]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return next(iter(near or alike), None)
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -210,22 +223,6 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in tree.items():
         flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
     return flat
-
-
-def describe_settings() -> list[tuple[str, str, str]]:
-    """(key, default, description) of every setting, for --help; the models' own, family by family."""
-
-    def walk(room: type[BaseModel], prefix: str) -> Iterable[tuple[str, str, str]]:
-        for name, field in room.model_fields.items():
-            if room is Config and name == "model":
-                for family, settings in FAMILIES.items():
-                    yield from ((key, default, f"{family}: {text}") for key, default, text in walk(settings, "model."))
-            elif isinstance(field.default, BaseModel):
-                yield from walk(type(field.default), f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", str(field.default), field.description or ""
-
-    return [row for row in walk(Config, "") if row[0] not in ("name", "model.kind")]
 
 
 def read_config(path: Path | str) -> Config:

@@ -52,6 +52,7 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), lambda: table.config(row), table.shape, table.describe(row), row)
 
 
+FEW = 6  # names that fit an error's line
 TABLES = (*stars.TABLES, *blindspot.TABLES, *ouro.TABLES, *cmm.TABLES, *cmm_noise.TABLES)
 PRESETS: dict[str, Preset] = {
     each.name: each
@@ -83,6 +84,9 @@ def preset(name: str) -> Preset:
     """
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
+    family = [each for each in PRESETS if each.startswith(f"{name}-")]
+    near = family or difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if len(family) > FEW:
+        hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
     raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}")
