@@ -1,4 +1,4 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (MATH.md §1)."""
+"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readout blind spot on addition: its 2×2 and its five controls are one base and their differences (MATH.md §5).
+"""The readout blind spot on addition: a 2×2 and five controls as one base and its differences (docs/math.md §14).
 
 The paper trains 44M (8 layers, D 512) and 129M (12 layers, D 768) on WikiText-103, which this project does not have:
 all rows train on 4-digit addition instead (ours), the small ones, one layer of D 64, on 3-digit addition.
