@@ -1,4 +1,4 @@
-"""evaluate.py: a run and a data set → accuracy against supervision steps."""
+"""evaluate.py: a run and a data set → accuracy by supervision step."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16, and whatever else was asked for: runs read in two ways must not overwrite each other."""
-    told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
+    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
+    named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
+    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
     return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])

@@ -66,13 +66,13 @@ def main(argv: list[str]) -> int:
 
 
 def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Outcome:
-    """Train; where the disk fails, say what is left and how to go on."""
+    """Train; an OSError names the newest readable checkpoint and the command that resumes."""
     try:
         return trainer.train(max_steps, max_minutes)
     except OSError as error:
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
-        raise OSError(error.errno, f"{error.strerror or error}: make room; {left}", error.filename) from error
+        raise OSError(error.errno, f"{error.strerror or error}: free some space; {left}", error.filename) from error
 
 
 def _greet(trainer: Trainer) -> None:
@@ -103,7 +103,7 @@ def _resume_line(run: Path) -> str:
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
-    """The processes, and the config with this one's device."""
+    """The config with this process's device, and the processes."""
     config = derive(config, {"device": device_of_process(config.device)})
     return config, held.enter_context(joined(pick_device(config.device)))
 
@@ -151,7 +151,7 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         held.enter_context(locked(run))
     folder = _newest(run, world)
     if world.first and names_presets_own_set(config):
-        make_data_once(config)  # where an archive was carried, the set may have stayed behind
+        make_data_once(config)  # an archive may come without its set
     world.tell("the set is there")
     data = load_training_set(config, pick_device(config.device))
     if data.fingerprint != read_record(run)["training_set"]:
@@ -167,12 +167,12 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     if world.first:
         refuse_full_disk(run, trainer.checkpoint_size())
         if changed != asked:
-            change_config(run, changed)  # the line that resumes need not repeat it
+            change_config(run, changed)  # the next --resume need not repeat them
     return trainer
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
-    """The run to go on with, taken out of its archive where one was named, and the words besides."""
+    """The run to resume, unpacked if an archive was named, and the remaining words."""
     archives = [word for word in words if is_archive(word)]
     run_name = pairs.pop("run", None)
     if run_name is None and not archives:
@@ -198,7 +198,7 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
 
 
 def _newest(run: Path, world: World) -> Path | None:
-    """The checkpoint to go on from, the same in every process; None where training died before its first.
+    """The checkpoint to resume from, the same in every process; None if training ended before its first.
 
     Raises:
         ConfigError: there are checkpoints and none can be read, or it is an imported one.

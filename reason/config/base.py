@@ -1,4 +1,4 @@
-"""The common parent of every room's config."""
+"""The base class of every section of a config."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class BaseConfig(BaseModel):
-    """Settings of one room: immutable, unknown keys refused, defaults checked, no inf or NaN."""
+    """A pydantic model: immutable, unknown keys refused, defaults validated, no inf or NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)

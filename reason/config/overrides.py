@@ -26,7 +26,7 @@ Changes = dict[str, object]  # {"section.key": value}, each value of the setting
 def split_arguments(
     arguments: Iterable[str], shortcuts: Mapping[str, str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Words and `key=value` pairs of a command line, apart; `shortcuts` are written out ("data" → "data.directory").
+    """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
 
     Raises:
         ConfigError: a key is given twice.
@@ -73,7 +73,7 @@ def override(config: Config, pairs: Mapping[str, str]) -> Config:
 
 
 def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
-    """The same for a config's plain tree, which need not be valid before the settings are in place.
+    """`override` for a config's plain tree, which need not be valid before the settings are in place.
 
     Raises:
         ConfigError: as `override`.
@@ -148,19 +148,19 @@ def _other_family(kind: str, tree: dict[str, Any]) -> str:
 
 def _field(path: list[str], family: str) -> FieldInfo | None:
     """The field of Config at a dotted path, its model of that family."""
-    room: Any = Config
+    section: Any = Config
     for depth, part in enumerate(path[:-1]):
-        field = room.model_fields.get(part)
-        room = type(field.default) if field is not None else None
+        field = section.model_fields.get(part)
+        section = type(field.default) if field is not None else None
         if depth == 0 and part == "model":
-            room = FAMILIES[family]
-        if room is None or not issubclass(room, BaseModel):
+            section = FAMILIES[family]
+        if section is None or not issubclass(section, BaseModel):
             return None
-    return room.model_fields.get(path[-1]) if path else None
+    return section.model_fields.get(path[-1]) if path else None
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
-    """A config from its plain tree; `strict`: values have their setting's own type, and none is read from a text.
+    """A config from its plain tree; with `strict` values must have their setting's type, with no conversion from text.
 
     Raises:
         ConfigError: naming the first key at fault, what was got and what is allowed.
@@ -202,7 +202,7 @@ def _unknown_key(key: str, tree: dict[str, Any]) -> str:
 
 
 def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
-    """The setting that `key` stands for: by its last part, by its name in the code of others, or as a typing error."""
+    """The setting meant by `key`: equal last part, a name in other codes, or the closest spelling."""
     known = list(leaves(Config().model_dump() if tree is None else tree))
     last = key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_")
     if key.lower() in known:

@@ -147,7 +147,7 @@ def scale_sweep(
 def blind_spot(
     model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
 ) -> dict[str, Any]:
-    """Every probe of this room, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
+    """Every probe of this module, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
     model = precise(model)
     with torch.no_grad():
         x = model.encode(batch)

@@ -1,4 +1,4 @@
-"""HRM, TRM and CMM: one recursive reasoner, told apart by its config."""
+"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1)."""
 
 from __future__ import annotations
 

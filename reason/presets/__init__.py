@@ -1,4 +1,4 @@
-"""Presets: named configs, and where each comes from."""
+"""Presets: named configs and their sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reason.presets.tables import PaperTable, Row
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe, the name it is called by, the shape of the puzzles it is made for, and where it comes from."""
+    """A named config, the shape of its puzzles, and its source."""
 
     name: str
     recipe: Callable[[], Config]
@@ -35,11 +35,11 @@ class Preset:
         return self.description.splitlines()[0]
 
     def config(self) -> Config:
-        """The recipe's config, under the preset's name."""
+        """The config, with the preset's name."""
         return derive(self.recipe(), {"name": self.name})
 
     def parameter_count(self) -> int:
-        """Trained numbers of the model, for puzzles of the preset's own shape; no memory is taken."""
+        """Parameters of the model for puzzles of the preset's shape; nothing is allocated."""
         with torch.device("meta"):
             return build_model(self.config().model, self.shape).parameter_count()
 

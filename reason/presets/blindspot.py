@@ -60,7 +60,7 @@ def small_base() -> Config:
 
     No dropout; lr 3e-3 after 50 steps, falling to a tenth from step 300 on; float32, since bfloat16 would round away
     small updates of a large state; initial weights N(0, 0.1²): from 0.02 a raw readout, whose first logits are then all
-    but 0, had not learned to carry after 1,600 steps (all ours).
+    but 0, had not learned carries after 1,600 steps (all ours).
     """
     return derive(
         base_44m(),

@@ -18,8 +18,8 @@ from reason.presets.tables import PaperTable, Row
 def paper_base() -> Config:
     """One GPT block of D 512, T = 4 unless said otherwise, post-sandwich LayerNorm.
 
-    AdamW, batch 512, 10,000 steps, dropout 0.1 and initial weights N(0, 0.02²) are those of the authors' code, where
-    the paper is silent.
+    AdamW, batch 512, 10,000 steps, dropout 0.1 and initial weights N(0, 0.02²) are those of the authors' code; the
+    paper does not state them.
     """
     return derive(
         Config(),
@@ -47,7 +47,7 @@ def small_base() -> Config:
     """For two cores: D 128, batch 256, lr 1e-3 after 100 steps, no dropout, gradients clipped to 1 (all ours).
 
     600 steps at T = 4; where loops are random or JSRR enters, 1,000 more, JSRR with K = 4 on 64 rows from step 700 on.
-    Initial weights N(0, 0.06²): with 0.02, GPT's for wider models, 500 steps hardly left the start.
+    Initial weights N(0, 0.06²): with 0.02, GPT's for wider models, the loss hardly fell in 500 steps.
     """
     return derive(
         paper_base(),
@@ -97,8 +97,8 @@ def _jsrr_from(step: int) -> Changes:
     return {"loss.schedules": {"jsrr": {"kind": "piecewise", "points": ((0, 0), (step, 1))}}}
 
 
-JSRR: Changes = {"loss.weights.jsrr": 0.1} | _jsrr_from(2000)  # it enters after the warm-up, as in the authors' code
-# At D 128 random loops and JSRR enter once T = 4 is learned (ours): from the first step on neither left the start.
+JSRR: Changes = {"loss.weights.jsrr": 0.1} | _jsrr_from(2000)  # after the warm-up, as in the authors' code
+# At D 128 random loops and JSRR start once T = 4 is learned (ours): from the first step on neither run learned.
 LATER_SMALL: Changes = {"rollout.loops.start": 600, "training.steps": 1600}
 JSRR_SMALL: Changes = LATER_SMALL | {
     "loss.jsrr.iterations": 4,

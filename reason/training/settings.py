@@ -1,4 +1,4 @@
-"""What training reads of a config."""
+"""The protocol of a config as training sees it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Settings(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of everything random; here, of the number of loops."""
+        """The seed of all random streams."""
 
     @property
     def rollout(self) -> RolloutConfig:
@@ -29,19 +29,19 @@ class Settings(Protocol):
 
     @property
     def balance(self) -> BalanceConfig:
-        """Who chooses the weights of the terms."""
+        """Fixed weights λ, or AlgGradNorm."""
 
     @property
     def optimizer(self) -> OptimizerConfig:
-        """How weights move."""
+        """Optimizer, learning rates, schedule."""
 
     @property
     def ema(self) -> EmaConfig:
-        """Which average is kept."""
+        """The weight average."""
 
     @property
     def training(self) -> TrainingConfig:
-        """How long, and what is written down."""
+        """Length, batch size, precision, logs, checkpoints."""
 
     def model_dump(self, *, mode: str) -> dict[str, Any]:
-        """The whole config as a plain tree, which a checkpoint keeps."""
+        """The whole config as a plain tree, for the checkpoint."""
