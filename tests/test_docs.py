@@ -27,6 +27,13 @@ def test_files_and_functions_that_are_named_exist(document: Path) -> None:
         assert (document.parent / picture).exists(), f"{document.name} shows {picture}"
 
 
+def test_the_layout_in_the_readme_is_that_of_the_code() -> None:
+    listed = set(re.findall(r"^  ([a-z_]+(?:/|\.py)) ", (ROOT / "README.md").read_text(), re.MULTILINE))
+    packages = {f"{path.parent.name}/" for path in ROOT.glob("reason/*/__init__.py")}
+    assert packages <= listed
+    assert all((ROOT / "reason" / name).exists() for name in listed)
+
+
 NUMBERED = re.findall(r"^## (\d+)\. ", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
 PAPERS = "HRM|TRM|CMM|STARS|Ouro|blind spot"
 TEXTS = [
