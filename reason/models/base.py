@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -58,7 +58,7 @@ class Reasoner(nn.Module, ABC):
 
     shape: Shape
     dtype: torch.dtype  # of activations; weights are float32
-    final_from: int = 1  # the step from which on a readout is a final one, where the two differ
+    final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
@@ -72,13 +72,13 @@ class Reasoner(nn.Module, ABC):
     def step(self, state: State, x: Tensor) -> State:
         """One supervision step; the gradient reaches back as far as the config says."""
 
-    def path(self, state: State, x: Tensor) -> Iterator[State]:
+    def path(self, state: State, x: Tensor) -> list[State]:
         """The states on the way through one `step`, its end last; a model of one call a step has no other."""
-        yield self.step(state, x)
+        return [self.step(state, x)]
 
     @abstractmethod
-    def readout(self, state: State, final: bool = True) -> Readout:
-        """Logits, halting and gate values of a state; `final`: after step `final_from` or a later one."""
+    def readout(self, state: State, step: int | None = None) -> Readout:
+        """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
 
     @abstractmethod
     def core(self, state: State, x: Tensor) -> Tensor:

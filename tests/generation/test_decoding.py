@@ -42,7 +42,7 @@ class Successor(Reasoner):
     def step(self, state: Nothing, x: Tensor) -> Nothing:
         return Nothing(state.z + 1)
 
-    def readout(self, state: Nothing, final: bool = True) -> Readout:
+    def readout(self, state: Nothing, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
 
     def networks(self) -> list[torch.nn.Module]:
