@@ -1,4 +1,4 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (MATH.md §1)."""
+"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class LoopsConfig(BaseConfig):
 
 
 class RolloutConfig(BaseConfig):
-    """How long a puzzle is thought about in training, and what happens between steps."""
+    """Supervision steps, accumulation, carry, halting and random loops."""
 
     supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(

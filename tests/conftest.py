@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a small set on disk, and a config that trains on it in seconds."""
+"""What the tests of several packages share: a small set on disk, and a config that trains on it in seconds."""
 
 from __future__ import annotations
 

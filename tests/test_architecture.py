@@ -44,7 +44,15 @@ MAY_IMPORT = {
         "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
     },
     "reason.report": {"datasets_gen"},
-    "reason.config.overrides": {"reason.config.base", "reason.config.schema", "reason.errors", "reason.models"},
+    "reason.config.sections": set(),
+    "reason.config.foreign": set(),
+    "reason.config.overrides": {
+        "reason.config.base", "reason.config.foreign", "reason.config.schema", "reason.config.sections",
+        "reason.errors", "reason.models",
+    },
+    "reason.config.describe": {
+        "reason.config.base", "reason.config.overrides", "reason.config.schema", "reason.models",
+    },
     "reason.config.schema": {
         "reason.config.base", "reason.config.capabilities", "reason.data", "reason.evaluation.config",
         "reason.losses", "reason.models", "reason.rollout", "reason.training.config", "reason.training.ema",

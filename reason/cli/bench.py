@@ -1,4 +1,4 @@
-"""reason bench: how fast a training step is, variants beside each other."""
+"""reason bench: time of a training step, variants measured in turns."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
 
 
 def _measure(trainers: list[Trainer], rounds: int, steps: int) -> list[float]:
-    """Median seconds per optimizer step of each, after two steps to warm up."""
+    """Median seconds per optimizer step of each trainer, after two warm-up steps."""
     seconds: list[list[float]] = [[] for _ in trainers]
     for trainer in trainers:
         trainer.optimizer_step()

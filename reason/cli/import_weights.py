@@ -103,13 +103,13 @@ def main(argv: list[str]) -> int:
 
 
 def _metadata(directory: str) -> Metadata:
-    """dataset.json of whatever split the set has."""
+    """dataset.json of the first split that the set has."""
     splits = splits_of(directory)
     return read_metadata(directory, splits[0] if splits else "test")
 
 
 def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
-    """Where the file also holds recordings of the original code: the largest deviation of each kind."""
+    """Print the largest deviation of each kind from recordings of the original code, if the file holds them."""
     with np.load(file, allow_pickle=False) as recorded:
         if "batch.inputs" not in recorded.files:
             return
@@ -132,7 +132,7 @@ def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A weights file as named tensors, and the authors' config where one lies in it or beside it.
+    """Named tensors of a weights file, and the authors' config if it is in the file or beside it.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.
@@ -174,7 +174,7 @@ def _architecture(tree: Any) -> dict[str, Any]:
 
 
 def _text(array: np.ndarray) -> str:
-    """A string in an array: of characters, of bytes, or as its UTF-8 bytes."""
+    """A string stored in an array: as characters, as bytes, or as UTF-8 bytes."""
     value = array.tobytes() if array.dtype == np.uint8 else array.reshape(-1)[0]
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -200,5 +200,5 @@ def _loss_type(stated: dict[str, Any]) -> str:
 
 
 def _starts_in_float32(weights: dict[str, Tensor]) -> bool:
-    """The authors keep the initial states in the type that the model computes in."""
+    """Are the initial states float32? The authors store them in the type that the model computes in."""
     return any(name.endswith(("H_init", "L_init")) and value.dtype == torch.float32 for name, value in weights.items())

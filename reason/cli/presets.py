@@ -1,4 +1,4 @@
-"""reason presets: what can be trained."""
+"""reason presets: list presets, show one, print a paper's table."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _list(console: Console, beginning: str = "") -> None:
     for family, members in families.items():
         if len(members) > MANY and not beginning:
             sizes = [each.parameter_count() for each in members]
-            told = f"{len(members)} presets; list them with: reason presets {family}-"
-            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", told)
+            rest = f"{len(members)} presets; list them with: reason presets {family}-"
+            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", rest)
             continue
         for each in members:
             view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
@@ -105,7 +105,7 @@ def _show_table(console: Console, name: str) -> None:
 
 
 def _part(table: PaperTable) -> Group:
-    """The rows of a table, and below them what all have in common."""
+    """The rows of a table, then its title, claim and decisions."""
     claims = any(row.claimed for row in table.rows)
     title = f"{table.paper}: {table.measure}" if table.measure else table.paper
     view = Table(title=title, title_justify="left")

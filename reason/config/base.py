@@ -1,4 +1,4 @@
-"""The common parent of every section of a config."""
+"""The base class of every section of a config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reason.config.capabilities import Capability, Need, Offers
 
 
 class BaseConfig(BaseModel):
-    """A section: immutable, unknown keys refused, defaults checked, no inf or NaN; what it has, and what it needs."""
+    """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 

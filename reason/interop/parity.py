@@ -1,4 +1,4 @@
-"""An imported model held against a recording of the original code: states, logits, losses, gradients."""
+"""Parity of an imported model with a recording of the original code: states, logits, losses, gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # beyond these it is anoth
 
 
 def deviations(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, float]:
-    """What differs by how much, for every array that `recorded` holds.
+    """The deviation of every recorded array, by its name.
 
     `eval.NAME.SEGMENT`: the largest absolute difference after that supervision step from the initial state.
     `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration;

@@ -1,4 +1,4 @@
-"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; MATH.md §4)."""
+"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; docs/math.md §8)."""
 
 from __future__ import annotations
 

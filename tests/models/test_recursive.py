@@ -56,7 +56,7 @@ def batch(rows: int = 3) -> Batch:
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
-    """One supervision step of one puzzle from the initial state, straight from MATH.md §1."""
+    """One supervision step of one puzzle from the initial state, straight from docs/math.md §1."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     x = w["tokens.weight"][inputs]

@@ -89,7 +89,7 @@ def test_sizes_are_readable(size: float, text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["cmm", "trm"])
 def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
-    """As it stands, by `reason presets cmm --memory`; the room that CUDA itself takes left free."""
+    """As it stands, by `reason presets cmm --memory`; the memory of CUDA itself left free."""
     table = memory_table(prefix)
     cells = {column.header: list(column.cells) for column in table.columns}
     assert len(cells["preset"]) == sum(name.startswith(prefix) for name in PRESETS)
