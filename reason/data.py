@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
-from datasets_gen.puzzles import Puzzle, family_of
+from datasets_gen.puzzles import Puzzle, family_of, structure_of
 from datasets_gen.symmetry import GridSymmetry
 from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
@@ -25,6 +25,16 @@ def task_of(metadata: Metadata) -> Puzzle | None:
     except (DatasetError, KeyError, TypeError, ValueError):
         return None
     return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
+
+
+def shape_of(metadata: Metadata) -> Shape:
+    """What a model must know of a set."""
+    return Shape(
+        seq_len=metadata.seq_len,
+        vocab_size=metadata.vocab_size,
+        num_puzzle_identifiers=metadata.num_puzzle_identifiers,
+        structure=structure_of(metadata),
+    )
 
 
 class DataConfig(BaseConfig):
@@ -83,8 +93,7 @@ class PuzzleData:
     @property
     def shape(self) -> Shape:
         """What a model must know of the set."""
-        m: Metadata = self.metadata
-        return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
+        return shape_of(self.metadata)
 
     def example_ratings(self, count: int) -> np.ndarray | None:
         """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""

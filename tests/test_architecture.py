@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "reason.config.schedules": {"reason.config.base"},
     "reason.nn": set(),
     "reason.dynamics": {"reason.errors", "reason.nn"},
-    "reason.models": {"reason.config.base", "reason.dynamics", "reason.errors", "reason.nn"},
+    "reason.models": {"datasets_gen.structure", "reason.config.base", "reason.dynamics", "reason.errors", "reason.nn"},
     "reason.data": {"datasets_gen", "reason.config.base", "reason.models.base"},
     "reason.rollout": {"reason.config.base", "reason.models"},
     "reason.losses": {

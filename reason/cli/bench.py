@@ -72,7 +72,8 @@ def main(argv: list[str]) -> int:
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
     task = {"causal": isinstance(config.model, LoopedConfig) and config.model.causal}
-    write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
+    split = Split.of_puzzles(tokens, tokens)
+    write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(folder)})})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 import torch
 
+from datasets_gen.addition import Addition
+from datasets_gen.maze import Maze
+from datasets_gen.puzzles import Puzzle
+from datasets_gen.sudoku import Sudoku
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
@@ -42,9 +46,13 @@ class Preset:
             return build_model(self.config().model, self.shape).parameter_count()
 
 
-SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(seq_len=n * n, vocab_size=n + 2) for n in (4, 6, 9))
-ADDITION_3, ADDITION_4 = Shape(seq_len=13, vocab_size=15), Shape(seq_len=16, vocab_size=15)
-MAZE_10, MAZE_30 = (Shape(seq_len=n * n, vocab_size=6) for n in (10, 30))
+def _shape(puzzle: Puzzle) -> Shape:
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
+SUDOKU_4, SUDOKU_6, SUDOKU_9 = (_shape(Sudoku(size)) for size in (4, 6, 9))
+ADDITION_3, ADDITION_4 = (_shape(Addition(digits)) for digits in (3, 4))
+MAZE_10, MAZE_30 = (_shape(Maze(size)) for size in (10, 30))
 
 PRESETS: dict[str, Preset] = {
     name: Preset(name, recipe, shape, inspect.cleandoc(recipe.__doc__ or ""))
@@ -57,7 +65,7 @@ PRESETS: dict[str, Preset] = {
         ("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
         ("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         ("maze-10x10", small.maze_10x10, MAZE_10),
-        ("addition-3", small.addition_3, Shape(seq_len=14, vocab_size=16)),
+        ("addition-3", small.addition_3, _shape(Addition(3, causal=False))),
         ("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
         ("hrm-maze", authors.hrm_maze, MAZE_30),
         ("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
