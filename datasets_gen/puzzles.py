@@ -49,8 +49,24 @@ class Puzzle(Protocol):
         """(rows, columns) of the boxes that a drawing rules off; None: it has none."""
 
     @property
+    def characters(self) -> str:
+        """How text shows each token: one character each."""
+
+    @property
     def glyphs(self) -> str:
-        """What a drawing shows for each token: one character each."""
+        """What a picture writes into a cell of each token: one character each, blank where the fill says it."""
+
+    @property
+    def fills(self) -> Mapping[int, str]:
+        """The colour, #rrggbb, of each token that a picture shows by colour."""
+
+    @property
+    def causal(self) -> bool:
+        """Is a cell's label the token after it?"""
+
+    @property
+    def end(self) -> int | None:
+        """The token that ends a generated answer; None: answers are not generated."""
 
     @property
     def symmetry(self) -> GridSymmetry | None:
@@ -78,6 +94,15 @@ class Puzzle(Protocol):
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` would be None; fast."""
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: cells that a question (S,) fixes and a drawing sets apart."""
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""
+
+    def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray] | None:
+        """Names of the bins that ratings (N,) fall into, and the index of each one's bin; None: the family has none."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) of examples, by name."""
@@ -112,9 +137,15 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
 
     Raises:
         UnknownPuzzle: no family fits.
-        DatasetError: the `task` field names a family and does not describe it.
+        DatasetError: the `task` field names a family and does not describe it, or has other cells or tokens.
     """
-    return family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    if (metadata.seq_len, metadata.vocab_size) != (puzzle.seq_len, puzzle.vocab_size):
+        raise DatasetError(
+            f"dataset.json states {metadata.seq_len} cells and {metadata.vocab_size} tokens, but {puzzle.task} has "
+            f"{puzzle.seq_len} and {puzzle.vocab_size}"
+        )
+    return puzzle
 
 
 def structure_of(metadata: Metadata) -> Structure:

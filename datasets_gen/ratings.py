@@ -18,7 +18,8 @@ def bins_of(ratings: np.ndarray) -> np.ndarray:
 
 def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
     """How many ratings fall into each bin, by its name."""
-    counts = np.bincount(bins_of(ratings[~np.isnan(ratings)]), minlength=len(RATING_BINS))
+    bins = bins_of(ratings)
+    counts = np.bincount(bins[bins >= 0], minlength=len(RATING_BINS))
     return dict(zip(BIN_NAMES, map(int, counts), strict=True))
 
 

@@ -132,7 +132,8 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
     for title, values in statistics.items():
         lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
     if "command" in metadata.provenance:
-        lines += ["", f"made by: {metadata.provenance['command']}"]
+        command = str(metadata.provenance["command"])
+        lines += ["", f"made by: {command if command.isprintable() else repr(command)}"]
     return "\n".join(lines)
 
 

@@ -181,7 +181,7 @@ def supervise(
         state = model.step(state, x)
         states.append(state)
         if t == loops or config.loops.supervision == "per-loop":
-            readouts.append(model.readout(state, final=t >= model.final_from))
+            readouts.append(model.readout(state, t))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
@@ -256,7 +256,7 @@ def unroll_states(
     state = model.initial_state(x) if start is None else start
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state, final=step >= model.final_from)
+        yield before, state, model.readout(state, step)
 
 
 def _detached(state: State) -> State:

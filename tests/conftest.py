@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from datasets_gen.__main__ import main as generate
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import preset
 
 TINY = {

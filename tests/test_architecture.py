@@ -36,9 +36,10 @@ MAY_IMPORT = {
         "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
     },
     "reason.report": {"datasets_gen"},
+    "reason.config.overrides": {"reason.config.schema", "reason.errors", "reason.models"},
     "reason.config.schema": {
-        "reason.config.base", "reason.data", "reason.errors", "reason.evaluation.config", "reason.losses",
-        "reason.models", "reason.rollout", "reason.training",
+        "reason.config.base", "reason.data", "reason.evaluation.config", "reason.losses", "reason.models",
+        "reason.rollout", "reason.training",
     },
     "reason.presets": {"reason"},
     "reason.interop": {"reason"},
@@ -95,3 +96,8 @@ def test_scripts_are_thin(name: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=module)
 def test_files_stay_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 350, "two things may live here"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)
+def test_configs_are_derived_and_never_copied_unchecked(path: Path) -> None:
+    assert "model_copy(" not in path.read_text(), "a config is changed by `derive`, which validates it"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossWeights
 from reason.presets import preset

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reason.config.schema import Config, describe_settings, leaves
+from reason.config.overrides import describe_settings, leaves
+from reason.config.schema import Config
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from reason.config.schema import Config, describe_settings, override, validated
+from reason.config.overrides import describe_settings, override, validated
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses.lm import lm_loss
 from reason.models import LoopedConfig, LoopedModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,9 @@ class Addition:
     judges = True
     symmetry = None
     box_shape = None
-    glyphs = CHARACTERS
+    glyphs = characters = CHARACTERS
+    fills: ClassVar[dict[int, str]] = {}
+    end = EOS
     rating_name = "digits of the longest operand"
     rules = "every sum is right, and every digit of it in its cell"
 
@@ -199,6 +201,26 @@ class Addition:
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none is drawn apart."""
+        return np.zeros(question.shape, bool)
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """The prompt as asked and the answer in its place; where causal, a cell's answer is the token after it."""
+        frames = np.concatenate([question[None], answers.astype(question.dtype)])
+        if not self.causal:
+            return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)
+        prompt = int((question == TOKENS[" "]).argmax()) + 1
+        moved = np.tile(question, (len(frames), 1))
+        moved[0, prompt:] = PAD
+        moved[1:, prompt:] = frames[1:, prompt - 1 : -1]
+        ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
+        moved[:, prompt:][ended] = PAD
+        return moved
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """Ratings are counts."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

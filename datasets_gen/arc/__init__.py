@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from datasets_gen.structure import Structure
 SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
 DIGITS = " ·0123456789"  # token t is drawn as DIGITS[t]
+COLOURS = (
+    "#000000", "#1e7fd8", "#e8413a", "#35b34a", "#f6d51f", "#a0a0a0", "#d930b4", "#f0852c", "#8fd3ee", "#7d1a2c",
+)  # fmt: skip
 
 
 def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -> np.ndarray:
@@ -74,8 +77,11 @@ class Arc:
 
     vocab_size = 12
     box_shape = None
-    glyphs = DIGITS
+    characters = DIGITS
+    glyphs = DIGITS[:FIRST_COLOUR] + " " * len(COLOURS)
+    fills: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
     judges = False
+    causal, end = False, None
     symmetry = None  # the identifier fixes the augmentation
     rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"
@@ -143,6 +149,17 @@ class Arc:
     def contradiction(self, question: np.ndarray) -> str | None:
         """None: every grid may be asked about."""
         return None
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none, question and answer are two grids."""
+        return np.zeros(question.shape, bool)
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Whole boards."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """There are no ratings."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

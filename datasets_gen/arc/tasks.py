@@ -27,10 +27,10 @@ def read_tasks(path: Path) -> dict[str, Task]:
         content = {path.stem: content}  # one task, as the repositories of ARC-AGI keep them
     if not isinstance(content, dict) or not content:
         raise DatasetError(f"{path} holds no ARC tasks; an object {{name: {{train, test}}}} is expected")
-    tasks = {name: _task(task, f"{path}: task {name}") for name, task in content.items()}
-    for name in tasks:
+    for name in content:
         if SEPARATOR in name or not name.isprintable():
-            raise DatasetError(f"{path}: task {name!r}: a name has printable characters and no {SEPARATOR}")
+            raise DatasetError(f"{path}: task {brief(name)}: a name has printable characters and no {SEPARATOR}")
+    tasks = {name: _task(task, f"{path}: task {name}") for name, task in content.items()}
     beside = path.with_name(path.name.replace("challenges", "solutions"))
     if beside != path and beside.exists():
         _add_solutions(tasks, read_json(beside), beside)
@@ -72,7 +72,7 @@ def _add_solutions(tasks: dict[str, Task], solutions: Any, path: Path) -> None:
         raise DatasetError(f"{path} holds no solutions; an object {{name: [grid …]}} is expected")
     for name, outputs in solutions.items():
         if name not in tasks:
-            raise DatasetError(f"{path}: task {name} is not among the challenges beside it")
+            raise DatasetError(f"{path}: task {brief(name)} is not among the challenges beside it")
         pairs = tasks[name]["test"]
         if not isinstance(outputs, list) or len(outputs) != len(pairs):
             raise DatasetError(f"{path}: task {name}: {len(pairs)} test pairs, another number of solutions")

@@ -31,8 +31,10 @@ def _operands(line: str, where: str) -> list[int]:
         row = json.loads(line)
     except RecursionError:
         raise DatasetError(f"{where}: {TOO_DEEP}") from None
+    except json.JSONDecodeError as error:
+        raise DatasetError(f"{where}, column {error.colno}: no JSON ({error.msg})") from None
     except ValueError as error:
-        raise DatasetError(f"{where}: no JSON ({error})") from None
+        raise DatasetError(f"{where}: {error}") from None
     if not isinstance(row, dict):
         raise DatasetError(f"{where}: no object with num1, num2 and sum")
     operands = [_whole(row, name, where) for name in ("num1", "num2")]

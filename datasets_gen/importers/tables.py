@@ -114,8 +114,12 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     """
     if path.exists():
         raise DatasetError(f"{path} already exists; name another file or remove it")
-    style: Any = metadata.provenance.get("style", {})
-    style = {key: value for key, value in style.items() if value in STYLES.get(key, ())}
+    stated = metadata.provenance.get("style")
+    style = (
+        {key: value for key, value in stated.items() if value in STYLES.get(key, ())}
+        if isinstance(stated, dict)
+        else {}
+    )
     for key, tokens in (("inputs", split.inputs), ("labels", split.labels)):
         if len(empty := np.argwhere(tokens < 1)):
             raise DatasetError(

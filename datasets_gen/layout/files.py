@@ -88,7 +88,7 @@ def read_json(path: Path) -> Any:
         except RecursionError:
             raise DatasetError(f"{path} holds {TOO_DEEP}") from None
         except json.JSONDecodeError as error:
-            raise DatasetError(f"{path}, line {error.lineno}: no JSON ({error.msg})") from None
+            raise DatasetError(f"{path}, line {error.lineno}, column {error.colno}: no JSON ({error.msg})") from None
         except UnicodeDecodeError:
             raise
         except ValueError as error:

@@ -212,15 +212,15 @@ def _join(parts: list[Split]) -> Split:
         offsets = np.cumsum([0] + [end[-1] for end in ends])
         return np.concatenate([[0]] + [end[1:] + offset for end, offset in zip(ends, offsets, strict=False)])
 
-    optional: dict[str, np.ndarray | None] = {}
-    for key in OPTIONAL:
-        present = [getattr(part, key) for part in parts if getattr(part, key) is not None]
-        optional[key] = np.concatenate(present) if len(present) == len(parts) else None
+    rated = any(part.ratings is not None for part in parts)
+    ratings = [np.full(len(p.puzzle_identifiers), np.nan) if p.ratings is None else p.ratings for p in parts]
+    sources = [part.sources for part in parts if part.sources is not None]
     return Split(
         np.concatenate([part.inputs for part in parts]),
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.puzzle_identifiers for part in parts]),
         chain("puzzle_indices"),
         chain("group_indices"),
-        **optional,
+        np.concatenate(ratings) if rated else None,
+        np.concatenate(sources) if len(sources) == len(parts) else None,
     )

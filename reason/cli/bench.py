@@ -16,7 +16,8 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.schema import Config, override, split_arguments
+from reason.config.overrides import derive, override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
 from reason.models.base import Shape
@@ -74,7 +75,7 @@ def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     task = {"causal": isinstance(config.model, LoopedConfig) and config.model.causal}
     split = Split.of_puzzles(tokens, tokens)
     write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
-    config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(folder)})})
+    config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from reason.cli import evaluate, train
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.presets import preset
 from reason.report import table
 from reason.training.checkpoint import checkpoints, step_of

@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from reason.cli.further import draw_further, further, refuse_caches
-from reason.config.schema import Config, override, read_config, split_arguments
+from reason.config.overrides import override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.reading import Reading

@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config.schema import Config, override_tree, split_arguments
+from reason.config.overrides import override_tree, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.interop.parity import LIMITS, deviations

@@ -7,7 +7,8 @@ from rich.table import Table
 from tqdm import tqdm
 
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.schema import Config, override
+from reason.config.overrides import derive, override
+from reason.config.schema import Config
 from reason.data import shape_of
 from reason.errors import ConfigError
 from reason.models.base import Shape
@@ -78,8 +79,8 @@ def memory_table(prefix: str) -> Table:
         memory = _estimated(config, each.shape, known)
         lean = "-"
         if not getattr(config.model, "gradient_checkpointing", True):
-            model = config.model.model_copy(update={"gradient_checkpointing": True})
-            lean = readable_size(_estimated(config.model_copy(update={"model": model}), each.shape, known).total)
+            recomputed = derive(config, {"model.gradient_checkpointing": True})
+            lean = readable_size(_estimated(recomputed, each.shape, known).total)
         kept = memory.weights + memory.gradients + memory.moments + memory.average
         sizes = (kept, memory.activations + memory.carry, memory.total)
         view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)

@@ -15,7 +15,7 @@ from rich.console import Console
 from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
-from reason.config.schema import override, read_config, split_arguments
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, complete, shown, think
 from reason.models.base import IGNORE, Batch

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from reason.cli.memory import print_memory
-from reason.config.schema import Config, describe_settings, override, read_config, split_arguments
+from reason.config.overrides import derive, describe_settings, override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run
@@ -120,7 +121,7 @@ def _resume_line(run: Path) -> str:
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
     """The processes, and the config with this one's device."""
-    config = config.model_copy(update={"device": device_of_process(config.device)})
+    config = derive(config, {"device": device_of_process(config.device)})
     return config, held.enter_context(joined(pick_device(config.device)))
 
 

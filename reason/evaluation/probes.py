@@ -231,10 +231,7 @@ def probe_steps(
             found.append(
                 StepProbe(
                     step=step,
-                    exact=correct_cells(model.readout(state, step >= model.final_from).logits, batch.labels)[1]
-                    .double()
-                    .mean()
-                    .item(),
+                    exact=correct_cells(model.readout(state, step).logits, batch.labels)[1].double().mean().item(),
                     norm=mean_norm,
                     token_norm=mean_norm / sequences**0.5,
                     residual=residual(before, state).mean().item(),

@@ -70,8 +70,7 @@ def read(model: LoopedModel, tokens: Tensor, caches: Caches) -> Readout:
     state = model.initial_state(x)
     for loop in range(caches.block.loops):
         state = model.step(state, x, caches.block.recalls(loop))
-    final = caches.block.loops >= model.final_from
-    readout = model.readout(state, final, caches.coda.recalls(0))
+    readout = model.readout(state, caches.block.loops, caches.coda.recalls(0))
     for cache in (caches.prelude, caches.block, caches.coda):
         cache.commit()
     caches.cells += tokens.shape[1]

@@ -55,7 +55,7 @@ class Reasoner(nn.Module, ABC):
 
     shape: Shape
     dtype: torch.dtype  # of activations; weights are float32
-    final_from: int = 1  # the step from which on a readout is a final one, where the two differ
+    final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
 
     @abstractmethod
@@ -75,8 +75,8 @@ class Reasoner(nn.Module, ABC):
         return [self.step(state, x)]
 
     @abstractmethod
-    def readout(self, state: State, final: bool = True) -> Readout:
-        """Logits, halting and gate values of a state; `final`: after step `final_from` or a later one."""
+    def readout(self, state: State, step: int | None = None) -> Readout:
+        """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
 
     @abstractmethod
     def core(self, state: State, x: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ class LoopedModel(Reasoner):
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
         self.final_norm = self._norm() if config.readout != "raw" else None
-        self.final_from = config.final_from if config.readout == "final-only" else 1
+        self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
 
     def _norm(self) -> Norm:
@@ -140,11 +140,11 @@ class LoopedModel(Reasoner):
             z = z + x
         return self.block(z, self.layouts.geometry(x), dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
         layout = self.layouts.of_positions(state.z)
         z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
-        if self.final_norm is not None and (final or self.config.readout == "norm"):
+        if self.final_norm is not None and (step is None or step >= self.final_from):
             z = self.final_norm(z)
         logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))

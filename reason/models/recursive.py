@@ -253,7 +253,7 @@ class RecursiveModel(Reasoner):
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
 
-    def readout(self, state: RecursiveState, final: bool = True) -> Readout:
+    def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
         cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)

@@ -15,7 +15,8 @@ import torch
 from filelock import FileLock, Timeout
 
 from datasets_gen.layout import atomic_directory
-from reason.config.schema import Config, read_config
+from reason.config.overrides import read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape

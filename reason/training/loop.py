@@ -45,8 +45,8 @@ class Trainer(TrainingState):
         if self.step >= self.freezes_at:
             self.model.freeze_embedding()
         weights = self.balancer.weights(self.step)
-        for part in range(grad_steps):
-            measured = part == 0 and self.balancer.measures(self.step)
+        for _ in range(grad_steps):
+            measured = self.balancer.measures(self.index)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)

@@ -43,7 +43,7 @@ class TrainingState:
         self.device = sampler.data.device
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
         self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
-        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
+        self.balancer = build_balancer(config.balance, config.loss, config.rollout, self.horizon, self.device)
         self.scaling = LossScaling(self.device, model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
         self.ema = Ema(model, config.ema) if config.ema.decay is not None else None

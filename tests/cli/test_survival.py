@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from reason.cli import main
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.errors import ConfigError
 from reason.runs import directory as runs
 from reason.runs.archive import pack_run

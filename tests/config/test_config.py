@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reason.config.schema import Config, describe_settings, leaves, override, read_config, split_arguments, validated
+from reason.config.overrides import describe_settings, leaves, override, read_config, split_arguments, validated
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
 from reason.presets import PRESETS, preset

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from reason.config.overrides import override
 from reason.config.schedules import Horizon, ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.runs.build import build_trainer, load_training_set

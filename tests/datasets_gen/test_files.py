@@ -103,6 +103,18 @@ def test_faulty_csv(tmp_path, refused, content, messages):
     refused(["import", "sudoku-csv", path, "--output-dir", tmp_path / "set"], path, *messages)
 
 
+def test_a_set_without_ratings_leaves_those_of_the_others(damaged):
+    path = damaged / "train/dataset.json"
+    fields = json.loads(path.read_text())
+    fields |= {"sets": ["all", "more"], "total_groups": 16, "total_puzzles": 16}
+    path.write_text(json.dumps(fields))
+    for key in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices"):
+        shutil.copy(damaged / f"train/all__{key}.npy", damaged / f"train/more__{key}.npy")
+    _, split = read_split(damaged, "train")
+    assert split.ratings[:8].tolist() == np.load(damaged / "train/all__ratings.npy").tolist()
+    assert np.isnan(split.ratings[8:]).all()
+
+
 def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
     rows = ["3.25", "", "0.1", "12345678901.5", "0.30000000000000004", "7"]
     content = HEAD + "".join(f"s,{BOARD},{ANSWER},{rating}\n" for rating in rows)
@@ -136,7 +148,8 @@ def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
         ('{"num1": 1, "num2": 1, "sum": 2, "expression": "1 + 2"}', "expression '1 + 2' is not num1 + num2"),
         ('{"num1": 1, "num2": 1}', "neither sum nor answer"),
         ('{"num1": 1, "sum": 1}', "no num2"),
-        (f'{{"num1": 1{"0" * 5000}, "num2": 1, "sum": 1}}', "no JSON"),
+        (f'{{"num1": 1{"0" * 5000}, "num2": 1, "sum": 1}}', "digits"),
+        ('{"num1": 1,', "line 3, column 1"),
         (f'{{"num1": 1{"0" * 1000}, "num2": 1, "sum": 1{"0" * 999}1}}', "more than 1000 digits"),
         ("[1, 2]", "no object"),
         (DEEP, "nested too deeply"),
@@ -203,12 +216,13 @@ def test_faulty_grids(tmp_path, refused, grid, message, place):
         ({"a": {"train": [], "test": []}}, None, "task a: not one pair"),
         ({"a": {"train": [{"input": GRID}], "test": []}}, None, "train pair 1: no object with input and output"),
         ({"a|||b": {"train": [], "test": [{"input": GRID}]}}, None, "no |||"),
+        ({"\x1b[31m": 1}, None, "task '\\x1b[31m'"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, None, "no solution"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, [], "holds no solutions"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, {"b": [GRID]}, "task b is not among the challenges"),
+        ({"a": {"train": [], "test": [{"input": GRID}]}}, {"b": [GRID]}, "task 'b' is not among the challenges"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, {"a": [GRID, GRID]}, "another number of solutions"),
         ('{"a": 1, "a": 2}', None, "'a' stands twice in one object"),
-        ("{", None, "line 1: no JSON"),
+        ("{", None, "line 1, column 2: no JSON"),
         (DEEP, None, "nested too deeply"),
     ],
 )

@@ -37,7 +37,7 @@ class Linear(Reasoner):
     def step(self, state: One, x: Tensor) -> One:
         return One(state.z @ self.matrix.T + x)
 
-    def readout(self, state: One, final: bool = True) -> Readout:
+    def readout(self, state: One, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
 
     def core(self, state: One, x: Tensor) -> Tensor:

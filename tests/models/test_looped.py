@@ -94,6 +94,17 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
             np.testing.assert_allclose(out.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
 
 
+def test_a_readout_without_a_step_is_a_final_one() -> None:
+    model = make(readout="final-only", final_from=3)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    early, late = model.readout(state, 2).logits, model.readout(state, 3).logits
+    assert torch.equal(model.readout(state).logits, late)
+    assert not torch.allclose(early, late)
+    always = make()
+    assert torch.equal(always.readout(state).logits, always.readout(state, 0).logits)
+
+
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     model = make(**changes)

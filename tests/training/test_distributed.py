@@ -20,7 +20,8 @@ from peer import in_world
 from test_loop import everything, untimed
 
 from reason.cli import main
-from reason.config.schema import Config, override, read_config
+from reason.config.overrides import override, read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.runs.build import build_trainer, load_training_set, why_processes_differ
 from reason.training.checkpoint import checkpoints, readable

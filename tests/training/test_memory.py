@@ -12,7 +12,8 @@ from test_loop import VARIANTS, trainer_of
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.memory import memory_table
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import PRESETS
 from reason.runs.build import estimate_memory
 from reason.training.loop import Trainer

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from test_loop import trainer_of
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.training import checkpoint
 from reason.training.log import read_metrics
