@@ -37,12 +37,27 @@ def shape_of(metadata: Metadata) -> Shape:
     )
 
 
+def shape_of_puzzle(puzzle: Puzzle) -> Shape:
+    """The same of a puzzle family."""
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
 class DataConfig(BaseConfig):
     """Which puzzles, and how they are varied."""
 
-    directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
-    generate: str | None = Field(None, description="what `python -m datasets_gen` is asked for when none is given")
+    directory: str | None = Field(
+        None,
+        description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn",
+    )
+    generate: str | None = Field(
+        None, description="what `python -m datasets_gen` is asked for when none is given; several, between semicolons"
+    )
     augment: bool = Field(True, description="draw every puzzle under a random symmetry (digits relabelled, grid moved)")
+
+    @property
+    def directories(self) -> list[str]:
+        """The folders, one by one."""
+        return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
 
 class PuzzleData:

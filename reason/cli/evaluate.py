@@ -105,6 +105,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    if len(config.data.directories) > 1:
+        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
     device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:

@@ -34,8 +34,8 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
     config = override(chosen.config(), pairs)
     device = pick_device(config.device)
     dtype = activation_dtype(config.training.precision, device)
-    directory = config.data.directory
-    shape = shape_in(directory) if directory and "train" in splits_of(directory) else chosen.shape
+    made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
+    shape = max(map(shape_in, made), key=lambda shape: shape.seq_len) if made else chosen.shape
     memory = estimate_memory(config, shape, dtype, device.type)
     how = f"{str(dtype).removeprefix('torch.')} on {device}"
     print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")

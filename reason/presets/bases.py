@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from datasets_gen.addition import Addition
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import Puzzle
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
-from reason.models.base import Shape
+from reason.data import shape_of_puzzle
 
-
-def _shape(puzzle: Puzzle) -> Shape:
-    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
-
-
-SUDOKU_4, SUDOKU_6, SUDOKU_9 = (_shape(Sudoku(size)) for size in (4, 6, 9))
-MAZE_10, MAZE_30 = (_shape(Maze(size)) for size in (10, 30))
-ADDITION_3, ADDITION_4 = (_shape(Addition(digits)) for digits in (3, 4))
-BLANK_ADDITION_3 = _shape(Addition(3, causal=False))
+SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
+MAZE_10, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 30))
+ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
+BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 
 SUDOKU_EXTREME: Changes = {
     "data.directory": "data/sudoku-extreme",
