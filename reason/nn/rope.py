@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
-    """cos and sin of position × frequency, float32 (2, length, head_dim); the halves of head_dim repeat."""
-    frequency = 1.0 / base ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
-    angle = torch.outer(torch.arange(length, dtype=torch.float32), frequency).repeat(1, 2)
+    """cos and sin of position × frequency, float32 (2, length, head_dim), on the CPU; the halves of head_dim repeat."""
+    frequency = 1.0 / base ** (torch.arange(0, head_dim, 2, dtype=torch.float32, device="cpu") / head_dim)
+    angle = torch.outer(torch.arange(length, dtype=torch.float32, device="cpu"), frequency).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
 
 
