@@ -11,11 +11,18 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.models.base import Batch, Readout, Reasoner, State
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
+HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
+    "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
+    "q-learning": (can.HALTING_HEAD, can.Q_CONTINUE, can.trained(can.Q_CONTINUE), can.trained(can.HALTING_HEAD)),
+    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE),
+    "none": (),
+}
 
 
 class LoopsConfig(BaseConfig):
@@ -110,6 +117,39 @@ class RolloutConfig(BaseConfig):
                 f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
             )
         return self
+
+    @property
+    def several_loops(self) -> bool:
+        """Whether a backward pass may go through more than one step of the model."""
+        return self.loops.distribution != "fixed" or self.loops.count > 1
+
+    def capabilities(self) -> can.Offers:
+        """Which readouts a loss gets to see, and how many steps of the model training takes."""
+        per_loop = self.loops.supervision == "per-loop"
+        return {
+            can.TRAINED_STEPS: self.trained_steps,
+            can.ONE_SUPERVISION_STEP: self.supervision_steps == 1 or "rollout.supervision_steps=1",
+            can.SEVERAL_READOUTS: (self.several_loops and per_loop)
+            or "rollout.loops.count=4 rollout.loops.supervision=per-loop",
+            can.EVERY_READOUT: not self.several_loops or per_loop or "rollout.loops.supervision=per-loop",
+            can.NEXT_READOUT: self.halting == "q-learning" or "rollout.halting=q-learning",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A halting rule asks what it reads, and that it is trained; several loops, a gradient through them."""
+        setting, without = f"rollout.halting={self.halting}", "rollout.halting=none"
+        found = [can.Need(setting, needed, without) for needed in HALTING_NEEDS[self.halting]]
+        if self.several_loops:
+            loops = self.loops
+            setting = f"count={loops.count}" if loops.distribution == "fixed" else f"distribution={loops.distribution}"
+            one = "rollout.loops.distribution=fixed rollout.loops.count=1"
+            found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
+        return found
+
+    def per_process(self) -> list[str]:
+        """Exploration."""
+        explores = self.halt_exploration_prob > 0 and self.supervision_steps > 1
+        return ["rollout.halt_exploration_prob draws per process"] if explores else []
 
     @property
     def trained_steps(self) -> int:

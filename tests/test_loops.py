@@ -140,7 +140,7 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
         ("stars-small", "rollout.loops.min", "101", "least 101 lies above most 100"),
         ("stars-small", "rollout.loops.distribution", "normal", "'log-normal'"),
         ("stars-small", "loss.jsrr.iterations", "0", "greater than or equal to 1"),
-        ("stars-small", "balance.kind", "alg-grad-norm", "type loss.jsrr.convex=false"),
+        ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed, or loss.jsrr.convex=false"),
         ("sudoku-6x6", "rollout.loops.count", "2", "type model.gradient=all-cycles"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -36,15 +35,6 @@ class Counter(Reasoner):
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
 
     patience: Tensor | float = 1e9
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
-
-    def core(self, state: Count, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def map(self, state: Count, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        raise NotImplementedError
 
 
 class Stream:

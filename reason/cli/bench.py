@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import LoopedConfig
 from reason.models.base import Shape
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
 
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
-    task = {"causal": isinstance(config.model, LoopedConfig) and config.model.causal}
+    task = {"causal": config.model.has(can.CAUSAL)}
     write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
     config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))

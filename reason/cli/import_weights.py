@@ -7,7 +7,7 @@ import json
 import pickle
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -23,7 +23,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.interop.parity import LIMITS, deviations
-from reason.models.recursive import RecursiveConfig, RecursiveModel
+from reason.models import RecursiveModel, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
@@ -85,14 +85,13 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )
-    assert isinstance(config.model, RecursiveConfig), "what is inferred from HRM or TRM weights"
-    model = RecursiveModel(config.model, shape)
+    model = cast(RecursiveModel, build_model(config.model, shape))
     load_foreign(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
-    states = ", a single z" if config.model.states == 1 else ""
+    states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:

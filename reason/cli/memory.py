@@ -6,14 +6,14 @@ import torch
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.overrides import derive, override
+from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
-from reason.runs.build import estimate_memory
-from reason.training.memory import Memory, readable_size
+from reason.training.memory import Memory, estimate_memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
@@ -55,9 +55,8 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
 def _mend(config: Config) -> str:
     """Settings that take less memory."""
     fewer = f"training.batch_size={max(1, config.training.batch_size // 2)}"
-    if getattr(config.model, "gradient_checkpointing", True):
-        return f"type {fewer}"
-    return f"type model.gradient_checkpointing=true (slower by the forward passes), or {fewer}"
+    leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+    return f"type {leaner} (slower by the forward passes), or {fewer}" if isinstance(leaner, str) else f"type {fewer}"
 
 
 def memory_table(prefix: str) -> Table:
@@ -77,9 +76,9 @@ def memory_table(prefix: str) -> Table:
         config = each.config()
         memory = _estimated(config, each.shape, known)
         lean = "-"
-        if not getattr(config.model, "gradient_checkpointing", True):
-            recomputed = derive(config, {"model.gradient_checkpointing": True})
-            lean = readable_size(_estimated(recomputed, each.shape, known).total)
+        leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+        if isinstance(leaner, str):
+            lean = readable_size(_estimated(override(config, split_arguments([leaner])[1]), each.shape, known).total)
         kept = memory.weights + memory.gradients + memory.moments + memory.average
         sizes = (kept, memory.activations + memory.carry, memory.total)
         view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)

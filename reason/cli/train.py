@@ -85,7 +85,6 @@ def _greet(trainer: Trainer) -> None:
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
-        assert isinstance(config, Config)
         reasons = why_processes_differ(config)
         differs = f"not that of one process: {'; '.join(reasons)}" if reasons else "that of one process, up to rounding"
         print(f"{world.size} processes, {config.training.batch_size // world.size} rows each; loss curve: {differs}")

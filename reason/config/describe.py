@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from reason.config.base import BaseConfig
 from reason.config.overrides import value_text
 from reason.config.schema import Config
 from reason.models import FAMILIES
@@ -28,15 +28,16 @@ def describe_settings() -> list[Setting]:
     return [row for row in _settings(Config, "", "") if row.key not in ("name", "model.kind")]
 
 
-def _settings(section: type[BaseModel], prefix: str, family: str) -> Iterator[Setting]:
-    for name, field in section.model_fields.items():
+def _settings(section: type[BaseConfig], prefix: str, family: str) -> Iterator[Setting]:
+    for name, field in section.settings().items():
+        default = field.get_default(call_default_factory=True)
         if section is Config and name == "model":
-            for kind, model in FAMILIES.items():
-                yield from _settings(model, "model.", kind)
-        elif isinstance(field.default, BaseModel):
-            yield from _settings(type(field.default), f"{prefix}{name}.", family)
+            for kind, (settings, _) in FAMILIES.items():
+                yield from _settings(settings, "model.", kind)
+        elif isinstance(default, BaseConfig):
+            yield from _settings(type(default), f"{prefix}{name}.", family)
         else:
-            yield Setting(f"{prefix}{name}", family, value_text(field.default), allowed(field), field.description or "")
+            yield Setting(f"{prefix}{name}", family, value_text(default), allowed(field), field.description or "")
 
 
 def allowed(field: FieldInfo) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from reason.config.base import BaseConfig
 from reason.config.foreign import name_here
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
@@ -57,7 +58,7 @@ def derive(base: Config, changes: Changes) -> Config:
     tree = base.model_dump()
     kind = changes.get("model.kind")
     if kind != tree["model"]["kind"] and isinstance(kind, str) and kind in FAMILIES:
-        tree["model"] = FAMILIES[kind]().model_dump()
+        tree["model"] = FAMILIES[kind].config().model_dump()
     for key, value in changes.items():
         _place(tree, key, value)
     return validated(tree, shown=changes, strict=True)
@@ -150,13 +151,13 @@ def _field(path: list[str], family: str) -> FieldInfo | None:
     """The field of Config at a dotted path, its model of that family."""
     section: Any = Config
     for depth, part in enumerate(path[:-1]):
-        field = section.model_fields.get(part)
-        section = type(field.default) if field is not None else None
+        field = section.settings().get(part)
+        section = type(field.get_default(call_default_factory=True)) if field is not None else None
         if depth == 0 and part == "model":
-            section = FAMILIES[family]
-        if section is None or not issubclass(section, BaseModel):
+            section = FAMILIES[family].config
+        if section is None or not issubclass(section, BaseConfig):
             return None
-    return section.model_fields.get(path[-1]) if path else None
+    return section.settings().get(path[-1]) if path else None
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
@@ -166,17 +167,15 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
         ConfigError: naming the first key at fault, what was got and what is allowed.
     """
     try:
-        return Config.model_validate(tree, strict=strict)
+        return Config.model_validate(tree, strict=strict, context={"strict": strict})
     except ValidationError as error:
         first = error.errors()[0]
-        path = [str(part) for part in first["loc"] if part not in FAMILIES]
+        path = [str(part) for part in first["loc"]]
         key = ".".join(path)
         family = _family(tree)
         if first["type"] == "extra_forbidden":
-            known = Config().model_dump() | {"model": FAMILIES[family]().model_dump()}
+            known = Config().model_dump() | {"model": FAMILIES[family].config().model_dump()}
             raise ConfigError(_unknown_key(key, known)) from None
-        if first["type"] == "union_tag_invalid":
-            raise ConfigError(f"model.kind={first['ctx']['tag']}: a model is {' or '.join(FAMILIES)}") from None
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
@@ -187,12 +186,12 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
 def _about(path: list[str], family: str) -> str:
     """'; <description> (default X)' for a key of Config, else ''."""
     field = _field(path, family)
-    return "" if field is None else f"; {field.description} (default {field.default})"
+    return "" if field is None or not field.description else f"; {field.description} (default {field.default})"
 
 
 def _unknown_key(key: str, tree: dict[str, Any]) -> str:
     family = _family(tree)
-    for other, settings in FAMILIES.items():
+    for other, (settings, _) in FAMILIES.items():
         if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
     near = nearest_setting(key, tree)

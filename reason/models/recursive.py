@@ -12,9 +12,10 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from reason.config.base import BaseConfig
+import reason.config.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
-from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+from reason.errors import ConfigError
+from reason.models.base import Batch, MapKind, ModelConfig, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
@@ -23,7 +24,7 @@ from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 
 
-class RecursiveConfig(BaseConfig):
+class RecursiveConfig(ModelConfig):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
@@ -100,6 +101,28 @@ class RecursiveConfig(BaseConfig):
         """The first cycle, and in it the first low call, that carry a gradient."""
         last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
         return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
+
+    def capabilities(self) -> can.Offers:
+        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
+        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
+        offers: can.Offers = dict.fromkeys((*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS), True)
+        return offers | {
+            can.LOW_STATE: self.states == 2 or "model.states=2",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
+        }
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where steps are adaptive."""
+        if self.integrator == "adaptive":
+            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
+
+    def per_process(self) -> list[str]:
+        """What is drawn in training."""
+        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
+        return [f"{setting} draws per process" for setting, used in drawn.items() if used]
 
 
 class RecursiveState(NamedTuple):
@@ -261,14 +284,6 @@ class RecursiveModel(Reasoner):
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
-    def core(self, state: RecursiveState, x: Tensor) -> Tensor:
-        """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
-
-    def input_state(self, x: Tensor) -> RecursiveState:
-        """(x̂, z_L⁰); with one state x̂ itself."""
-        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
-
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
         return [self._f_h.output, self.tokens.weight]
@@ -284,10 +299,10 @@ class RecursiveModel(Reasoner):
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        if kind == "f_h":
-            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
-        cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
+        if kind == "f_h":
+            return lambda z: self._f_h(z if parts == 1 else z + state.z_l, self.rotary), state.z_h
+        cycles = self.config.h_cycles if kind == "step" else 1
 
         def mapped(pair: Tensor) -> Tensor:
             moved = RecursiveState(pair[:, 0], pair[:, parts - 1])

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
@@ -38,6 +39,16 @@ class TrainingConfig(BaseConfig):
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
     keep_checkpoints: int = Field(2, ge=1, description="number of newest checkpoints kept, in addition to the best")
     monitor: MonitorConfig = MonitorConfig()
+
+    def needs(self) -> list[can.Need]:
+        """A gate trained alone learns by a loss from a finished run; networks compiled alone are named by the model."""
+        found = []
+        if self.only == "gate":
+            wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
+            found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
+        if self.compile != "none" and self.compile_scope == "network":
+            found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
+        return found
 
     @model_validator(mode="after")
     def _modes_are_inductors(self) -> TrainingConfig:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,12 +14,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
-from reason.models.base import Batch, Reasoner, Shape
+from reason.models import build_model
+from reason.models.base import Batch, Shape
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
-from reason.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ class LiveBytes(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
 
 
-def estimate(
-    config: Settings, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
-) -> Memory:
+def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
     """Estimate the memory of an optimizer step by running it on fake tensors, which have a shape and no memory.
 
     Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
@@ -85,7 +83,7 @@ def estimate(
     if device != "cpu" and dtype == torch.bfloat16:
         dtype = torch.float16
     with torch.device("meta"):
-        model = build(dtype)
+        model = build_model(config.model, shape, dtype)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)

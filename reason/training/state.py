@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from reason.config.schedules import Horizon
+from reason.config.schema import Config
 from reason.data import Sampler
 from reason.errors import ConfigError, Diverged
 from reason.losses.balance import build_balancer
@@ -22,7 +23,6 @@ from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
 from reason.training.scaling import LossScaling
-from reason.training.settings import Settings
 
 
 class TrainingState:
@@ -30,7 +30,7 @@ class TrainingState:
 
     def __init__(
         self,
-        config: Settings,
+        config: Config,
         run: Path,
         model: Reasoner,
         sampler: Sampler,

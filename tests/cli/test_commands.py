@@ -265,7 +265,7 @@ def test_a_set_of_another_shape_is_refused_with_both_shapes(
 def test_a_causal_set_is_refused_by_a_model_that_sees_all_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "addition", "--digits", "2", "--train", "20", "--test", "5", "--output-dir", "sums"]) == 0
     assert train(here / "sums", "run=r") == 1
-    assert "make the set with --blank-answer" in capsys.readouterr().err
+    assert "type data=DIR of a set made with --blank-answer" in capsys.readouterr().err
     assert not (here / "r").exists()
 
 

@@ -70,7 +70,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
         ("optimizer.lr", "inf", "finite number"),
         ("loss.weights.lm", "nan", "finite number"),
         ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
-        ("rollout.halting", "q-learning", "type loss.weights.q_continue=0.5"),
+        ("rollout.halting", "q-learning", "type loss.weights.q_continue=1"),
     ],
 )
 def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> None:

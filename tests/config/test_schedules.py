@@ -96,7 +96,7 @@ def test_weights_follow_their_schedules() -> None:
 @pytest.mark.parametrize(
     ("schedules", "words"),
     [
-        ('{"lmm": {}}', "no term is called lmm; terms are lm, q_halt"),
+        ('{"lmm": {}}', "needs the loss term lmm"),
         ('{"q_continue": {"warmup_steps": 3}}', r"type loss\.weights\.q_continue=1"),
         ('{"lm": {"kind": "piecewise", "points": [[5,0]]}}', "leave one term without"),
         ('{"lm": {"kind": "stairs"}}', r"loss\.schedules\.lm\.kind"),
@@ -105,7 +105,7 @@ def test_weights_follow_their_schedules() -> None:
 )
 def test_schedules_from_the_command_line_are_checked(schedules: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        override(Config(), {"loss.weights.q_halt": "0", "loss.schedules": schedules})
+        override(Config(), {"loss.weights.q_halt": "0", "rollout.halting": "none", "loss.schedules": schedules})
 
 
 def test_schedules_from_the_command_line() -> None:

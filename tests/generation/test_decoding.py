@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,15 +43,6 @@ class Successor(Reasoner):
 
     def readout(self, state: Nothing, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
-
-    def core(self, state: Nothing, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def map(self, state: Nothing, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        raise NotImplementedError
 
 
 def test_generation_by_hand() -> None:

@@ -271,7 +271,7 @@ def test_training_measures_every_m(updates: int, sudoku_4x4: Path, tmp_path: Pat
         ({"balance.targets": '{"lm": 2}'}, r"balance\.kind=alg-grad-norm"),
         (
             {"balance.kind": "alg-grad-norm", "balance.targets": '{"rep_x": 2}'},
-            "rep_x is no term of this loss",
+            r"needs the loss term rep_x, .* type loss\.weights\.rep_x=1",
         ),
     ],
 )

@@ -162,7 +162,6 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
     assert not torch.equal(model.encode(puzzles), quiet)
     assert not torch.equal(model.step(state, quiet).z, moved.z)
     assert torch.equal(model.readout(state).logits, said.logits)  # no coda, nothing to drop
-    assert torch.equal(model.core(state, quiet), moved.z)
     for kind in ("f_h", "cycle", "step"):
         f, z = model.map(state, quiet, kind)
         assert torch.equal(f(z), moved.z)

@@ -113,7 +113,7 @@ def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
     assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
     assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
-    assert reasons[1] == "model.initial=random draws per process"
+    assert "model.initial=random draws per process" in reasons
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from reason.cli.memory import memory_table
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.presets import PRESETS
-from reason.runs.build import estimate_memory
 from reason.training.loop import Trainer
-from reason.training.memory import LiveBytes, peak_memory, readable_size
+from reason.training.memory import LiveBytes, estimate_memory, peak_memory, readable_size
 
 ROWS = {"training.batch_size": "64"}
 
