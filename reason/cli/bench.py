@@ -26,9 +26,9 @@ from reason.runs.build import build_trainer, load_training_set
 from reason.training.loop import Trainer
 from reason.training.precision import pick_device
 
-DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (draw, forward, backward, move, average),
+DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA)
 on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that
-a busy machine slows them alike; read the ratio before the number.
+other load on the machine affects all of them; ratios are more reliable than absolute numbers.
 
   reason bench sudoku-6x6
   reason bench sudoku-6x6 training.precision=fp32,bf16 training.compile=none,inductor

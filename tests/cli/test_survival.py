@@ -66,7 +66,7 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
 def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", "half/", "out/mine.tar.gz"]) == 0
     out = capsys.readouterr().out
-    assert "go on anywhere with: python train.py run=out/mine.tar.gz --resume" in out
+    assert "resume with: python train.py run=out/mine.tar.gz --resume" in out
     assert "left out" not in out
     with tarfile.open(here / "out/mine.tar.gz") as archive:
         names = {Path(name).name for name in archive.getnames()}
@@ -85,7 +85,7 @@ def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFix
 def test_a_small_model_fits_into_a_small_archive(
     half: Path, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above the limit the carry stays behind, and this is said; with --exact it travels."""
+    """Above the limit the carry is dropped with a message; --exact keeps it."""
     monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
     assert main(["pack", "half", "small.tar.gz"]) == 0
     assert "the carry was left out" in capsys.readouterr().out
@@ -344,4 +344,4 @@ def test_the_packed_run_says_that_its_best_stays_behind(
     (here / "best/checkpoints/best.json").write_text(json.dumps({"step": 2}))
     assert main(["pack", "best"]) == 0
     out = capsys.readouterr().out
-    assert ("step-000002, stays behind" in out) == (here / "best/checkpoints/step-000002").is_dir()
+    assert ("step-000002, is not packed" in out) == (here / "best/checkpoints/step-000002").is_dir()
