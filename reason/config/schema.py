@@ -21,7 +21,7 @@ from reason.training.warm_start import LayerOrder
 
 
 class Config(BaseConfig):
-    """Everything that decides a run: the rooms' own sections, and a seed."""
+    """Everything that decides a run: a section for each part of it, and a seed."""
 
     name: str = Field("custom", description="the preset it came from")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")

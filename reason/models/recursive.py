@@ -1,4 +1,4 @@
-"""HRM, TRM and CMM: one recursive reasoner, told apart by its config (MATH.md has no other name for it)."""
+"""HRM, TRM and CMM: one recursive reasoner, which of them its config says (MATH.md §1)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class RecursiveState(NamedTuple):
 
 
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor

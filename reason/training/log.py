@@ -28,7 +28,7 @@ class MetricsLog:
         """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off.
 
         A file that is shorter (lost, or cut by a power failure) is warned of, and kept up to its last whole line.
-        `tracker` is told every line as well.
+        `tracker` gets every line as well.
         """
         self._tracker = tracker
         self._file = path.open("ab")

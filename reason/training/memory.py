@@ -120,7 +120,7 @@ def _blank(rows: int, shape: Shape) -> Batch:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """The most bytes this process has held: on CUDA in tensors, on a CPU resident; None where it cannot be told."""
+    """The most bytes this process has held: on CUDA in tensors, on a CPU resident; None if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":

@@ -13,7 +13,7 @@ TrackerName = Literal["none", "tensorboard", "wandb"]
 
 
 class Tracker(Protocol):
-    """Whoever is told the metrics."""
+    """Where metrics go besides metrics.jsonl."""
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take in one line of metrics.jsonl."""
