@@ -242,19 +242,19 @@ def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
     """The carry with its puzzles for the coming step, and the rows (B,) that take part in it."""
-    everyone = torch.ones_like(carry.halted)
+    all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
-            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), everyone
+            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
-            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), everyone
+            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
         case "fresh" | "handover" if not batch_start:
             return carry, ~carry.halted
         case "fresh":
-            return replace(carry, batch=draw(), halted=everyone), everyone
+            return replace(carry, batch=draw(), halted=all_rows), all_rows
         case "handover":
-            return replace(carry, batch=draw()), everyone
+            return replace(carry, batch=draw()), all_rows
 
 
 def _survival(readout: Readout, before: Tensor) -> Tensor:

@@ -42,8 +42,9 @@ MAY_IMPORT = {
     "reason.training.memory": TRAINING | {"reason.config.schema", "reason.models", "reason.training"},
     "reason.training.state": TRAINING | {"reason.config.schema", "reason.training"},
     "reason.evaluation": {
-        "datasets_gen", "reason.config.base", "reason.data", "reason.dynamics", "reason.errors", "reason.generation",
-        "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
+        "datasets_gen", "reason.config.base", "reason.config.capabilities", "reason.data", "reason.dynamics",
+        "reason.errors", "reason.generation", "reason.losses", "reason.models", "reason.nn", "reason.rollout",
+        "reason.training.distributed",
     },
     "reason.report": {"datasets_gen"},
     "reason.config.sections": set(),

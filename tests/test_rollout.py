@@ -161,9 +161,35 @@ def test_q_learning_compares_halt_with_continue() -> None:
     assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
 
 
+class Learned(Counter):
+    """The same with a weight in every step, and in where it starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(()))
+
+    def initial_state(self, x: Tensor) -> Count:
+        return Count(self.weight * x[:, :, :1])
+
+    def step(self, state: Count, x: Tensor) -> Count:
+        return Count(self.weight * state.z + 1000)
+
+
 def test_the_carry_holds_no_gradient() -> None:
-    carries, _ = play(RolloutConfig(), 2, FOREVER)
-    assert not carries[-1].state.z.requires_grad
+    """The gradient reaches through this backward's loops, and stops where the supervision step began."""
+    model, stream = Learned(), Stream(2)
+    config = RolloutConfig(supervision_steps=9, halting="q-learning", halt_exploration_prob=0)
+    carry = first_carry(model, stream())
+    assert not carry.state.z.requires_grad
+    for index in range(2):
+        carry, seen = supervise(model, carry, stream, config, index, loops=2)
+        assert not carry.state.z.requires_grad
+        assert not carry.survival.requires_grad
+        assert not seen.next_readout.q_halt.requires_grad
+        assert seen.states[-1].z.requires_grad
+    (reach,) = torch.autograd.grad(seen.states[-1].z.sum(), model.weight)
+    start = seen.before.z.detach().double().sum()  # w²z + 1000w: the weight before them is out of reach
+    assert reach.item() == pytest.approx(2 * start.item() + 2 * 1000)
 
 
 def test_evaluation_runs_all_steps_from_the_initial_state() -> None:

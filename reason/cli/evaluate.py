@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from reason.cli.arguments import Parser
-from reason.cli.further import draw_further, further, refuse_caches
+from reason.cli.further import draw_further, further
 from reason.config.overrides import override, read_config, split_arguments
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
@@ -95,7 +95,6 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         )
     trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    refuse_caches(config)
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     if folder.exists() and not (folder / "results.json").exists():
         raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")

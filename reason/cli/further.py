@@ -21,12 +21,6 @@ from reason.report.figures import draw_blind_spot, draw_exits
 BLIND_SPOT_PUZZLES = 128  # as many as are probed, all loops of them held in float64
 
 
-def refuse_caches(config: Config) -> None:
-    """Raises ConfigError where caches are asked of a model that does not generate."""
-    if config.evaluation.caches:
-        config.refuse_unmet([can.Need("evaluation.caches=true", can.CACHES, "evaluation.caches=false")])
-
-
 def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
     """Exits where the model has a gate, and what the evaluation section asks for, by name; numbers may be infinite."""
     settings, loops = config.evaluation, config.rollout.trained_steps

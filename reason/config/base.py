@@ -26,7 +26,8 @@ class BaseConfig(BaseModel):
 
     def has(self, capability: Capability) -> bool:
         """Whether the section itself has it."""
-        return not isinstance(self.capabilities().get(capability, ""), str)
+        offered = self.capabilities().get(capability, 0)
+        return not isinstance(offered, str) and offered > 0
 
     def needs(self) -> Iterable[Need]:
         """What it asks of other sections."""

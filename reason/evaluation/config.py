@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.models.base import MapKind
 
@@ -47,3 +48,8 @@ class EvaluationConfig(BaseConfig):
     spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
     map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
+
+    def needs(self) -> list[can.Need]:
+        """Keys and values to share, and maps whose Jacobian is probed."""
+        asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
+        return [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]

@@ -130,7 +130,7 @@ class RecursiveState(NamedTuple):
 
 
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor

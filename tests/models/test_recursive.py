@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import reference
@@ -170,6 +172,47 @@ def test_random_initial_states_differ_between_rows() -> None:
     z = model.initial_state(x)
     assert not torch.equal(z.z_h[0], z.z_h[1])
     assert abs(z.z_h.std().item() - 1) < 0.2
+
+
+@pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
+def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
+    """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
+    model = make(**changes)
+    x = model.encode(batch())
+    start = model.initial_state(x)
+    path = model.path(start, x)
+    assert len(path) == (2 if changes.get("equation") else 2 * (3 + 1))
+    torch.testing.assert_close(path[-1], model.step(start, x))
+    if not changes:
+        assert [torch.equal(a.z_h, b.z_h) for a, b in pairwise(path)] == [True, True, False] + [True] * 3 + [False]
+        assert not any(torch.equal(a.z_l, b.z_l) for a, b in pairwise(path[:3]))
+
+
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
+    """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
+    model = make(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
+    x = model.encode(batch())
+    z_h, z_l = start = model.initial_state(x)
+    for _ in range(2 * 3 * substeps):
+        high, low = model.f_h(z_h + z_l, model.rotary) - z_h, model.f_l(z_l + z_h + x, model.rotary) - z_l
+        z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
+    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
+
+
+def test_an_input_state_carries_no_gradient() -> None:
+    model = make(initial="input")
+    x = model.encode(batch())
+    assert x.requires_grad
+    assert not any(z.requires_grad for z in model.initial_state(x))
+
+
+def test_the_map_f_h_is_the_high_network() -> None:
+    model = make(separate_networks=True)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    move, point = model.map(state, x, "f_h")
+    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.rotary))
 
 
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
