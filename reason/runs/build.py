@@ -68,7 +68,7 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
 
 
 def _asked_by(data: PuzzleData) -> list[can.Need]:
-    """What a set's labels mean, and how its puzzles are told apart."""
+    """What the labels of a set mean, and its puzzle identifiers."""
     causal = bool(data.metadata.task.get("causal"))
     labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
     other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
