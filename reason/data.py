@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,18 +12,14 @@ from pydantic import Field
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
+from datasets_gen.puzzles import Puzzle, family_of, structure_of
 from datasets_gen.symmetry import GridSymmetry
 from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
 
-if TYPE_CHECKING:
-    from datasets_gen.puzzles import Puzzle
-
 
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
-    from datasets_gen.puzzles import family_of  # compiles rules with numba: not for a config alone
-
     try:
         puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
     except (DatasetError, KeyError, TypeError, ValueError):
@@ -31,12 +27,36 @@ def task_of(metadata: Metadata) -> Puzzle | None:
     return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
 
 
+def shape_of(metadata: Metadata) -> Shape:
+    """The shape that a model is built for."""
+    return Shape(
+        seq_len=metadata.seq_len,
+        vocab_size=metadata.vocab_size,
+        num_puzzle_identifiers=metadata.num_puzzle_identifiers,
+        structure=structure_of(metadata),
+    )
+
+
+def shape_of_puzzle(puzzle: Puzzle) -> Shape:
+    """The shape of a puzzle family."""
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
 class DataConfig(BaseConfig):
     """The puzzle set and its augmentation."""
 
-    directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
-    generate: str | None = Field(None, description="the `python -m datasets_gen` arguments that make a missing set")
+    directory: str | None = Field(
+        None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
+    )
+    generate: str | None = Field(
+        None, description="the `python -m datasets_gen` arguments that make a missing set; several: between semicolons"
+    )
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
+
+    @property
+    def directories(self) -> list[str]:
+        """The folders, one by one."""
+        return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
 
 class PuzzleData:
@@ -87,8 +107,7 @@ class PuzzleData:
     @property
     def shape(self) -> Shape:
         """The shape that a model is built for."""
-        m: Metadata = self.metadata
-        return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
+        return shape_of(self.metadata)
 
     def example_ratings(self, count: int) -> np.ndarray | None:
         """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""

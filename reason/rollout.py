@@ -191,7 +191,7 @@ class Unroll:
 
     def cells(self, z: Tensor) -> Tensor:
         """(B, S', D) without its prefix: (B, S, D)."""
-        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+        return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:

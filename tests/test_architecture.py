@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")])
 
 TRAINING = {
-    "reason.config.base", "reason.config.capabilities", "reason.config.schedules", "reason.data", "reason.errors",
+    "datasets_gen.symmetry", "reason.config.base", "reason.config.capabilities", "reason.config.schedules",
+    "reason.data", "reason.errors",
     "reason.losses", "reason.models.base", "reason.nn.dtypes", "reason.rollout",
 }  # fmt: skip
 
@@ -27,7 +28,8 @@ MAY_IMPORT = {
     "reason.nn": set(),
     "reason.dynamics": {"reason.errors", "reason.nn"},
     "reason.models": {
-        "reason.config.base", "reason.config.capabilities", "reason.dynamics", "reason.errors", "reason.nn",
+        "datasets_gen.structure", "reason.config.base", "reason.config.capabilities", "reason.dynamics",
+        "reason.errors", "reason.nn",
     },
     "reason.data": {"datasets_gen", "reason.config.base", "reason.models.base"},
     "reason.rollout": {"reason.config.base", "reason.config.capabilities", "reason.models.base"},

@@ -73,7 +73,8 @@ def main(argv: list[str]) -> int:
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
     task = {"causal": config.model.has(can.CAUSAL)}
-    write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
+    split = Split.of_puzzles(tokens, tokens)
+    write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 

@@ -82,15 +82,18 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    if len(config.data.directories) > 1:
+        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
     device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
-    if not data.shape.fits(trained.shape):
+    if not trained.model.reads(data.shape):
         raise ConfigError(
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
+    trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
     refuse_caches(config)
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))

@@ -16,6 +16,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config.overrides import override, read_config, split_arguments
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, complete, shown, think
 from reason.models.base import IGNORE, Batch
@@ -59,11 +60,16 @@ def main(argv: list[str]) -> int:
     device = pick_device(config.device)
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    puzzle = _family(run)
-    question = puzzle.parse(_text(words[1]))
+    text = _text(words[1])
+    puzzle = _family(run).sized(text)
+    question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    model = load_run(run, device, config, config.evaluation.weights).model
+    trained = load_run(run, device, config, config.evaluation.weights)
+    model, shape = trained.model, shape_of_puzzle(puzzle)
+    if not model.reads(shape):
+        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
+    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     if puzzle.task.get("causal"):

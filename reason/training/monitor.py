@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -63,33 +64,35 @@ class Monitor:
     Random initial states come from seed 0 at every call; the random streams of training are unchanged.
     """
 
-    def __init__(self, data: PuzzleData, puzzles: int, steps: int, rows: int, world: World):
-        self.data, self.steps, self.rows, self.world = data, steps, rows, world
-        self.count = min(len(data), puzzles)
+    def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
+        """`puzzles` of each of the sets at most."""
+        self.sets, self.steps, self.rows, self.world = sets, steps, rows, world
+        self.counts = [min(len(data), puzzles) for data in sets]
 
     @torch.no_grad()
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
         """Accuracy at optimizer step `step`; `ema` is what is read where the run keeps one."""
-        started, device, training = time.perf_counter(), self.data.device, model.training
+        started, device, training = time.perf_counter(), self.sets[0].device, model.training
         random = random_state(device)
         sums = torch.zeros(2, dtype=widest_float(device), device=device)
         with contextlib.nullcontext() if ema is None else ema.in_place():
             try:
                 torch.manual_seed(0)
                 model.eval()
-                for first in range(self.world.rank * self.rows, self.count, self.world.size * self.rows):
-                    sums += self._right(model, first).to(sums.dtype)
+                for data, count in zip(self.sets, self.counts, strict=True):
+                    for first in range(self.world.rank * self.rows, count, self.world.size * self.rows):
+                        sums += self._right(model, data, first, count).to(sums.dtype)
             finally:
                 model.train(training)
                 restore_random_state(random, device)
-        exact, cell = (self.world.sum(sums) / self.count).tolist()
-        return Reading(step, exact, cell, self.count, time.perf_counter() - started)
+        exact, cell = (self.world.sum(sums) / sum(self.counts)).tolist()
+        return Reading(step, exact, cell, sum(self.counts), time.perf_counter() - started)
 
-    def _right(self, model: Reasoner, first: int) -> torch.Tensor:
+    def _right(self, model: Reasoner, data: PuzzleData, first: int, count: int) -> torch.Tensor:
         """(2,): puzzles right, and the sum of their shares of right cells, of the rows from `first` on."""
-        examples = torch.arange(first, first + self.rows, device=self.data.device)
-        counted = examples < self.count  # the last batch is padded to the static shape
-        batch = self.data.take(examples.clamp(max=self.count - 1))
+        examples = torch.arange(first, first + self.rows, device=data.device)
+        counted = examples < count  # the last batch is padded to the static shape
+        batch = data.take(examples.clamp(max=count - 1))
         for _, readout in unroll(model, batch, self.steps):
             last = readout
         right, exact = correct_cells(last.logits, batch.labels)

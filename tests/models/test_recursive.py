@@ -181,7 +181,7 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     move, point = model.map(state, x, kind)
     if kind == "f_h":
         argument = state.z_h if states == 1 else state.z_h + state.z_l
-        torch.testing.assert_close(move(point), model.f_l(argument, model.rotary))
+        torch.testing.assert_close(move(point), model.f_l(argument, model.layouts.geometry(x)))
     else:
         moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
