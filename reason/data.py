@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,14 +12,18 @@ from pydantic import Field
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
-from datasets_gen.puzzles import Puzzle, family_of, structure_of
 from datasets_gen.symmetry import GridSymmetry
 from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
 
+if TYPE_CHECKING:
+    from datasets_gen.puzzles import Puzzle
+
 
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
+    from datasets_gen.puzzles import family_of  # compiles rules with numba: not for a config alone
+
     try:
         puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
     except (DatasetError, KeyError, TypeError, ValueError):
@@ -29,6 +33,8 @@ def task_of(metadata: Metadata) -> Puzzle | None:
 
 def shape_of(metadata: Metadata) -> Shape:
     """The shape that a model is built for."""
+    from datasets_gen.puzzles import structure_of
+
     return Shape(
         seq_len=metadata.seq_len,
         vocab_size=metadata.vocab_size,

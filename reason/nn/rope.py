@@ -8,7 +8,8 @@ from torch import Tensor
 
 def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
     """cos and sin of position × frequency, float32 (2, length, head_dim), on the CPU; the halves of head_dim repeat."""
-    angle = _angles(_range(length), head_dim // 2, base).repeat(1, 2)
+    place = torch.arange(length, dtype=torch.float32, device="cpu")
+    angle = _angles(place, head_dim // 2, base).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
 
 
@@ -19,20 +20,19 @@ def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0
     cells lies at row −1 and column i (ours). head_dim is a multiple of 4.
     """
     rows, columns = grid
-    row = torch.cat([_range(prefix) * 0 - 1, _range(rows).repeat_interleave(columns)])
-    column = torch.cat([_range(prefix), _range(columns).repeat(rows)])
+    row = torch.cat(
+        [torch.full((prefix,), -1.0, device="cpu"), torch.arange(float(rows), device="cpu").repeat_interleave(columns)]
+    )
+    column = torch.cat(
+        [torch.arange(float(prefix), device="cpu"), torch.arange(float(columns), device="cpu").repeat(rows)]
+    )
     angle = torch.cat([_angles(place, head_dim // 4, base) for place in (row, column)], dim=1).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
 
 
 def _angles(place: Tensor, count: int, base: float) -> Tensor:
     """(n,) places × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
-    return torch.outer(place, 1.0 / base ** (_range(count) / count))
-
-
-def _range(count: int) -> Tensor:
-    """0 … count − 1 on the CPU: on the meta device arange would import the compiler."""
-    return torch.arange(count, dtype=torch.float32, device="cpu")
+    return torch.outer(place, 1.0 / base ** (torch.arange(count, dtype=torch.float32, device="cpu") / count))
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:
