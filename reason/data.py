@@ -32,7 +32,7 @@ def task_of(metadata: Metadata) -> Puzzle | None:
 
 
 def shape_of(metadata: Metadata) -> Shape:
-    """What a model must know of a set."""
+    """The shape that a model is built for."""
     from datasets_gen.puzzles import structure_of
 
     return Shape(
@@ -44,7 +44,7 @@ def shape_of(metadata: Metadata) -> Shape:
 
 
 def shape_of_puzzle(puzzle: Puzzle) -> Shape:
-    """The same of a puzzle family."""
+    """The shape of a puzzle family."""
     return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
 
 
