@@ -15,7 +15,8 @@ MAY_IMPORT = {
     "datasets_gen": {"reason.version"},
     "reason.version": set(),
     "reason.errors": set(),
-    "reason.config.base": set(),
+    "reason.config.base": {"reason.errors"},
+    "reason.config.files": {"reason.errors"},
     "reason.config.schedules": {"reason.config.base"},
     "reason.nn": set(),
     "reason.dynamics": {"reason.errors", "reason.nn"},
@@ -28,8 +29,8 @@ MAY_IMPORT = {
     },
     "reason.generation": {"reason.models", "reason.nn", "reason.rollout"},
     "reason.training": {
-        "reason.config.base", "reason.config.schedules", "reason.data", "reason.errors", "reason.losses",
-        "reason.models", "reason.nn.dtypes", "reason.rollout",
+        "reason.config.base", "reason.config.files", "reason.config.schedules", "reason.data", "reason.errors",
+        "reason.losses", "reason.models", "reason.nn.dtypes", "reason.rollout",
     },
     "reason.evaluation": {
         "datasets_gen", "reason.config.base", "reason.data", "reason.dynamics", "reason.errors", "reason.generation",
@@ -37,8 +38,8 @@ MAY_IMPORT = {
     },
     "reason.report": {"datasets_gen"},
     "reason.config.schema": {
-        "reason.config.base", "reason.data", "reason.errors", "reason.evaluation.config", "reason.losses",
-        "reason.models", "reason.rollout", "reason.training",
+        "reason.config.base", "reason.config.files", "reason.data", "reason.errors", "reason.evaluation.config",
+        "reason.losses", "reason.models", "reason.rollout", "reason.training",
     },
     "reason.presets": {"reason"},
     "reason.interop": {"reason"},

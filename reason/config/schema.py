@@ -14,7 +14,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
+from reason.config.files import read_json
 from reason.data import DataConfig
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -31,7 +32,7 @@ from reason.training.warm_start import LayerOrder
 class Config(BaseConfig):
     """Everything that decides a run: the rooms' own sections, and a seed."""
 
-    name: str = Field("custom", description="the preset it came from")
+    name: str = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
     init_from: str | None = Field(None, description="a run whose trained weights this one starts from; none: random")
     init_layers: LayerOrder = Field(
@@ -325,10 +326,10 @@ def read_config(path: Path | str) -> Config:
     """
     path = Path(path)
     try:
-        return validated(json.loads(path.read_text())["config"])
+        return validated(read_json(path)["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

@@ -23,9 +23,9 @@ class LoopedConfig(BaseConfig):
 
     kind: Literal["looped"] = "looped"
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
-    num_layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
-    prelude: int = Field(0, ge=0, description="layers before the loops")
-    coda: int = Field(0, ge=0, description="layers after them, in the readout")
+    num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
+    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
     num_heads: int = Field(8, ge=1, description="attention heads")
     expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")

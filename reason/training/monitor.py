@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from pydantic import Field, field_validator
 
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE, Reasoner
@@ -24,7 +24,9 @@ from reason.training.ema import Ema
 class MonitorConfig(BaseConfig):
     """Which puzzles are read during training, how many and how often."""
 
-    split: str = Field("validation", description="the split that is read; without it in the set nothing is")
+    split: str = Field(
+        "validation", pattern=PLAIN, description="the split that is read; without it in the set nothing is"
+    )
     every: int | None = Field(
         None, ge=1, description="optimizer steps between readings; none: training.checkpoint_every"
     )
