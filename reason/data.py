@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,10 @@ class DataConfig(BaseConfig):
     directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
     generate: str | None = Field(None, description="what `python -m datasets_gen` is asked for when none is given")
     augment: bool = Field(True, description="draw every puzzle under a random symmetry (digits relabelled, grid moved)")
+
+
+# Of dataset.json: where a set is from, and counts that follow from its arrays.
+NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}
 
 
 class PuzzleData:
@@ -70,10 +75,14 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of inputs and labels: whether a run goes on with the set it started from."""
+        """SHA-256 of all that training reads: tokens, who owns which example, and what dataset.json says of them."""
         digest = hashlib.sha256()
-        for tokens in (self.inputs, self.labels):
-            digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
+        stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
+        digest.update(json.dumps(stated, sort_keys=True).encode())
+        for array in (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of):
+            whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
+            digest.update(str(tuple(whole.shape)).encode())
+            digest.update(whole.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -137,8 +146,15 @@ class Sampler:
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken."""
-        self._order = state["order"].to(self.data.device)
+        """Go on where `state_dict` was taken.
+
+        Raises:
+            ValueError: the order names groups that the set does not have.
+        """
+        order = state["order"]
+        if order.ndim != 1 or order.dtype != torch.int64 or not ((order >= 0) & (order < self.data.groups)).all():
+            raise ValueError("sampler.order names groups that the set does not have")
+        self._order = order.to(self.data.device)
         self.generator.set_state(state["generator"])
 
 

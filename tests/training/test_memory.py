@@ -14,7 +14,7 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli.memory import memory_table
 from reason.config.schema import Config, override
 from reason.presets import PRESETS
-from reason.runs.build import estimate_memory
+from reason.runs.limits import estimate_memory
 from reason.training.loop import Trainer
 from reason.training.memory import LiveBytes, peak_memory, readable_size
 
