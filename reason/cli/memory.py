@@ -11,7 +11,7 @@ from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
-from reason.runs.build import estimate_memory
+from reason.runs.limits import estimate_memory
 from reason.training.memory import Memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 

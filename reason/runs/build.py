@@ -14,13 +14,13 @@ from reason.config.schema import Config
 from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Reasoner
 from reason.presets import PRESETS
+from reason.runs.limits import refuse_large_training
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
-from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor
 from reason.training.precision import activation_dtype
 from reason.training.warm_start import train_gate_alone, warm_start
@@ -105,6 +105,25 @@ def load_monitor_set(config: Config, data: PuzzleData) -> PuzzleData | None:
     return monitored if len(monitored) else None
 
 
+def fingerprints(trainer: Trainer) -> dict[str, str]:
+    """SHA-256 of what a training reads, by split: train, and the one that chooses the best checkpoint."""
+    read = [trainer.sampler.data] + ([trainer.monitor.data] if trainer.monitor is not None else [])
+    return {data.split: data.fingerprint for data in read}
+
+
+def refuse_other_set(trainer: Trainer, recorded: object) -> None:
+    """Raises ConfigError where a number that training reads is not that of the set which a run was started with."""
+    present = fingerprints(trainer)
+    if present == recorded:
+        return
+    was = recorded if isinstance(recorded, dict) else {}
+    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
+    raise ConfigError(
+        f"{trainer.sampler.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
+        "has changed since; name that one with data=DIR"
+    )
+
+
 def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | None = None) -> Trainer:
     """A trainer before its first step; every random stream comes from config.seed.
 
@@ -112,7 +131,8 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
     noise) each draws from a stream of its own, the first as a single process would.
 
     Raises:
-        ConfigError: the batch does not divide among the processes, or something cannot be compiled here.
+        ConfigError: the batch does not divide among the processes, it would not fit into memory, or something cannot be
+            compiled here.
     """
     world = world or World()
     batch_size = config.training.batch_size
@@ -122,6 +142,7 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
             f"training.batch_size={batch_size} does not divide among {world.size} processes; "
             f"type training.batch_size={near}"
         )
+    refuse_large_training(config, data.shape, data.device, world.size)
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
@@ -144,11 +165,6 @@ def _monitor(config: Config, data: PuzzleData, world: World) -> Monitor | None:
     read = load_monitor_set(config, data)
     rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
     return None if read is None else Monitor(read, config.training.monitor.puzzles, steps, rows, world)
-
-
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
-    """What training this config on puzzles of this shape would hold, before anything is made."""
-    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
 
 
 def why_processes_differ(config: Config) -> list[str]:
