@@ -57,6 +57,10 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
     puzzle = _family(run)
@@ -72,7 +76,7 @@ def main(argv: list[str]) -> int:
     nothing = torch.full_like(tokens, IGNORE)
     batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    told = describe(puzzle, question, thought) | {"run": run.name}
+    told = describe(puzzle, question, thought) | {"run": run.resolve().name}
     frames = shown(puzzle, question, thought.answers)
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in told["steps"])]
