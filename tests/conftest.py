@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a small set on disk, and a config that trains on it in seconds."""
+"""What the tests of several packages share: a small set on disk, and a config that trains on it in seconds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from hypothesis import settings
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import main
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import preset
 
-settings.register_profile("unhurried")  # a starved machine is no fault
+settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
 settings.load_profile("unhurried")
 
 TINY = {

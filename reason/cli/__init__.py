@@ -1,4 +1,4 @@
-"""The commands. train.py and evaluate.py are doors to the same code."""
+"""The commands; train.py and evaluate.py call the same code."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 
+from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
 
 USAGE = """usage: reason COMMAND …
@@ -21,13 +22,13 @@ USAGE = """usage: reason COMMAND …
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
-  pack       a run → one file that --resume takes anywhere
-  solve      a puzzle of your own, step by step
-  compare    several runs in one table and plot
-  presets    every recipe, with its size and where it is from
-  bench      puzzle-steps per second, variants beside each other
-  import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
-  demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
+  pack       a run → one file, with which --resume continues on any machine
+  solve      one puzzle from the command line, step by step
+  compare    several runs in one table and one plot
+  presets    every preset, its size and source
+  bench      puzzle-steps per second of a preset and its variants
+  import-weights  a checkpoint of the original HRM or TRM code → a run
+  demo       a 6×6 Sudoku set, a trained model, accuracy by step  (= make demo)
 
 `reason COMMAND --help` says more.
 """
@@ -59,11 +60,16 @@ def main(argv: list[str] | None = None) -> int:
         hint = f"; did you mean {near[0]}?" if near else ""
         print(f"error: unknown command {printable(command)}{hint}\n\n{USAGE}", file=sys.stderr)
         return 2
+    if command in PAGES and (named := settings_asked(rest)) is not None:
+        if not named:
+            print(PAGES[command])
+            return 0
+        return guarded(lambda names: show_settings(command, names), named)
     return guarded(lambda words: _imported(COMMANDS[command])(words), rest)
 
 
 def _imported(module: str) -> Callable[[list[str]], int]:
-    """The `main` of a command; torch takes a second to come, and Ctrl-C is heard within it."""
+    """The `main` of a command; importing torch takes a second."""
     with _leaving_at_once():
         found: Callable[[list[str]], int] = importlib.import_module(module).main
     return found
@@ -71,7 +77,7 @@ def _imported(module: str) -> Callable[[list[str]], int]:
 
 @contextlib.contextmanager
 def _leaving_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process here and now: imports make other errors of it, or swallow it, and nothing is at stake."""
+    """Ctrl-C ends the process at once: an import would make another error of it, or swallow it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -88,7 +94,7 @@ def _leaving_at_once() -> Iterator[None]:
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run a command; whatever goes wrong becomes one line on stderr, status 1; Ctrl-C status 130."""
+    """Run a command; every error becomes one line on stderr and status 1, Ctrl-C status 130."""
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {printable(message)}", file=sys.stderr)
     for stream in (sys.stdout, sys.stderr):  # a file's name need not be UTF-8
         if hasattr(stream, "reconfigure"):

@@ -1,4 +1,4 @@
-"""reason compare: several runs in one table and plot."""
+"""reason compare: several runs in one table and one plot."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from reason.errors import ConfigError
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
 from reason.runs.folders import replaced_folder
 
-DESCRIPTION = """Put the evaluations of several runs beside each other.
+DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
   reason compare runs/first runs/second                       the newest evaluation of each
   reason compare runs/*                                       all of them
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
-  reason compare runs/first/evaluation/A runs/first/evaluation/B     one run read in two ways
+  reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
 Prints a table and writes comparison.html, .png, .csv and .json to OUT (default runs/comparison)."""
 

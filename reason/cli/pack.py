@@ -1,4 +1,4 @@
-"""reason pack: a run → one file that --resume takes anywhere."""
+"""reason pack: a run → one file, with which --resume continues on any machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one fil
 
   reason pack runs/mine                        runs/mine{SUFFIX}
   reason pack runs/mine /backup/mine{SUFFIX}
-  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine, wherever that is, and goes on
+  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine and resumes
   python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
 
-The resumed run is, to the bit, the one that was packed; the best checkpoint is chosen anew where it is not the
-newest. Only where a model of up to a million parameters
-would take more than {LIMIT // 10**6} MB is the carry (puzzles and states in flight) left out, and this is said; --exact
-keeps it."""
+The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest. If a model of
+up to a million parameters would take more than {LIMIT // 10**6} MB, the carry (puzzles and states of the rows) is
+dropped with a message; --exact keeps it."""
 
 
 def main(argv: list[str]) -> int:
@@ -45,6 +44,6 @@ def main(argv: list[str]) -> int:
         print("the carry was left out: each row will start with a new puzzle, not to the bit; --exact keeps it")
     best = best_checkpoint(run)
     if best is not None and best != next(readable(run)):
-        print(f"the best checkpoint so far, {best.name}, stays behind: the best is chosen anew from here on")
-    print(f"go on anywhere with: python train.py run={out} --resume")
+        print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
+    print(f"resume with: python train.py run={out} --resume")
     return 0

@@ -1,32 +1,35 @@
-"""HRM, TRM and CMM: one recursive reasoner, told apart by its config (MATH.md has no other name for it)."""
+"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from reason.config.base import BaseConfig
-from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
+import reason.config.capabilities as can
+from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
+from reason.errors import ConfigError
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.nn.block import Block, Mixer, Stack, sequence_first
-from reason.nn.gate import GateKind, build_gate
+from reason.models.layout import Layouts
+from reason.models.mixing import MixingConfig, needs_of, refuse_unfit, structured_mixer
+from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
+from reason.nn.gate import build_gate
+from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.mlp import Activation
 from reason.nn.norms import rms_norm
-from reason.nn.rope import rotary_table
 
 
-class RecursiveConfig(BaseConfig):
+class RecursiveConfig(MixingConfig):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
     num_layers: int = Field(2, ge=1, le=1024, description="layers of each reasoning network")
     num_h_layers: int | None = Field(
         None, ge=1, le=1024, description="layers of F_H where it has its own weights; none: as layers"
@@ -35,20 +38,15 @@ class RecursiveConfig(BaseConfig):
         1, ge=1, le=1024, description="times the layers are applied in a call (CMM identical layers: 2 × 1)"
     )
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
-    mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
-    num_heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
     activation: Activation = Field("silu", description="of the gates")
-    positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
-    rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
     puzzle_emb_len: int = Field(
         16, ge=0, le=100_000, description="puzzle tokens before the cells; the first holds the identifier"
     )
     h_cycles: int = Field(3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
-    gradient: Literal["last-call", "last-cycle", "all-cycles"] = Field(
-        "last-cycle", description="how far back it reaches: HRM, TRM, or every cycle of the step"
+    gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
+        "last-cycle", description="how far back it reaches: HRM, TRM, every cycle of the step, or the last k calls"
     )
     initial: Literal["buffer", "input", "random"] = Field(
         "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
@@ -70,16 +68,14 @@ class RecursiveConfig(BaseConfig):
         "first", description="halting is read from the first slot, or the mean over cells"
     )
     readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
-        if self.mixer == "attention" and self.hidden_size % self.num_heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
-        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.num_heads % 2:
-            raise ValueError("rotary positions need an even head size; change heads or hidden_size")
-        if self.mixer == "mlp" and self.positions == "rotary":
-            raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
+        refuse_unfit(self)
+        if self.mixer in ("local", "groups") and self.puzzle_emb_len:
+            raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
+        if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
+            raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
         if self.num_h_layers is not None and not self.separate_networks:
             raise ValueError(
                 "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
@@ -91,12 +87,43 @@ class RecursiveConfig(BaseConfig):
                 f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
                 "model.integrator=euler"
             )
-        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or self.gradient == "last-call"):
+        by_cycle = self.gradient in ("last-cycle", "all-cycles")
+        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or not by_cycle):
             raise ValueError(
                 "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
                 "and model.gradient=last-cycle, or model.equation=impulse"
             )
         return self
+
+    @property
+    def gradient_from(self) -> tuple[int, int]:
+        """The first call that carries a gradient: the cycle, and in it the low call (N_L: the high one)."""
+        last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
+        if isinstance(self.gradient, int):
+            return divmod(self.h_cycles * (self.l_cycles + 1) - self.gradient, self.l_cycles + 1)
+        return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
+
+    def capabilities(self) -> can.Offers:
+        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
+        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
+        offers: can.Offers = dict.fromkeys((*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS), True)
+        return offers | {
+            can.LOW_STATE: self.states == 2 or "model.states=2",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
+        }
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where steps are adaptive."""
+        if self.integrator == "adaptive":
+            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
+
+    def per_process(self) -> list[str]:
+        """What is drawn in training."""
+        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
+        return [f"{setting} draws per process" for setting, used in drawn.items() if used]
 
 
 class RecursiveState(NamedTuple):
@@ -106,28 +133,19 @@ class RecursiveState(NamedTuple):
     z_l: Tensor
 
 
-class Manner(NamedTuple):
-    """What a step does to its calls; a map, which losses and probes look at, leaves them bare."""
-
-    noise: Noise = "none"
-    recomputed: bool = False  # in the backward pass
-
-
-BARE = Manner()
-
-
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor
-    rotary: Tensor | None
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
-        width, length = config.hidden_size, config.puzzle_emb_len + shape.seq_len
-        self.tokens = Embedding(shape.vocab_size, width)
+        self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
+        needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
+        length = needs.positions_of(shape)
+        self.tokens = Embedding(needs.embeddings(shape), width)
         self.puzzle_embedding = (
             nn.Embedding(
                 shape.num_puzzle_identifiers,
@@ -141,7 +159,7 @@ class RecursiveModel(Reasoner):
         self.positions = Embedding(length, width) if config.positions == "learned" else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
-        self.head = Linear(width, shape.vocab_size)
+        self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -149,25 +167,27 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
-        rotates = config.positions == "rotary"
-        rotary = rotary_table(length, width // config.num_heads, config.rope_theta) if rotates else None
-        self.register_buffer("rotary", rotary, persistent=False)
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
+        if c.mixer in ("local", "groups"):
+            return Stack(
+                [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
+            )
         blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:
         """x̂ = √D · [puzzle slot, zeros, token embeddings]; learned positions: √D · (… + positions)/√2."""
-        x = self.tokens(batch.inputs)  # (B, S, D)
+        layout = self.layouts.of_cells(batch.inputs)
+        x = self.tokens(layout.embedded(batch.inputs))  # (B, S·K, D)
         if self.puzzle_embedding is not None:
             slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
             x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.puzzle_emb_len - 1)), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight)
-        x = (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
-        return sequence_first(x) if self.config.mixer == "mlp" else x
+        x = layout.masked((math.sqrt(self.config.hidden_size) * x).to(self.dtype), batch.inputs)
+        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
@@ -182,106 +202,105 @@ class RecursiveModel(Reasoner):
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
-        free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
-        noisy = self.training or self.config.noise_when == "always"
-        recomputed = self.config.gradient_checkpointing and self.training
-        manner = Manner(self.config.noise if noisy else "none", recomputed)
-        with torch.no_grad():
-            for _ in range(free):
-                state = self._cycle(state, x, manner)
-        for _ in range(free, self.config.h_cycles):
-            state = self._cycle(state, x, manner, last_call_only=self.config.gradient == "last-call")
-        return state
+        c = self.config
+        noisy = self.training or c.noise_when == "always"
+        recompute = c.gradient_checkpointing and self.training
+        return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
 
-    def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+    def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
-        for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x, BARE):
-                yield moved
-            state = moved
+        states: list[RecursiveState] = []
+        self._recursion(state, x, self.config.h_cycles, visit=states.append)
+        return states
 
-    def _cycle(
-        self, state: RecursiveState, x: Tensor, manner: Manner = BARE, last_call_only: bool = False
+    def _recursion(
+        self,
+        state: RecursiveState,
+        x: Tensor,
+        cycles: int,
+        gradient_from: tuple[int, int] = (0, 0),
+        noise: Noise = "none",
+        recompute: bool = False,
+        visit: Callable[[RecursiveState], object] = lambda _: None,
     ) -> RecursiveState:
-        if self.config.equation == "averaged":
-            return self._averaged_cycle(state, x, manner)
-        calls = self._calls(state, x, manner)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
-            for _ in range(self.config.l_cycles - 1):
-                next(calls)
-        next(calls)
-        return next(calls)
-
-    def _calls(self, state: RecursiveState, x: Tensor, manner: Manner) -> Iterator[RecursiveState]:
-        """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
-        if self.config.equation == "averaged":
-            yield self._averaged_cycle(state, x, manner)
-            return
+        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z)."""
         z_h, z_l = state
-        single = self.config.states == 1
+        first_h, single = gradient_from[0], self.config.states == 1
+        learns, geometry = torch.is_grad_enabled(), self.layouts.geometry(x)
+        move = partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
+        for h_step in range(cycles):
+            with torch.set_grad_enabled(learns and h_step >= first_h):
+                if self.config.equation == "averaged":
+                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, geometry, recompute)
+                    visit(RecursiveState(z_h, z_l))
+                    continue
+                for l_step in range(self.config.l_cycles):
+                    with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
+                        z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
+                    visit(RecursiveState(z_l if single else z_h, z_l))
+                z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
+                z_l = z_h if single else z_l
+                visit(RecursiveState(z_h, z_l))
+        return RecursiveState(z_h, z_l)
 
-        def low(z: Tensor) -> Tensor:
-            return self._called(self.f_l, z + x if single else z + (z_h + x), manner)
-
-        for _ in range(self.config.l_cycles):
-            z_l = self._move(z_l, low, manner)
-            yield RecursiveState(z_l if single else z_h, z_l)
-        if single:
-            z = self._move(z_l, lambda z: self._called(self._f_h, z, manner), manner)
-            yield RecursiveState(z, z)
-        else:
-            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l, manner), manner), z_l)
-
-    def _averaged_cycle(self, state: RecursiveState, x: Tensor, manner: Manner) -> RecursiveState:
+    def _averaged_cycle(
+        self, z_h: Tensor, z_l: Tensor, x: Tensor, geometry: Geometry, recompute: bool
+    ) -> tuple[Tensor, ...]:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
         c = self.config
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
-            high = (self._called(self._f_h, z_h + z_l, manner) - z_h) / c.l_cycles
-            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x), manner) - z_l], dim=1)
+            high = (self._call(self._f_h, z_h + z_l, geometry, recompute) - z_h) / c.l_cycles
+            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), geometry, recompute) - z_l], dim=1)
 
-        steps = c.l_cycles * c.substeps
-        pair = integrate(velocity, torch.stack(state, dim=1), c.l_cycles * c.dt, steps, c.integrator, c.tolerance)
-        return RecursiveState(*pair.unbind(1))
+        steps, start = c.l_cycles * c.substeps, torch.stack([z_h, z_l], dim=1)
+        return integrate(velocity, start, c.l_cycles * c.dt, steps, c.integrator, c.tolerance).unbind(1)
 
-    def _move(self, z: Tensor, f: VectorField, manner: Manner) -> Tensor:
-        """z after a time Δt of dz/dt = F(z) − z; with noise, or by Euler's steps, of its Euler-Maruyama form."""
+    def _move(
+        self, network: Stack, z: Tensor, *injected: Tensor, geometry: Geometry, noise: Noise, recompute: bool
+    ) -> Tensor:
+        """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
+
+        def f(z: Tensor) -> Tensor:
+            return self._call(network, z + reduce(torch.add, injected) if injected else z, geometry, recompute)
+
         if c.integrator != "euler":
             return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
         for _ in range(c.substeps):
-            z = euler_maruyama(z, f(z), c.dt / c.substeps, manner.noise, c.sigma)
+            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
         return z
 
-    def _called(self, network: Stack, h: Tensor, manner: Manner) -> Tensor:
-        if manner.recomputed and torch.is_grad_enabled():
-            return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
-        return network(h, self.rotary)
+    def _call(self, network: Stack, h: Tensor, geometry: Geometry, recompute: bool) -> Tensor:
+        if recompute and torch.is_grad_enabled():
+            return checkpoint(network, h, geometry, use_reentrant=False, preserve_rng_state=False)
+        return network(h, geometry)
 
     @property
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
 
-    def readout(self, state: RecursiveState, final: bool = True) -> Readout:
+    def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
         cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
-        return Readout(self.head(read), halt, q_continue, None if self.gate is None else self.gate(read))
+        logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
+        return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
-    def core(self, state: RecursiveState, x: Tensor) -> Tensor:
-        """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
 
-    def input_state(self, x: Tensor) -> RecursiveState:
-        """(x̂, z_L⁰); with one state x̂ itself."""
-        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
@@ -298,15 +317,14 @@ class RecursiveModel(Reasoner):
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        if kind == "f_h":
-            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
-        cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
+        if kind == "f_h":
+            f_h, geometry = self._f_h, self.layouts.geometry(x)
+            return lambda z: f_h(z if parts == 1 else z + state.z_l, geometry), state.z_h
+        cycles = self.config.h_cycles if kind == "step" else 1
 
         def mapped(pair: Tensor) -> Tensor:
             moved = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            for _ in range(cycles):
-                moved = self._cycle(moved, x)
-            return torch.stack(moved[:parts], dim=1)
+            return torch.stack(self._recursion(moved, x, cycles)[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)

@@ -1,4 +1,4 @@
-"""What a machine can hold, against what a run asks for: refused before anything is made."""
+"""What a machine can hold, against what a run asks for: refused before it is made."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import torch
 
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.models.base import Shape
-from reason.training.memory import Memory, estimate, readable_size
+from reason.models import ModelConfig, build_model
+from reason.models.base import Reasoner, Shape
+from reason.training.memory import estimate_memory, readable_size
 from reason.training.precision import activation_dtype
+from reason.training.sets import TrainingSets
 
-SAVED = 64  # tensors of a layer's width that autograd keeps for one call of it, at most: more than any layer here
+DEEPEST = 20_000  # times its states that a training holds, about at most: below that no estimate is worth its seconds
 INFO = "/proc/meminfo"
 CONTAINERS = [  # (limit, used) of cgroup v2 and v1
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -52,69 +53,55 @@ def _number(file: str, line: str = "") -> int | None:
     return int(words[0]) * (1024 if words[1:] == ["kB"] else 1) if words and words[0].isdecimal() else None
 
 
-def refuse_large_model(model: RecursiveConfig | LoopedConfig, shape: Shape, device: torch.device) -> int:
-    """The bytes of a model's weights, counted without memory.
+def refuse_large_model(model: ModelConfig, shape: Shape, device: torch.device) -> None:
+    """Count a model's weights without memory.
 
     Raises:
-        ConfigError: they are more than is available.
+        ConfigError: they take more than is available.
     """
     with torch.device("meta"):
         built = build_model(model, shape)
-    size = sum(tensor.numel() * tensor.element_size() for tensor in (*built.parameters(), *built.buffers()))
-    available = available_memory(device)
+    size, available = _size(built), available_memory(device)
     if available is not None and size > available:
         raise ConfigError(
-            f"the weights of this model for {shape} take {readable_size(size)}, {readable_size(available)} are available "
-            f"on {device}; type a smaller model.hidden_size or model.num_layers"
+            f"the weights of this model for {shape} take {readable_size(size)}, {readable_size(available)} are "
+            f"available on {device}; type a smaller model.hidden_size or model.num_layers"
         )
-    return size
 
 
-def refuse_large_training(config: Config, shape: Shape, device: torch.device, processes: int = 1) -> None:
+def _size(model: Reasoner) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
+
+
+def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, processes: int = 1) -> None:
     """Refuse what would not fit: by what must be held at least, and on a CPU, which gives no error, by an estimate.
 
     Raises:
         ConfigError: with both numbers.
     """
-    weights = refuse_large_model(config.model, shape, device)
-    available = available_memory(device)
+    available = available_memory(data.device)
     if available is None:
         return
     rows = config.training.batch_size // processes
-    share = config.model_copy(update={"training": config.training.model_copy(update={"batch_size": rows})})
-    _refuse(_at_least(share, shape, weights), available, config, device, "at least ")
-    if device.type == "cpu" and at_most(share, shape, weights) > available / 2:
-        dtype = activation_dtype(config.training.precision, device)
-        _refuse(estimate_memory(share, shape, dtype, device.type).total, available, config, device, "")
+    states = rows * sum(_row_size(model, data, number) for number in range(len(data.parts)))
+    tokens = sum(32 * rows * part.shape.seq_len for part in data.parts)
+    kept = 3 if config.ema.decay is None else 4  # weights, two moments, their average
+    _refuse(kept * _size(model) + states + tokens, available, config, data.device, "at least ")
+    if data.device.type == "cpu" and DEEPEST * states > available / 2:
+        share = config.model_copy(update={"training": config.training.model_copy(update={"batch_size": rows})})
+        dtype = activation_dtype(config.training.precision, data.device)
+        for part in data.parts:
+            total = estimate_memory(share, part.shape, dtype, "cpu").total
+            _refuse(total, available, config, data.device, "")
 
 
-def _at_least(config: Config, shape: Shape, weights: int) -> int:
-    """Bytes of weights, moments and average, and of a carry of one state."""
-    rows, kept = config.training.batch_size, 3 if config.ema.decay is None else 4
-    return kept * weights + 32 * rows * shape.seq_len + 2 * rows * shape.seq_len * config.model.hidden_size
-
-
-def at_most(config: Config, shape: Shape, weights: int) -> int:
-    """More bytes than training can come to hold, without the seconds that an estimate takes."""
-    slots = shape.seq_len + getattr(config.model, "puzzle_emb_len", 0)
-    numbers = (
-        config.training.batch_size * slots * max(config.model.hidden_size, shape.vocab_size)
-    )  # of a state, or logits
-    return _at_least(config, shape, weights) + 4 * SAVED * numbers * _calls(config)
-
-
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
-    """What training this config on puzzles of this shape would hold, before anything is made."""
-    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
-
-
-def _calls(config: Config) -> int:
-    """How often a backward pass goes through a layer, at most."""
-    model, loops = config.model, config.rollout.loops
-    times = loops.count if loops.distribution == "fixed" else loops.max
-    if isinstance(model, LoopedConfig):
-        return times * model.num_layers + model.prelude + model.coda
-    return times * model.h_cycles * (model.l_cycles + 1) * model.substeps * model.repeats * model.num_layers
+@torch.no_grad()
+def _row_size(model: Reasoner, data: TrainingSets, number: int) -> int:
+    """Bytes of a puzzle's state; the random streams stay as they were."""
+    devices = [data.device] if data.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        row = data.parts[number].take(torch.zeros(1, dtype=torch.int64, device=data.device))
+        return sum(z.numel() * z.element_size() for z in model.initial_state(model.encode(row)))
 
 
 def _refuse(size: int, available: int, config: Config, device: torch.device, how: str) -> None:

@@ -1,4 +1,4 @@
-"""The training loop: what it does every step, and what it does once in a while."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -38,28 +38,29 @@ class Trainer(TrainingState):
 
     def _draw(self) -> Batch:
         """This process's rows of the next global batch."""
-        return self.world.mine(self.sampler.draw())
+        return self.world.mine(self.samplers.draw(self.index))
 
     def optimizer_step(self) -> torch.Tensor:
-        """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
+        """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
         rollout = self.config.rollout
         grad_steps = rollout.grad_steps
         if self.step >= self.freezes_at:
             self.model.freeze_embedding()
         weights = self.balancer.weights(self.step)
-        for part in range(grad_steps):
-            measured = part == 0 and self.balancer.measures(self.step)
+        for _ in range(grad_steps):
+            measured = self.balancer.measures(self.index)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)
-            terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
+                own_index = self.index // len(self.carries)
+                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
+            terms = evaluate_terms(replace(unroll, memory=self.memories[self.turn]), self.config.loss, weights)
             if measured:
                 self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
             self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         if records_graphs(self.config.training):
-            self.carry = out_of_graph(self.carry)
+            self.carries = out_of_graph(self.carries)
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         if not self.scaling.enabled:  # which skips such a step
@@ -145,7 +146,7 @@ class Trainer(TrainingState):
         drawn = self.index * c.training.batch_size
         record = {
             "step": self.step,
-            "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
+            "epoch": drawn / c.rollout.accum_steps / self.samplers.data.groups,
             "puzzle_steps": drawn,
             **means,
             "gradient_norm": norm.item(),
@@ -162,7 +163,7 @@ class Trainer(TrainingState):
         bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _read_monitor(self, log: MetricsLog | None) -> bool:
-        """Where a reading is due: take it, write it down; True where it is the best so far."""
+        """Run the monitor if it is due and log the result; True if it is the best so far."""
         c = self.config.training
         due = self.step % (c.monitor.every or c.checkpoint_every) == 0 or self.step == c.steps
         if self.monitor is None or not due:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW
 from safetensors.torch import load_file, save_file
 from survivors import change_json, flip, same
 from test_loop import everything, trainer_of
 
 from reason.cli import main
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import Diverged
 from reason.training import checkpoint, integrity
 from reason.training.checkpoint import best_checkpoint, checkpoints, readable
