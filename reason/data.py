@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +66,10 @@ class DataConfig(BaseConfig):
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
 
+# Of dataset.json: where a set is from, and counts that follow from its arrays.
+NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}
+
+
 class PuzzleData:
     """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored."""
 
@@ -100,10 +105,14 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of inputs and labels, by which --resume recognises the run's set."""
+        """SHA-256 of all that training reads: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
-        for tokens in (self.inputs, self.labels):
-            digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
+        stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
+        digest.update(json.dumps(stated, sort_keys=True).encode())
+        for array in (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of):
+            whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
+            digest.update(str(tuple(whole.shape)).encode())
+            digest.update(whole.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -166,8 +175,15 @@ class Sampler:
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-        self._order = state["order"].to(self.data.device)
+        """Continue from a saved state.
+
+        Raises:
+            ValueError: the order names groups that the set does not have.
+        """
+        order = state["order"]
+        if order.ndim != 1 or order.dtype != torch.int64 or not ((order >= 0) & (order < self.data.groups)).all():
+            raise ValueError("sampler.order names groups that the set does not have")
+        self._order = order.to(self.data.device)
         self.generator.set_state(state["generator"])
 
 

@@ -35,12 +35,12 @@ class LoopsConfig(BaseConfig):
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
         "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, description="T where it is fixed")
+    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
     mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, description="smallest random T")
+    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
     max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
@@ -87,11 +87,11 @@ class LoopsConfig(BaseConfig):
 class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
+    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(
         1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
     )
-    grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
+    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "

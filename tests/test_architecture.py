@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")])
 
 TRAINING = {
-    "datasets_gen.symmetry", "reason.config.base", "reason.config.capabilities", "reason.config.schedules",
+    "datasets_gen.symmetry", "reason.config.base", "reason.config.capabilities", "reason.config.files",
+    "reason.config.schedules",
     "reason.data", "reason.errors",
     "reason.losses", "reason.models.base", "reason.nn.dtypes", "reason.rollout",
 }  # fmt: skip
@@ -23,7 +24,8 @@ MAY_IMPORT = {
     "reason.version": {"datasets_gen.version"},
     "reason.errors": set(),
     "reason.config.capabilities": {"reason.errors"},
-    "reason.config.base": {"reason.config.capabilities"},
+    "reason.config.base": {"reason.config.capabilities", "reason.errors"},
+    "reason.config.files": {"reason.errors"},
     "reason.config.schedules": {"reason.config.base"},
     "reason.nn": set(),
     "reason.dynamics": {"reason.errors", "reason.nn"},
@@ -50,7 +52,8 @@ MAY_IMPORT = {
     "reason.config.sections": set(),
     "reason.config.foreign": set(),
     "reason.config.overrides": {
-        "reason.config.base", "reason.config.foreign", "reason.config.schema", "reason.config.sections",
+        "reason.config.base", "reason.config.files", "reason.config.foreign", "reason.config.schema",
+        "reason.config.sections",
         "reason.errors", "reason.models",
     },
     "reason.config.describe": {

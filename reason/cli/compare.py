@@ -13,7 +13,7 @@ from rich.table import Table
 
 from reason.errors import ConfigError
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
-from reason.runs.directory import replaced_folder
+from reason.runs.folders import replaced_folder
 
 DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
         results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
         for results in evaluations
     ]
-    with replaced_folder(arguments.out, "comparison.json") as folder:
+    with replaced_folder(arguments.out, "a comparison") as folder:
         write_comparison(folder, evaluations)
     rows = comparison_rows(evaluations)
     view = Table(title=f"{len(rows)} runs", title_justify="left")

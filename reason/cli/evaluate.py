@@ -18,7 +18,8 @@ from reason.errors import ConfigError
 from reason.evaluation.reading import Reading
 from reason.nn.dtypes import finite
 from reason.report import headline, table, write_report
-from reason.runs.directory import load_run, newest_run, read_record, replaced_folder
+from reason.runs.directory import load_run, newest_run, read_record
+from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
@@ -71,8 +72,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     """
     pairs = dict(pairs)
     name = pairs.pop("name", None)
-    if name is not None and (not name or Path(name).name != name or name.startswith(".")):
-        raise ConfigError(f"name={name} is no plain folder name")
+    if name is not None:
+        plain_name(name, "name")
     refuse_unreadable(pairs)
     own = read_config(run / "config.json")
     config = override(own, pairs)
@@ -95,9 +96,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         )
     trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
-    if folder.exists() and not (folder / "results.json").exists():
-        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
+    folder = run / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
+    refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
         found = Reading(
@@ -116,7 +116,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     if not found:
         return {}, folder
     results = {
-        "run": run.name,
+        "run": run.resolve().name,
         "preset": config.name,
         "dataset": str(directory),
         "split": settings.split,
@@ -133,7 +133,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     }
     beyond = further(trained.model, data, config)
     results |= finite(beyond)
-    with replaced_folder(folder, "results.json") as scratch:
+    with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
         draw_further(beyond, scratch)
     return results, folder
@@ -173,4 +173,4 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
     """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
-    return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
+    return "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])

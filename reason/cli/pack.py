@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reason.errors import ConfigError
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
+from reason.runs.directory import read_record
 from reason.training.checkpoint import best_checkpoint, readable
 from reason.training.memory import readable_size
 
@@ -32,7 +33,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--exact", action="store_true", help="keep the carry, however large the file")
     arguments = parser.parse_args(argv)
     run = Path(arguments.run.removeprefix("run="))
-    out = Path(arguments.out) if arguments.out else run.with_name(run.resolve().name + SUFFIX)
+    read_record(run)
+    named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
+    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + SUFFIX)
     if not is_archive(out):
         raise ConfigError(f"{out}: an archive ends in {SUFFIX}")
     complete = pack_run(run, out, arguments.exact)

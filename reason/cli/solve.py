@@ -58,6 +58,10 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
     text = _text(words[1])
@@ -78,7 +82,7 @@ def main(argv: list[str]) -> int:
     nothing = torch.full_like(tokens, IGNORE)
     batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    solved = describe(puzzle, question, thought) | {"run": run.name}
+    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
     frames = shown(puzzle, question, thought.answers)
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]

@@ -25,9 +25,9 @@ class LoopedConfig(MixingConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
-    num_layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
-    prelude: int = Field(0, ge=0, description="layers before the loops")
-    coda: int = Field(0, ge=0, description="layers after them, in the readout")
+    num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
+    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
     expansion: float = Field(2.0, gt=0, description="inner width of MLP, local and groups = expansion · D")
     positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")

@@ -30,16 +30,20 @@ class RecursiveConfig(MixingConfig):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
-    num_layers: int = Field(2, ge=1, description="layers of each reasoning network")
+    num_layers: int = Field(2, ge=1, le=1024, description="layers of each reasoning network")
     num_h_layers: int | None = Field(
-        None, ge=1, description="layers of F_H where it has its own weights; none: as layers"
+        None, ge=1, le=1024, description="layers of F_H where it has its own weights; none: as layers"
     )
-    repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
+    repeats: int = Field(
+        1, ge=1, le=1024, description="times the layers are applied in a call (CMM identical layers: 2 × 1)"
+    )
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     activation: Activation = Field("silu", description="of the gates")
-    puzzle_emb_len: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
-    h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
-    l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
+    puzzle_emb_len: int = Field(
+        16, ge=0, le=100_000, description="puzzle tokens before the cells; the first holds the identifier"
+    )
+    h_cycles: int = Field(3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step")
+    l_cycles: int = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
     gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
         "last-cycle", description="how far back it reaches: HRM, TRM, every cycle of the step, or the last k calls"
@@ -49,7 +53,7 @@ class RecursiveConfig(MixingConfig):
     )
     dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
     integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
-    substeps: int = Field(1, ge=1, description="equal integration steps in each Δt")
+    substeps: int = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
     tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
     equation: Literal["impulse", "averaged"] = Field(
         "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"

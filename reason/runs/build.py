@@ -17,6 +17,7 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
+from reason.runs.limits import refuse_large_model, refuse_large_training
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
@@ -109,6 +110,29 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
     return [data for data in found if len(data)]
 
 
+def fingerprints(trainer: Trainer) -> dict[str, str]:
+    """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
+    read = [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
+    found: dict[str, str] = {}
+    for data in read:
+        before = sum(name.split()[0] == data.split for name in found)
+        found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
+    return found
+
+
+def refuse_other_set(trainer: Trainer, recorded: object) -> None:
+    """Raises ConfigError where a number that training reads is not that of the set which the run was started with."""
+    present = fingerprints(trainer)
+    if present == recorded:
+        return
+    was = recorded if isinstance(recorded, dict) else {}
+    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
+    raise ConfigError(
+        f"{trainer.samplers.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
+        "has changed since; name that one with data=DIR"
+    )
+
+
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
     """A trainer before its first step; every random stream comes from config.seed.
 
@@ -116,7 +140,8 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     noise) each draws from a stream of its own, the first as a single process would.
 
     Raises:
-        ConfigError: the batch does not divide among the processes, or something cannot be compiled here.
+        ConfigError: the batch does not divide among the processes, it would not fit into memory, or something cannot be
+            compiled here.
     """
     world = world or World()
     config.model.refuse_training()
@@ -127,6 +152,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             f"training.batch_size={batch_size} does not divide among {world.size} processes; "
             f"type training.batch_size={near}"
         )
+    refuse_large_model(config.model, data.shape, data.device)
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
@@ -136,6 +162,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     if config.training.only == "gate":
         train_gate_alone(model)
     model = model.to(data.device)
+    refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
     compile_model(model, config.training, data.device)

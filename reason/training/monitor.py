@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from pydantic import Field, field_validator
 
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE, Reasoner
@@ -25,7 +25,9 @@ from reason.training.ema import Ema
 class MonitorConfig(BaseConfig):
     """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the validation split; no validation if the set lacks it")
+    split: str = Field(
+        "validation", pattern=PLAIN, description="the validation split; no validation if the set lacks it"
+    )
     every: int | None = Field(
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )

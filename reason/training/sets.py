@@ -27,11 +27,6 @@ class TrainingSets:
         """Base puzzles of all sets, each drawn once an epoch where the sets are of one size."""
         return sum(part.groups for part in self.parts)
 
-    @property
-    def fingerprint(self) -> str:
-        """Of every set: whether a run goes on with those it started from."""
-        return "-".join(part.fingerprint for part in self.parts)
-
 
 class Samplers:
     """A stream of batches for each set: supervision step number i takes the next batch of set i mod n."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from reason.config.schedules import Horizon
 from reason.config.schema import Config
@@ -18,11 +19,14 @@ from reason.training import checkpoint
 from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.identity import refuse_other_config, refuse_other_dtype
+from reason.training.likeness import refuse_foreign_tokens, refuse_unlike, refuse_unlike_moments
 from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
 from reason.training.scaling import LossScaling
 from reason.training.sets import Samplers
+
+_NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, SafetensorError, TypeError, ValueError)
 
 
 class TrainingState:
@@ -97,12 +101,14 @@ class TrainingState:
         """Write a checkpoint of everything.
 
         Raises:
-            Diverged: a loss since the last log line was infinite or NaN; nothing is written.
+            Diverged: a loss since the last log line, a weight, an average or a moment is infinite or NaN; nothing is
+                written.
         """
         self.refuse_broken()
+        self.refuse_infinite_weights()
         state = self._snapshot(log_position)  # by every process: it gathers
         ema = None if self.ema is None else self.ema.state_dict()
-        best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
+        best = None if self.best is None else self._best_record()
         folder = self.run / "checkpoints" / f"step-{self.step:06d}"
         if self.world.first:
             keep = self.config.training.keep_checkpoints
@@ -120,11 +126,28 @@ class TrainingState:
         try:
             state = checkpoint.load_state(folder)
             self._refuse_other(folder, state)
+            refuse_unlike(state, self._snapshot(0))
+            refuse_unlike_moments(state["optimizer"], self.optimizers.weights)
+            if "carry" in state:
+                refuse_foreign_tokens(state["carry"], self.model.shape)
             self._restore(folder, state)
+        except ConfigError:
+            raise
         except KeyError as error:
             raise ConfigError(
                 f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
             ) from None
+        except _NOT_OURS as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ConfigError(
+                f"{folder} does not hold what this training saves ({reason}); remove it to go on with the one before"
+            ) from None
+        if self.best is not None and self.world.first:  # a kill may have come before it was written down
+            checkpoint.record_best(self.run, self._best_record())
+
+    def _best_record(self) -> dict[str, Any]:
+        assert self.best is not None
+        return self.best.as_dict() | {"split": self.config.training.monitor.split}
 
     @property
     def _dtype(self) -> str:
@@ -189,6 +212,16 @@ class TrainingState:
             raise self.diverged(f"loss {term} is no finite number")
         if self.spoiled:
             raise self.diverged("the gradient is no finite number, though every loss is one,")
+
+    def refuse_infinite_weights(self) -> None:
+        """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
+        averages = {} if self.ema is None else self.ema.state_dict()
+        entries = self.optimizers.state_dict().items()
+        moments = {f"{i}/{k}": v for i, entry in entries for k, v in entry.items() if isinstance(v, torch.Tensor)}
+        for kind, tensors in (("weight", self.model.state_dict()), ("average of", averages), ("moment", moments)):
+            name = checkpoint.first_infinite(tensors)
+            if name is not None:
+                raise self.diverged(f"{kind} {name} is no finite number")
 
     def diverged(self, what: str) -> Diverged:
         """The error with step, term, last good checkpoint and what to try."""
