@@ -10,10 +10,11 @@ from datasets_gen.layout import read_metadata, splits_of
 from reason.config.schema import Config, override
 from reason.errors import ConfigError
 from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
 from reason.runs.build import estimate_memory
 from reason.training.memory import Memory, readable_size
-from reason.training.precision import activation_dtype, pick_device
+from reason.training.precision import dtypes, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
 CUDA_ITSELF = 600_000_000
@@ -31,11 +32,11 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
     pairs.pop("run", None)
     config = override(chosen.config(), pairs)
     device = pick_device(config.device)
-    dtype = activation_dtype(config.training.precision, device)
+    computed = dtypes(config.training.precision, device)
     directory = config.data.directory
     shape = shape_of(directory) if directory and "train" in splits_of(directory) else chosen.shape
-    memory = estimate_memory(config, shape, dtype, device.type)
-    how = f"{str(dtype).removeprefix('torch.')} on {device}"
+    memory = estimate_memory(config, shape, computed, device.type)
+    how = f"{computed} on {device}"
     print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")
     for name, size in vars(memory).items():
         print(f"  {name:12}{readable_size(size):>10}")
@@ -60,7 +61,7 @@ def _mend(config: Config) -> str:
 
 
 def memory_table(prefix: str) -> Table:
-    """The estimate of the preset of that name, or of all whose names begin so, activations in fp16 or bf16.
+    """The estimate of the preset of that name, or of all whose names begin so, in 16 bits.
 
     Raises:
         ConfigError: there is none.
@@ -68,7 +69,9 @@ def memory_table(prefix: str) -> Table:
     chosen = [PRESETS[prefix]] if prefix in PRESETS else [p for name, p in PRESETS.items() if name.startswith(prefix)]
     if not chosen:
         raise ConfigError(f"no preset's name begins with {prefix}; see: reason presets")
-    view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
+    view = Table(
+        title="memory in training, 16-bit states and products (amp-…: products alone), eager", title_justify="left"
+    )
     for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
         view.add_column(column, justify="left" if column == "preset" else "right", no_wrap=column == "preset")
     known: dict[str, Memory] = {}  # rows of a table often differ in nothing that takes memory
@@ -87,11 +90,13 @@ def memory_table(prefix: str) -> Table:
 
 def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory:
     """The estimate for a 16-bit GPU, looked up where a config alike has been counted."""
+    mixed = config.training.precision.startswith("amp")
+    computed = Dtypes(torch.float32, torch.float16) if mixed else Dtypes(torch.float16)
     loss = config.loss.model_dump(exclude={"weights", "schedules"}) | {"present": config.loss.present}
     parts = (config.model.model_dump(), config.rollout.model_dump(exclude={"supervision_steps", "accum_steps"}), loss)
-    key = repr((shape, parts, config.balance.kind, config.ema.decay is None, config.training.batch_size))
+    key = repr((shape, parts, computed, config.balance.kind, config.ema.decay is None, config.training.batch_size))
     if key not in known:
-        known[key] = estimate_memory(config, shape, torch.float16, "cuda")
+        known[key] = estimate_memory(config, shape, computed, "cuda")
     return known[key]
 
 

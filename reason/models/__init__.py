@@ -15,8 +15,16 @@ ModelConfig = Annotated[RecursiveConfig | LoopedConfig, Field(discriminator="kin
 FAMILIES: dict[str, type[RecursiveConfig] | type[LoopedConfig]] = {"recursive": RecursiveConfig, "looped": LoopedConfig}
 
 
-def build_model(config: RecursiveConfig | LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32) -> Reasoner:
-    """The model that `config` describes for puzzles of `shape`, computing in `dtype` (weights stay float32)."""
+def build_model(
+    config: RecursiveConfig | LoopedConfig,
+    shape: Shape,
+    dtype: torch.dtype = torch.float32,
+    products: torch.dtype | None = None,
+) -> Reasoner:
+    """The model that `config` describes for puzzles of `shape`.
+
+    States are computed in `dtype`, matrix products in `products` where that is given; weights stay float32.
+    """
     if isinstance(config, LoopedConfig):
-        return LoopedModel(config, shape, dtype)
-    return RecursiveModel(config, shape, dtype)
+        return LoopedModel(config, shape, dtype, products)
+    return RecursiveModel(config, shape, dtype, products)

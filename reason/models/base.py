@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
@@ -11,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from reason.config.base import BaseConfig
+from reason.nn.dtypes import Dtypes
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
@@ -57,7 +59,8 @@ class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
 
     shape: Shape
-    dtype: torch.dtype  # of activations; weights are float32
+    dtype: torch.dtype  # of states; weights are float32
+    products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
     final_from: int = 1  # the step from which on a readout is a final one, where the two differ
 
     @abstractmethod
@@ -104,6 +107,17 @@ class Reasoner(nn.Module, ABC):
             NotImplementedError: the model has no such part.
         """
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
+
+    @property
+    def computes_in(self) -> str:
+        """The types by name, as logs and checkpoints have them."""
+        return str(Dtypes(self.dtype, self.products))
+
+    def autocast(self, device: torch.device) -> contextlib.AbstractContextManager[None]:
+        """torch.autocast to `products`, or nothing: entered for each network call, so that no cast outlives it."""
+        if self.products is None:
+            return contextlib.nullcontext()
+        return torch.autocast(device.type, self.products)
 
     @abstractmethod
     def networks(self) -> list[nn.Module]:

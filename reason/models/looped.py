@@ -71,9 +71,15 @@ class LoopedModel(Reasoner):
     training alone, and never in `core` and `map` (ours).
     """
 
-    def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
+    def __init__(
+        self,
+        config: LoopedConfig,
+        shape: Shape,
+        dtype: torch.dtype = torch.float32,
+        products: torch.dtype | None = None,
+    ):
         super().__init__()
-        self.config, self.shape, self.dtype = config, shape, dtype
+        self.config, self.shape, self.dtype, self.products = config, shape, dtype, products
         width = config.hidden_size
         self.tokens = Embedding(shape.vocab_size, width, config.init_std)
         self.positions = Embedding(shape.seq_len, width, config.init_std)
@@ -110,7 +116,8 @@ class LoopedModel(Reasoner):
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
         x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
         x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        return self.prelude(x, self._dropout(), recalls)
+        with self.autocast(x.device):
+            return self.prelude(x, self._dropout(), recalls)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
@@ -118,7 +125,8 @@ class LoopedModel(Reasoner):
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
-        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
+        with self.autocast(x.device):
+            return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
     def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
@@ -131,10 +139,11 @@ class LoopedModel(Reasoner):
 
     def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        z = self.coda(state.z, self._dropout(), recalls)
-        if self.final_norm is not None and (final or self.config.readout == "norm"):
-            z = self.final_norm(z)
-        logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
+        with self.autocast(state.z.device):
+            z = self.coda(state.z, self._dropout(), recalls)
+            if self.final_norm is not None and (final or self.config.readout == "norm"):
+                z = self.final_norm(z)
+            logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
@@ -143,7 +152,8 @@ class LoopedModel(Reasoner):
 
     def core(self, state: LoopedState, x: Tensor) -> Tensor:
         """One loop without dropout."""
-        return self._loop(state.z, x)
+        with self.autocast(x.device):
+            return self._loop(state.z, x)
 
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""

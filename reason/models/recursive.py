@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -107,6 +108,7 @@ class Manner(NamedTuple):
 
     noise: Noise = "none"
     recomputed: bool = False  # in the backward pass
+    mixed: bool = False  # in mixed precision, where the model has one
 
 
 BARE = Manner()
@@ -119,9 +121,15 @@ class RecursiveModel(Reasoner):
     initial_l: Tensor
     rotary: Tensor | None
 
-    def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
+    def __init__(
+        self,
+        config: RecursiveConfig,
+        shape: Shape,
+        dtype: torch.dtype = torch.float32,
+        products: torch.dtype | None = None,
+    ):
         super().__init__()
-        self.config, self.shape, self.dtype = config, shape, dtype
+        self.config, self.shape, self.dtype, self.products = config, shape, dtype, products
         width, length = config.hidden_size, config.puzzle_emb_len + shape.seq_len
         self.tokens = Embedding(shape.vocab_size, width)
         self.puzzle_embedding = (
@@ -181,7 +189,7 @@ class RecursiveModel(Reasoner):
         free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
         noisy = self.training or self.config.noise_when == "always"
         recomputed = self.config.gradient_checkpointing and self.training
-        manner = Manner(self.config.noise if noisy else "none", recomputed)
+        manner = Manner(self.config.noise if noisy else "none", recomputed, mixed=True)
         with torch.no_grad():
             for _ in range(free):
                 state = self._cycle(state, x, manner)
@@ -192,7 +200,7 @@ class RecursiveModel(Reasoner):
     def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
         for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x, BARE):
+            for moved in self._calls(state, x, Manner(mixed=True)):
                 yield moved
             state = moved
 
@@ -251,9 +259,10 @@ class RecursiveModel(Reasoner):
         return z
 
     def _called(self, network: Stack, h: Tensor, manner: Manner) -> Tensor:
-        if manner.recomputed and torch.is_grad_enabled():
-            return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
-        return network(h, self.rotary)
+        with self.autocast(h.device) if manner.mixed else contextlib.nullcontext():
+            if manner.recomputed and torch.is_grad_enabled():
+                return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
+            return network(h, self.rotary)
 
     @property
     def _f_h(self) -> Stack:
@@ -265,7 +274,9 @@ class RecursiveModel(Reasoner):
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
-        return Readout(self.head(read), halt, q_continue, None if self.gate is None else self.gate(read))
+        with self.autocast(read.device):
+            logits = self.head(read)
+        return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
@@ -273,7 +284,10 @@ class RecursiveModel(Reasoner):
 
     def core(self, state: RecursiveState, x: Tensor) -> Tensor:
         """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
+        return self._at(state, Manner(mixed=True))
+
+    def _at(self, state: RecursiveState, manner: Manner) -> Tensor:
+        return self._called(self._f_h, state.z_h if self.config.states == 1 else state.z_h + state.z_l, manner)
 
     def input_state(self, x: Tensor) -> RecursiveState:
         """(x̂, z_L⁰); with one state x̂ itself."""
@@ -295,7 +309,7 @@ class RecursiveModel(Reasoner):
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
         if kind == "f_h":
-            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
+            return lambda z: self._at(RecursiveState(z, z if self.config.states == 1 else state.z_l), BARE), state.z_h
         cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
 

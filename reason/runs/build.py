@@ -15,6 +15,7 @@ from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner, Shape
+from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
@@ -22,7 +23,7 @@ from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
 from reason.training.monitor import Monitor
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.training.warm_start import train_gate_alone, warm_start
 
 
@@ -124,7 +125,7 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
         )
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
-    model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
         warm_start(model, Path(config.init_from), config.init_layers)
     if config.training.only == "gate":
@@ -146,9 +147,9 @@ def _monitor(config: Config, data: PuzzleData, world: World) -> Monitor | None:
     return None if read is None else Monitor(read, config.training.monitor.puzzles, steps, rows, world)
 
 
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
+def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
     """What training this config on puzzles of this shape would hold, before anything is made."""
-    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
+    return estimate(config, lambda each: build_model(config.model, shape, *each), shape, computed, device)
 
 
 def why_processes_differ(config: Config) -> list[str]:

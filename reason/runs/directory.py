@@ -20,7 +20,7 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.training.checkpoint import best_checkpoint, load_into, readable, step_of
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.version import __version__
 
 ROOT = Path("runs")
@@ -175,7 +175,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
         raise ConfigError(f"evaluation.weights=ema: {run} keeps no EMA; type evaluation.weights=raw")
     which = "raw" if weights == "raw" or not has_ema else "ema"
     shape = read_shape(run)
-    model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
+    model = build_model(config.model, shape, *dtypes(config.training.precision, device))
     load_into(model, folder, which)
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 

@@ -20,7 +20,9 @@ class TrainingConfig(BaseConfig):
         "all", description="gate: the exit gate alone is trained, all else stays as init_from left it (Ouro stage II)"
     )
     precision: Precision = Field(
-        "auto", description="of activations: bf16, fp16 (the loss is scaled), fp32; auto: what the hardware is fast in"
+        "auto",
+        description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
+        "float32 (autocast); fp16 scales the loss; auto, amp: in what the hardware is fast",
     )
     compile: Literal["none", "inductor", "aot_eager"] = Field(
         "none", description="torch.compile; inductor needs a C++ compiler on a CPU"

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models.base import Batch, Reasoner, Shape
+from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
 from reason.training.settings import Settings
@@ -73,7 +74,7 @@ class LiveBytes(TorchDispatchMode):
 
 
 def estimate(
-    config: Settings, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
+    config: Settings, build: Callable[[Dtypes], Reasoner], shape: Shape, computed: Dtypes, device: str
 ) -> Memory:
     """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
 
@@ -82,10 +83,11 @@ def estimate(
     0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
     kernel, for bfloat16 too: as many bytes.
     """
-    if device != "cpu" and dtype == torch.bfloat16:
-        dtype = torch.float16
+    if device != "cpu":
+        states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
+        computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
-        model = build(dtype)
+        model = build(computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)

@@ -15,7 +15,7 @@ from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.training.adam_atan2 import AdamAtan2WithEpsilon
 from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
-from reason.training.precision import activation_dtype, pick_device
+from reason.training.precision import dtypes, pick_device
 
 CPU = torch.device("cpu")
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
@@ -110,10 +110,13 @@ def test_ema(ramp: bool) -> None:
 
 
 def test_precision() -> None:
-    assert activation_dtype("fp32", CPU) == torch.float32
-    assert activation_dtype("bf16", CPU) == torch.bfloat16
+    assert dtypes("fp32", CPU) == (torch.float32, None)
+    assert dtypes("bf16", CPU) == (torch.bfloat16, None)
+    assert dtypes("amp-fp16", CPU) == (torch.float32, torch.float16)
+    assert str(dtypes("amp-bf16", CPU)) == "float32, products in bfloat16"
     computes = torch.cpu._is_avx512_bf16_supported()
-    assert activation_dtype("auto", CPU) == (torch.bfloat16 if computes else torch.float32)
+    assert dtypes("auto", CPU) == (torch.bfloat16 if computes else torch.float32, None)
+    assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if computes else None)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
