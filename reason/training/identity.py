@@ -18,6 +18,7 @@ MAY_CHANGE = (
     "init_from",
     "evaluation.",
     "training.precision",
+    "optimizer.backend",
     "training.tracker",
     "training.log_every",
     "training.checkpoint_every",
