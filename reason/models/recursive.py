@@ -40,7 +40,10 @@ class RecursiveConfig(BaseConfig):
     activation: Activation = Field("silu", description="of the gates")
     positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
     rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
-    puzzle_emb_len: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
+    puzzle_emb_len: int = Field(16, ge=0, description="P, puzzle tokens before the cells; they hold the identifier")
+    puzzle_emb_ndim: int | None = Field(
+        None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
+    )
     h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
@@ -80,6 +83,12 @@ class RecursiveConfig(BaseConfig):
         if self.num_h_layers is not None and not self.separate_networks:
             raise ValueError(
                 "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
+            )
+        if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
+            needed = -(-self.puzzle_emb_ndim // self.hidden_size)
+            raise ValueError(
+                f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
+                f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
             )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
@@ -132,16 +141,10 @@ class RecursiveModel(Reasoner):
         self.config, self.shape, self.dtype, self.products = config, shape, dtype, products
         width, length = config.hidden_size, config.puzzle_emb_len + shape.seq_len
         self.tokens = Embedding(shape.vocab_size, width)
-        self.puzzle_embedding = (
-            nn.Embedding(
-                shape.num_puzzle_identifiers,
-                width,
-                sparse=True,
-                _weight=torch.zeros(shape.num_puzzle_identifiers, width),
-            )
-            if config.puzzle_emb_len
-            else None
-        )
+        self.puzzle_embedding: nn.Embedding | None = None
+        if config.puzzle_emb_len:
+            count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
+            self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
         self.positions = Embedding(length, width) if config.positions == "learned" else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
@@ -163,14 +166,18 @@ class RecursiveModel(Reasoner):
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:
-        """x̂ = √D · [puzzle slot, zeros, token embeddings]; learned positions: √D · (… + positions)/√2."""
-        x = self.tokens(batch.inputs)  # (B, S, D)
+        """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
+
+        Every table is rounded to the states' type before it is scaled, as in the code of HRM and TRM.
+        """
+        x = self.tokens(batch.inputs).to(self.dtype)  # (B, S, D)
         if self.puzzle_embedding is not None:
-            slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
-            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.puzzle_emb_len - 1)), x], dim=1)
+            own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
+            own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
+            x = torch.cat([own.view(len(own), -1, x.shape[-1]), x], dim=1)
         if self.positions is not None:
-            x = math.sqrt(0.5) * (x + self.positions.weight)
-        x = (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
+            x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
+        x = math.sqrt(self.config.hidden_size) * x
         return sequence_first(x) if self.config.mixer == "mlp" else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
