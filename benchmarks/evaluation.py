@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData, task_of
 from reason.evaluation.accuracy import one_pass
 from reason.evaluation.leaving import run_with

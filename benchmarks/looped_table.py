@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.dynamics.jacobian import power_iteration, unit_normal_like
 from reason.evaluation.probes import StepProbe, precise, probe_steps, rows_of, states

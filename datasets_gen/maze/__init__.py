@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
+from datasets_gen.structure import Structure
 
 CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
@@ -28,8 +29,11 @@ class Maze:
     rating_name = "path cells"
     rules = "every label is the shortest path that the tie-break chooses"
     box_shape = None
-    glyphs = CHARACTERS
+    characters = CHARACTERS
+    glyphs = "   SG "
+    fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
     judges = True
+    causal, end = False, None
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
@@ -45,6 +49,11 @@ class Maze:
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the maze."""
         return self.size, self.size
+
+    @property
+    def structure(self) -> Structure:
+        """The grid; beyond its edge no path leads, as through a wall."""
+        return Structure(grid=self.grid_shape, outside=WALL)
 
     @property
     def task(self) -> dict[str, Any]:
@@ -115,6 +124,17 @@ class Maze:
         valid = self.solved(questions, answers)
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
         return valid
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: all but free cells, which may become path."""
+        return question != FREE
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Whole boards."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """Ratings are counts."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+import reason.config.capabilities as can
 from reason.config.schema import Config
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.evaluation.blindspot import blind_spot
 from reason.evaluation.caches import cache_table
 from reason.evaluation.exits import exits
@@ -21,21 +21,20 @@ from reason.report.figures import draw_blind_spot, draw_exits
 BLIND_SPOT_PUZZLES = 128  # as many as are probed, all loops of them held in float64
 
 
-def refuse_caches(model: Reasoner, config: Config) -> None:
+def refuse_caches(config: Config) -> None:
     """Raises ConfigError where caches are asked of a model that does not generate."""
-    if config.evaluation.caches and not (isinstance(model, LoopedModel) and model.config.causal):
-        raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")
+    if config.evaluation.caches:
+        config.refuse_unmet([can.Need("evaluation.caches=true", can.CACHES, "evaluation.caches=false")])
 
 
 def further(model: Reasoner, data: PuzzleData, config: Config) -> dict[str, Any]:
     """Exits where the model has a gate, and what the evaluation section asks for, by name; numbers may be infinite."""
     settings, loops = config.evaluation, config.rollout.trained_steps
     found: dict[str, Any] = {}
-    if config.model.gate != "none":
+    if config.model.has(can.EXIT_GATE):
         found["exits"] = exits(model, data, loops, settings.batch_size, settings.limit, config.loss.likelihood)
     if settings.caches:
-        assert isinstance(model, LoopedModel)
-        found["caches"] = cache_table(model, data, loops, settings.batch_size, settings.limit)
+        found["caches"] = cache_table(cast(LoopedModel, model), data, loops, settings.batch_size, settings.limit)
     if settings.blind_spot:
         few = torch.arange(min(len(data), settings.limit or BLIND_SPOT_PUZZLES, BLIND_SPOT_PUZZLES), device=data.device)
         found["blind_spot"] = blind_spot(model, data.take(few), loops, config.loss.likelihood)

@@ -1,4 +1,4 @@
-"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (MATH.md §5).
+"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
 
 A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
 token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
@@ -55,14 +55,14 @@ def token_norms(h: Tensor) -> dict[str, float]:
     }
 
 
-def token_loss(model: Reasoner, state: State, batch: Batch, final: bool, likelihood: Likelihood) -> Tensor:
-    """CE: the mean over all labelled cells of all rows, of one readout."""
-    losses = cell_loss(model.readout(state, final=final).logits, batch.labels, likelihood)
+def token_loss(model: Reasoner, state: State, batch: Batch, step: int | None, likelihood: Likelihood) -> Tensor:
+    """CE: the mean over all labelled cells of all rows, of the readout after `step` loops (none: a final one)."""
+    losses = cell_loss(model.readout(state, step).logits, batch.labels, likelihood)
     return losses.sum() / (batch.labels != IGNORE).sum()
 
 
 def radial_gradient(
-    model: Reasoner, state: State, batch: Batch, final: bool, likelihood: Likelihood
+    model: Reasoner, state: State, batch: Batch, step: int | None, likelihood: Likelihood
 ) -> tuple[float, float]:
     """(r, g): mean |cos(∇_h L, h)| over the tokens that L reaches, and Σ_tokens ⟨∇_h L, h⟩ = ∂L/∂log s (table 3).
 
@@ -71,7 +71,7 @@ def radial_gradient(
     """
     with torch.enable_grad():
         h = read_part(state).detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(token_loss(model, with_read_part(state, h), batch, final, likelihood), h)
+        (gradient,) = torch.autograd.grad(token_loss(model, with_read_part(state, h), batch, step, likelihood), h)
     along = (gradient * h.detach()).sum(-1)
     sizes = torch.linalg.vector_norm(gradient, dim=-1) * torch.linalg.vector_norm(h.detach(), dim=-1)
     reached = sizes > 0
@@ -124,22 +124,21 @@ def clamped_states(model: Reasoner, x: Tensor, loops: int, mode: ClampMode) -> S
 def clamp(model: Reasoner, batch: Batch, loops: int, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
     """ΔCE = clamped − not clamped at the last loop, and the norm ratio ‖h_K clamped‖/‖h_K‖ (table 4)."""
     x = model.encode(batch)
-    final = loops >= model.final_from
     *_, free = states(model, x, loops)
     held = clamped_states(model, x, loops, mode)
-    ce, held_ce = (token_loss(model, state, batch, final, likelihood).item() for state in (free, held))
+    ce, held_ce = (token_loss(model, state, batch, loops, likelihood).item() for state in (free, held))
     norms = [torch.linalg.vector_norm(read_part(state), dim=-1).mean().item() for state in (free, held)]
     return {"ce": ce, "clamped_ce": held_ce, "delta_ce": held_ce - ce, "norm_ratio": norms[1] / norms[0]}
 
 
 @torch.no_grad()
 def scale_sweep(
-    model: Reasoner, state: State, batch: Batch, likelihood: Likelihood, final: bool = True
+    model: Reasoner, state: State, batch: Batch, likelihood: Likelihood, step: int | None = None
 ) -> list[dict[str, float]]:
     """CE of the final state's h times α, α from 0.1 to 10 (figure 5)."""
     h = read_part(state)
     return [
-        {"alpha": a, "ce": token_loss(model, with_read_part(state, a * h), batch, final, likelihood).item()}
+        {"alpha": a, "ce": token_loss(model, with_read_part(state, a * h), batch, step, likelihood).item()}
         for a in SWEEP
     ]
 
@@ -147,26 +146,22 @@ def scale_sweep(
 def blind_spot(
     model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
 ) -> dict[str, Any]:
-    """Every probe of this room, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
+    """Every probe of this module, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
     model = precise(model)
     with torch.no_grad():
         x = model.encode(batch)
         course = list(states(model, x, max(loops, far)))[1:]
     by_loop = []
     for k, state in enumerate(course, start=1):
-        final = k >= model.final_from
-        r, g = radial_gradient(model, state, batch, final, likelihood)
+        r, g = radial_gradient(model, state, batch, k, likelihood)
         with torch.no_grad():
             row: dict[str, Any] = {
                 "loop": k,
                 "norm": token_norms(read_part(state)),
                 "r": r,
                 "g": g,
-                "ce": token_loss(model, state, batch, final, likelihood).item(),
-                "exact": correct_cells(model.readout(state, final=final).logits, batch.labels)[1]
-                .double()
-                .mean()
-                .item(),
+                "ce": token_loss(model, state, batch, k, likelihood).item(),
+                "exact": correct_cells(model.readout(state, k).logits, batch.labels)[1].double().mean().item(),
             }
             if k < len(course):
                 row |= residual_update(read_part(state), read_part(course[k]))
@@ -180,5 +175,5 @@ def blind_spot(
         "ce_gap": by_loop[0]["ce"] - by_loop[loops - 1]["ce"],
         "by_loop": by_loop,
         "clamp": {mode: clamp(model, batch, loops, mode, likelihood) for mode in ("rescale", "subtract")},
-        "scale_sweep": scale_sweep(model, last, batch, likelihood, loops >= model.final_from),
+        "scale_sweep": scale_sweep(model, last, batch, likelihood, loops),
     }

@@ -100,7 +100,7 @@ def _read(model: Reasoner, state: State, m: Tensor) -> Readout:
     late = model.readout(state)
     if model.final_from <= 1:
         return late
-    early, final = model.readout(state, final=False), m >= model.final_from
+    early, final = model.readout(state, model.final_from - 1), m >= model.final_from
     chosen = {
         name: torch.where(final.view(-1, *[1] * (value.ndim - 1)), value, getattr(early, name))
         for name, value in late._asdict().items()

@@ -1,4 +1,4 @@
-"""What the dynamics do at a state (MATH.md §7): any Reasoner, any named tuple of (B, S, D) tensors as its state.
+"""What the dynamics do at a state (docs/math.md §17): any Reasoner, any named tuple of (B, S, D) tensors as its state.
 
 Rows of a batch are puzzles and do not see each other; every measure is one number a row. A model is best probed as
 `precise` makes it: in float64, so that a residual of 1e-6 is one.
@@ -231,10 +231,7 @@ def probe_steps(
             found.append(
                 StepProbe(
                     step=step,
-                    exact=correct_cells(model.readout(state, step >= model.final_from).logits, batch.labels)[1]
-                    .double()
-                    .mean()
-                    .item(),
+                    exact=correct_cells(model.readout(state, step).logits, batch.labels)[1].double().mean().item(),
                     norm=mean_norm,
                     token_norm=mean_norm / sequences**0.5,
                     residual=residual(before, state).mean().item(),

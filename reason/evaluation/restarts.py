@@ -1,4 +1,4 @@
-"""More than one try: K answers to every puzzle, and ways to choose among them (MATH.md §7)."""
+"""More than one try: K answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _try(
         before, state = state, model.step(state, x)
         if vary == "noise":
             state = mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
-    readout = model.readout(state, final=steps >= model.final_from)
+    readout = model.readout(state, steps)
     answer = moved.undo(readout.logits.argmax(-1))
     scored = batch.labels != IGNORE
     found = {

@@ -1,4 +1,4 @@
-"""Whole trajectories: where each ends (MATH.md §7), and its path in the plane that holds most of it."""
+"""Whole trajectories: where each ends (docs/math.md §17), and its path in the plane that holds most of it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _measured(model: Reasoner, batch: Batch, examples: list[int], steps: int, to
         if before is not None:
             residuals.append(residual(before, state))
         before = state
-    exact = correct_cells(model.readout(before, steps >= model.final_from).logits, batch.labels)[1].tolist()
+    exact = correct_cells(model.readout(before, steps).logits, batch.labels)[1].tolist()
     path = torch.stack(points, dim=1)  # (B, T + 1, N)
     tame = (path.flatten(1).abs() < torch.finfo(path.dtype).max ** 0.25).all(1)  # its squares can be summed
     planes, shares = plane(torch.where(tame[:, None, None], path, 0))

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.config.schedules import Horizon
 from reason.losses import LossConfig
@@ -48,6 +49,20 @@ class BalanceConfig(BaseConfig):
     )
     reset_every: int = Field(1000, ge=1, description="alg-grad-norm: T_reset, optimizer steps between soft resets")
     reset_blend: float = Field(0.5, ge=0, le=1, description="share of the present loss that enters L(0) then")
+
+    def capabilities(self) -> can.Offers:
+        """A balancer, or weights that stay."""
+        return {
+            can.CONSTANT_WEIGHTS: self.kind == "fixed" or "balance.kind=fixed",
+            can.BALANCER: self.kind != "fixed" or "balance.kind=alg-grad-norm",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """Weights to measure gradients at; the terms aimed at, and something that aims."""
+        measured = [can.Need("balance.kind=alg-grad-norm", can.BALANCE_WEIGHTS, "balance.kind=fixed")]
+        aimed = [can.Need(f"balance.targets={self.targets}", can.BALANCER, "balance.targets={}")]
+        aimed += [can.Need(f"balance.targets.{name}", can.term(name), "balance.targets={}") for name in self.targets]
+        return (measured if self.kind != "fixed" else []) + (aimed if self.targets else [])
 
 
 class FixedWeights:

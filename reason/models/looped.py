@@ -1,4 +1,4 @@
-"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; MATH.md §4)."""
+"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; docs/math.md §8)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from reason.config.base import BaseConfig
-from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+import reason.config.capabilities as can
+from reason.models.base import Batch, MapKind, ModelConfig, Readout, ReadoutKind, Reasoner, Shape
 from reason.nn.cache import Recall
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
@@ -18,7 +18,7 @@ from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
 
 
-class LoopedConfig(BaseConfig):
+class LoopedConfig(ModelConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
@@ -54,6 +54,33 @@ class LoopedConfig(BaseConfig):
             )
         return self
 
+    def capabilities(self) -> can.Offers:
+        """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)
+        offers: can.Offers = dict.fromkeys(always, True)
+        return offers | {
+            can.CAUSAL: self.causal or "model.causal=true",
+            can.ALL_CELLS: not self.causal or "model.causal=false",
+            can.CACHES: self.causal or "model.causal=true",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A norm from `final_from` on counts loops of one pass, and training must come there."""
+        if self.readout != "final-only":
+            return []
+        return [
+            can.Need("model.readout=final-only", can.ONE_SUPERVISION_STEP, "model.readout=norm"),
+            can.Need(
+                f"model.final_from={self.final_from}", can.TRAINED_STEPS, "model.final_from={have}", self.final_from
+            ),
+        ]
+
+    def per_process(self) -> list[str]:
+        """Dropout."""
+        return ["model.dropout draws per process"] if self.dropout else []
+
 
 class LoopedState(NamedTuple):
     """z, (B, S, D)."""
@@ -68,18 +95,12 @@ class LoopedModel(Reasoner):
 
     γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
     others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
-    training alone, and never in `core` and `map` (ours).
+    training alone, and never in `map` (ours).
     """
 
-    def __init__(
-        self,
-        config: LoopedConfig,
-        shape: Shape,
-        dtype: torch.dtype = torch.float32,
-        products: torch.dtype | None = None,
-    ):
+    def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
-        self.config, self.shape, self.dtype, self.products = config, shape, dtype, products
+        self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
         self.tokens = Embedding(shape.vocab_size, width, config.init_std)
         self.positions = Embedding(shape.seq_len, width, config.init_std)
@@ -87,7 +108,7 @@ class LoopedModel(Reasoner):
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
         self.final_norm = self._norm() if config.readout != "raw" else None
-        self.final_from = config.final_from if config.readout == "final-only" else 1
+        self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
 
     def _norm(self) -> Norm:
@@ -116,7 +137,7 @@ class LoopedModel(Reasoner):
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
         x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
         x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        with self.autocast(x.device):
+        with self.autocast():
             return self.prelude(x, self._dropout(), recalls)
 
     def initial_state(self, x: Tensor) -> LoopedState:
@@ -125,7 +146,7 @@ class LoopedModel(Reasoner):
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
-        with self.autocast(x.device):
+        with self.autocast():
             return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
     def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
@@ -137,11 +158,11 @@ class LoopedModel(Reasoner):
             z = z + x
         return self.block(z, dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        with self.autocast(state.z.device):
+        with self.autocast():
             z = self.coda(state.z, self._dropout(), recalls)
-            if self.final_norm is not None and (final or self.config.readout == "norm"):
+            if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
             logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
@@ -149,11 +170,6 @@ class LoopedModel(Reasoner):
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
-
-    def core(self, state: LoopedState, x: Tensor) -> Tensor:
-        """One loop without dropout."""
-        with self.autocast(x.device):
-            return self._loop(state.z, x)
 
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""

@@ -1,4 +1,4 @@
-"""Readings on puzzles that are not trained on: what chooses the best checkpoint."""
+"""Validation accuracy during training, which selects the best checkpoint."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from reason.training.ema import Ema
 
 
 class MonitorConfig(BaseConfig):
-    """Which puzzles are read during training, how many and how often."""
+    """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the split that is read; without it in the set nothing is")
+    split: str = Field("validation", description="the validation split; no validation if the set lacks it")
     every: int | None = Field(
-        None, ge=1, description="optimizer steps between readings; none: training.checkpoint_every"
+        None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
-    puzzles: int = Field(512, ge=0, description="at most so many, the split's first; 0: no readings")
+    puzzles: int = Field(512, ge=0, description="at most this many, the first of the split; 0: no validation")
 
     @field_validator("split")
     @classmethod
@@ -40,7 +40,7 @@ class MonitorConfig(BaseConfig):
 
 @dataclass(frozen=True)
 class Reading:
-    """Accuracy of the averaged weights after the trained steps (N_super; of a looped model T), nothing halting."""
+    """Accuracy of the averaged weights after the trained steps (N_super; T of a looped model), without halting."""
 
     step: int  # optimizer steps
     exact: float  # share of puzzles whose every labelled cell is right
@@ -49,18 +49,18 @@ class Reading:
     seconds: float
 
     def beats(self, other: Reading | None) -> bool:
-        """More puzzles right, or as many and more cells; a tie keeps the earlier (ours)."""
+        """Higher exact accuracy, then higher cell accuracy; a tie keeps the earlier (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dict for JSON."""
         return asdict(self)
 
 
 class Monitor:
-    """The first puzzles of a split, in batches of one shape; each process reads its share, each puzzle counts once.
+    """Validation on the first puzzles of a split, in batches of one shape, distributed over processes.
 
-    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream alone.
+    Random initial states come from seed 0 at every call; the random streams of training are unchanged.
     """
 
     def __init__(self, data: PuzzleData, puzzles: int, steps: int, rows: int, world: World):
@@ -88,7 +88,7 @@ class Monitor:
     def _right(self, model: Reasoner, first: int) -> torch.Tensor:
         """(2,): puzzles right, and the sum of their shares of right cells, of the rows from `first` on."""
         examples = torch.arange(first, first + self.rows, device=self.data.device)
-        counted = examples < self.count  # the last batch is filled up, for its shape alone
+        counted = examples < self.count  # the last batch is padded to the static shape
         batch = self.data.take(examples.clamp(max=self.count - 1))
         for _, readout in unroll(model, batch, self.steps):
             last = readout

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.config.schedules import Horizon, ScheduleConfig
 from reason.errors import ConfigError
@@ -72,6 +73,13 @@ class OptimizerConfig(BaseConfig):
     def fits_fused(self) -> bool:
         """Whether the fused package computes this update."""
         return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
+
+    def needs(self) -> list[can.Need]:
+        """An embedding that can be frozen alone."""
+        if self.freeze_embedding_after is None:
+            return []
+        setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
+        return [can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none")]
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:

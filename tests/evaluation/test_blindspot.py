@@ -67,11 +67,11 @@ def order(sizes: list[float], errors: list[float]) -> float:
 def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) -> None:
     batch = puzzles()
     model = looped(eps=0.0, norm=norm)
-    r, g = S.radial_gradient(model, at_scale(model, batch, 2.0), batch, True, "softmax")
+    r, g = S.radial_gradient(model, at_scale(model, batch, 2.0), batch, None, "softmax")
     assert r < 1e-13
     assert abs(g) < 1e-13
     raw = looped(norm=norm, readout="raw")
-    r, g = S.radial_gradient(raw, at_scale(raw, batch, 2.0), batch, True, "softmax")
+    r, g = S.radial_gradient(raw, at_scale(raw, batch, 2.0), batch, None, "softmax")
     assert r > 1e-2
     assert abs(g) > 1e-2
 
@@ -79,7 +79,7 @@ def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) ->
 def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
     model, batch = looped(), puzzles()
     sizes = [2.0**k for k in range(2, 7)]
-    seen = [abs(S.radial_gradient(model, at_scale(model, batch, s), batch, True, "softmax")[1]) for s in sizes]
+    seen = [abs(S.radial_gradient(model, at_scale(model, batch, s), batch, None, "softmax")[1]) for s in sizes]
     assert order(sizes, seen) == pytest.approx(-2, abs=0.02)
 
 
@@ -146,16 +146,16 @@ def test_radial_gradient_is_the_derivative_along_log_s() -> None:
     """g against a central difference of the loss under h ← e^{±t} h; r against the cosine token by token."""
     model, batch = looped(readout="raw"), puzzles()
     state = at_scale(model, batch, 1.5)
-    r, g = S.radial_gradient(model, state, batch, True, "stablemax")
+    r, g = S.radial_gradient(model, state, batch, None, "stablemax")
 
     def loss(factor: float) -> float:
         scaled = S.with_read_part(state, factor * S.read_part(state))
-        return S.token_loss(model, scaled, batch, True, "stablemax").item()
+        return S.token_loss(model, scaled, batch, None, "stablemax").item()
 
     t = 1e-5
     assert g == pytest.approx((loss(math.exp(t)) - loss(math.exp(-t))) / (2 * t), rel=1e-6)
     h = S.read_part(state).detach().requires_grad_()
-    S.token_loss(model, S.with_read_part(state, h), batch, True, "stablemax").backward()
+    S.token_loss(model, S.with_read_part(state, h), batch, None, "stablemax").backward()
     cosines = torch.nn.functional.cosine_similarity(h.grad, h.detach(), dim=-1)[batch.labels != IGNORE]
     assert r == pytest.approx(cosines.abs().mean().item())
 
@@ -229,7 +229,7 @@ def test_recursive_readouts_differ_where_the_state_is_not_normalised() -> None:
         if kind == "norm":
             read = read / (read.square().mean(-1, keepdim=True) + 1e-5).sqrt()
         torch.testing.assert_close(out.logits, read @ model.head.weight.T)
-        by_kind[kind] = S.radial_gradient(model, state, batch, True, "softmax")[0]
+        by_kind[kind] = S.radial_gradient(model, state, batch, None, "softmax")[0]
     assert by_kind["norm"] < 1e-4 < 1e-3 < by_kind["raw"]
 
 

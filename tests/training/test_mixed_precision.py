@@ -10,7 +10,8 @@ from test_compiling import both
 from test_loop import VARIANTS, everything, trainer_of, untimed
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.dynamics.integrate import euler_maruyama
 from reason.errors import ConfigError
 from reason.losses import evaluate_terms
@@ -37,6 +38,13 @@ def puzzles(rows: int = 8) -> Batch:
     return Batch(tokens, tokens, torch.zeros(rows, dtype=torch.int64))
 
 
+def called(model: Reasoner, x: torch.Tensor) -> torch.Tensor:
+    """F at the initial state, as a loss term calls it."""
+    f, z = model.map(model.initial_state(x), x, "f_h")
+    with model.autocast():
+        return f(z)
+
+
 class Products(TorchDispatchMode):
     """The types of all matrix products within."""
 
@@ -59,10 +67,9 @@ def test_products_are_halved_and_states_are_not(name: str, half: torch.dtype) ->
     x = model.encode(batch)
     with Products() as products:
         state = model.step(model.initial_state(x), x)
-        z = model.core(state, x)
     assert products.seen == {half}
     out = model.readout(state)
-    assert {x.dtype, z.dtype, *(part.dtype for part in state)} == {torch.float32}
+    assert {x.dtype, *(part.dtype for part in state)} == {torch.float32}
     assert out.logits.dtype == half
     assert out.q_halt is None or out.q_halt.dtype == torch.float32
     if name != "looped":  # whose prelude is made of products
@@ -83,9 +90,7 @@ def test_jacobians_see_the_float32_map(name: str) -> None:
 def test_mixed_is_nearer_to_single_than_halved_states_are(name: str) -> None:
     """After one call of F; many calls amplify either rounding as they would any other."""
     single, mixed, halved = built(name), built(name, products=torch.bfloat16), built(name, torch.bfloat16)
-    exact, *others = (
-        model.core(model.initial_state(x), x) for model in (single, mixed, halved) for x in (model.encode(puzzles(64)),)
-    )
+    exact, *others = (called(model, x) for model in (single, mixed, halved) for x in (model.encode(puzzles(64)),))
     near, far = ((other.float() - exact).norm().item() for other in others)
     assert 0 < near < far
 
@@ -99,7 +104,7 @@ def test_the_share_of_entries_that_miss_the_noise(dtypes: tuple[torch.dtype, ...
     """σ 0.01 beside entries of size 1: a bfloat16 state has 8 digits, and rounds a sixth of the kicks away."""
     model = built("mixer", *dtypes)
     x = model.encode(puzzles(64))
-    f = model.core(model.initial_state(x), x)
+    f = called(model, x)
     missed = (euler_maruyama(f, f, 1.0, "additive", 0.01) == f).float().mean().item()
     assert least <= missed <= most
 
