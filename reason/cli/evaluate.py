@@ -125,7 +125,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "weights": trained.weights,
         "checkpoint_step": trained.step,
         "parameters": trained.model.parameter_count(),
-        "precision": str(trained.model.dtype).removeprefix("torch."),
+        "precision": trained.model.computes_in,
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,

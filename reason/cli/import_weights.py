@@ -21,8 +21,8 @@ from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
-from reason.interop.parity import LIMITS, deviations
-from reason.models import RecursiveModel, build_model
+from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
+from reason.models import RecursiveModel, Shape, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import save_checkpoint
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
     if "softmax" in _loss_type(stated):
         tree["loss"]["likelihood"] = "softmax"
     tree["ema"]["decay"] = None
-    if stated.get("forward_dtype") == "float32" or ("forward_dtype" not in stated and _starts_in_float32(weights)):
+    if _computed_in(stated, weights) == torch.float32:
         tree["training"]["precision"] = "fp32"
     config = override_tree(tree, pairs)
     if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.seq_len, shape.vocab_size):
@@ -95,7 +95,7 @@ def main(argv: list[str]) -> int:
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
-        _report_parity(model, config, file)
+        _report_parity(config, shape, ours, file, _computed_in(stated, weights))
     print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
     return 0
 
@@ -106,27 +106,39 @@ def _metadata(directory: str) -> Metadata:
     return read_metadata(directory, splits[0] if splits else "test")
 
 
-def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
-    """Print the largest deviation of each kind from recordings of the original code, if the file holds them."""
+def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], file: Path, dtype: torch.dtype) -> None:
+    """Print the largest deviation of each kind from what the file records of the original code, in `dtype`."""
     with np.load(file, allow_pickle=False) as recorded:
         if "batch.inputs" not in recorded.files:
             return
-        found = deviations(model, config, recorded)
+        halved = dtype != torch.float32
+        ours = _reproduced_in(dtype, config, shape, weights, recorded)
+        single = _reproduced_in(torch.float32, config, shape, weights, recorded) if halved else None
+        found, allowed = deviations(ours, recorded, relative=halved), limits(ours, single)
         kinds = tuple(f"{kind}." for kind in LIMITS)
         unread = [name for name in recorded.files if name.startswith(kinds) and name not in found]
-    for kind, what in (
-        ("eval", "states, logits, q: absolute"),
-        ("train", "losses: absolute"),
-        ("grad", "gradients: relative"),
-    ):
+    for kind, what in (("eval", "states, logits, q"), ("train", "losses"), ("grad", "gradients")):
         of_kind = {key: value for key, value in found.items() if key.startswith(f"{kind}.")}
         if of_kind:
-            worst = max(of_kind, key=lambda key: of_kind[key])
-            size, limit = of_kind[worst], LIMITS[kind]
+            worst = max(of_kind, key=lambda key: of_kind[key] / allowed[key])
+            size, limit = of_kind[worst], allowed[worst]
+            measure = "relative" if halved or kind == "grad" else "absolute"
+            rounding = f"; {str(dtype).removeprefix('torch.')} explains {limit:.1e}" if halved else ""
             verdict = "" if size <= limit else f": NOT the recorded model, {limit:g} would be"
-            print(f"against the recording, {what} deviation at most {size:.1e} ({worst}, of {len(of_kind)}){verdict}")
+            print(
+                f"against the recording, {what}: {measure} deviation at most {size:.1e} "
+                f"({worst}, of {len(of_kind)}){rounding}{verdict}"
+            )
     if unread:
         print(f"not compared: {', '.join(unread)}")
+
+
+def _reproduced_in(
+    dtype: torch.dtype, config: Config, shape: Shape, weights: dict[str, Tensor], recorded: Arrays
+) -> dict[str, np.ndarray]:
+    model = cast(RecursiveModel, build_model(config.model, shape, dtype))
+    load_foreign(model, weights)
+    return reproduced(model, config, recorded)
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -223,6 +235,10 @@ def _loss_type(stated: dict[str, Any]) -> str:
     return str(stated.get("loss", stated.get("loss_type", ""))).replace("stablemax", "")
 
 
-def _starts_in_float32(weights: dict[str, Tensor]) -> bool:
-    """Are the initial states float32? The authors store them in the type that the model computes in."""
-    return any(name.endswith(("H_init", "L_init")) and value.dtype == torch.float32 for name, value in weights.items())
+def _computed_in(stated: dict[str, Any], weights: dict[str, Tensor]) -> torch.dtype:
+    """The type of the authors' states: the stated one, or that of the initial states, else their default, bfloat16."""
+    types = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if "forward_dtype" in stated:
+        return types.get(str(stated["forward_dtype"]), torch.bfloat16)
+    kept = [value.dtype for name, value in weights.items() if name.endswith(("H_init", "L_init"))]
+    return kept[0] if kept else torch.bfloat16

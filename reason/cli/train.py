@@ -41,7 +41,7 @@ from reason.training.checkpoint import checkpoints, readable, refuse_weights_alo
 from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
-from reason.training.precision import activation_dtype, pick_device
+from reason.training.precision import dtypes, pick_device
 
 PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
 PARSER.add_argument("--resume", action="store_true")
@@ -84,9 +84,8 @@ def _greet(trainer: Trainer) -> None:
     if not trainer.world.first:
         return
     config, world = trainer.config, trainer.world
-    dtype = str(trainer.model.dtype).removeprefix("torch.")
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
-    print(f"run {trainer.run}: {size}, {dtype} on {trainer.device}")
+    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}")
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
@@ -123,7 +122,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     asked = override(chosen.config(), pairs)
     if run_name:
         refuse_existing(Path(run_name))
-    activation_dtype(asked.training.precision, pick_device(asked.device))  # refused before any data is made
+    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
     config, world = _world(asked, held)
     if world.first and "data.directory" not in pairs:
         make_data_once(config)

@@ -138,14 +138,21 @@ def inferred(
         return stated.get(key, default)
 
     cells = cells or stated.get("seq_len")
-    if "puzzle_embedding.weight" not in weights:
+    learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
+    slots = -(-learned // width)  # that the learned numbers fill
+    if learned == 0:
         prefix = 0
     elif length is not None and cells is not None:
         prefix = length - cells
     elif hrm and "puzzle_emb_len" not in stated:
-        prefix = 1
+        prefix = slots
+    elif positions == "learned" and "puzzle_emb_len" not in stated:
+        raise ConfigError(
+            f"the weights have {length} learned positions and do not tell how many of them are cells; type cells=81, "
+            "model.puzzle_emb_len=16 or data=DIR"
+        )
     else:
-        prefix = known("puzzle_emb_len", 16) or 1
+        prefix = known("puzzle_emb_len", 16) or slots
     if cells is None:
         if length is None:
             raise ConfigError("the weights do not tell how many cells a puzzle has; type cells=81, or data=DIR")
@@ -157,10 +164,10 @@ def inferred(
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
-    if (theirs := weights.get("puzzle_embedding.weight")) is not None and theirs.shape[1] > width:
+    if slots > prefix:
         raise ConfigError(
-            f"puzzle embeddings of width {theirs.shape[1]} over states of width {width} fill several slots; only one "
-            "learned slot is supported"
+            f"puzzle embeddings of {learned} numbers fill {slots} tokens of {width}, and the prefix has {prefix}; type "
+            f"model.puzzle_emb_len={slots}"
         )
     section = {
         "kind": "recursive",
@@ -174,6 +181,7 @@ def inferred(
         "positions": positions,
         "rope_theta": float(stated.get("rope_theta", 10_000.0)),
         "puzzle_emb_len": prefix,
+        "puzzle_emb_ndim": learned if learned not in (0, width) else None,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
         "l_cycles": known("L_cycles", 2 if hrm else 6),
         "states": 2 if "initial_h" in weights else 1,
@@ -221,9 +229,6 @@ def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
         weights.setdefault("initial_h", weights["initial_l"])
     if model.config.puzzle_emb_len == 0:
         weights.pop("puzzle_embedding.weight", None)
-    elif (slot := weights.get("puzzle_embedding.weight")) is not None:  # the authors fill a narrower one with zeros
-        missing = max(0, model.config.hidden_size - slot.shape[1])
-        weights["puzzle_embedding.weight"] = torch.nn.functional.pad(slot, (0, missing))
     try:
         model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
     except RuntimeError as error:

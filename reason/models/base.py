@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
 from reason.config.base import BaseConfig
+from reason.nn.dtypes import Dtypes
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
@@ -63,7 +65,8 @@ class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
 
     shape: Shape
-    dtype: torch.dtype  # of activations; weights are float32
+    dtype: torch.dtype  # of states; weights are float32
+    products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
     final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
 
@@ -123,6 +126,21 @@ class Reasoner(nn.Module, ABC):
     def networks(self) -> list[nn.Module]:
         """F: what is called again and again, and what torch.compile is worth its while for."""
         return []
+
+    @property
+    def computes_in(self) -> str:
+        """The types by name, as logs and checkpoints have them."""
+        return str(Dtypes(self.dtype, self.products))
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        """torch.autocast to `products` for what is entered within, or nothing where there are none.
+
+        A family enters it in `encode`, `step` and `readout` around its products; `map` computes in the type of its
+        argument. Casts of weights are not cached: one made without gradient would be used where there is one.
+        """
+        if self.products is None:
+            return contextlib.nullcontext()
+        return torch.autocast(next(self.parameters()).device.type, self.products, cache_enabled=False)
 
     def parameter_count(self) -> int:
         """Trained numbers, the puzzle-identifier table left out, as the papers count."""

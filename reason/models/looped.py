@@ -61,7 +61,7 @@ class LoopedConfig(MixingConfig):
 
     def capabilities(self) -> can.Offers:
         """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
-        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS)
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)
         offers: can.Offers = dict.fromkeys(always, True)
         return offers | {
             can.CAUSAL: self.causal or "model.causal=true",
@@ -100,7 +100,7 @@ class LoopedModel(Reasoner):
 
     γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
     others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
-    training alone, and never in `core` and `map` (ours).
+    training alone, and never in `map` (ours).
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
@@ -149,7 +149,8 @@ class LoopedModel(Reasoner):
         x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
         if self.config.mixer == "groups":
             x = sequence_first(x)
-        return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
+        with self.autocast():
+            return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
@@ -157,7 +158,8 @@ class LoopedModel(Reasoner):
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
-        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
+        with self.autocast():
+            return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
     def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
@@ -171,10 +173,11 @@ class LoopedModel(Reasoner):
     def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
         layout = self.layouts.of_positions(state.z)
-        z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
-        if self.final_norm is not None and (step is None or step >= self.final_from):
-            z = self.final_norm(z)
-        logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
+        with self.autocast():
+            z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
+            if self.final_norm is not None and (step is None or step >= self.final_from):
+                z = self.final_norm(z)
+            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:

@@ -40,7 +40,10 @@ class RecursiveConfig(MixingConfig):
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     activation: Activation = Field("silu", description="of the gates")
     puzzle_emb_len: int = Field(
-        16, ge=0, le=100_000, description="puzzle tokens before the cells; the first holds the identifier"
+        16, ge=0, le=100_000, description="P, puzzle tokens before the cells; they hold the identifier"
+    )
+    puzzle_emb_ndim: int | None = Field(
+        None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
     )
     h_cycles: int = Field(3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step")
     l_cycles: int = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
@@ -80,6 +83,12 @@ class RecursiveConfig(MixingConfig):
             raise ValueError(
                 "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
             )
+        if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
+            needed = -(-self.puzzle_emb_ndim // self.hidden_size)
+            raise ValueError(
+                f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
+                f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
+            )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -106,7 +115,9 @@ class RecursiveConfig(MixingConfig):
     def capabilities(self) -> can.Offers:
         """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
         always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
-        offers: can.Offers = dict.fromkeys((*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS), True)
+        offers: can.Offers = dict.fromkeys(
+            (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
+        )
         return offers | {
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
@@ -146,16 +157,10 @@ class RecursiveModel(Reasoner):
         needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
         length = needs.positions_of(shape)
         self.tokens = Embedding(needs.embeddings(shape), width)
-        self.puzzle_embedding = (
-            nn.Embedding(
-                shape.num_puzzle_identifiers,
-                width,
-                sparse=True,
-                _weight=torch.zeros(shape.num_puzzle_identifiers, width),
-            )
-            if config.puzzle_emb_len
-            else None
-        )
+        self.puzzle_embedding: nn.Embedding | None = None
+        if config.puzzle_emb_len:
+            count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
+            self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
         self.positions = Embedding(length, width) if config.positions == "learned" else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
@@ -178,15 +183,19 @@ class RecursiveModel(Reasoner):
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:
-        """x̂ = √D · [puzzle slot, zeros, token embeddings]; learned positions: √D · (… + positions)/√2."""
+        """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
+
+        Every table is rounded to the states' type before it is scaled, as in the code of HRM and TRM.
+        """
         layout = self.layouts.of_cells(batch.inputs)
-        x = self.tokens(layout.embedded(batch.inputs))  # (B, S·K, D)
+        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D)
         if self.puzzle_embedding is not None:
-            slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
-            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.puzzle_emb_len - 1)), x], dim=1)
+            own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
+            own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
+            x = torch.cat([own.view(len(own), -1, x.shape[-1]), x], dim=1)
         if self.positions is not None:
-            x = math.sqrt(0.5) * (x + self.positions.weight)
-        x = layout.masked((math.sqrt(self.config.hidden_size) * x).to(self.dtype), batch.inputs)
+            x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
+        x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
         return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
@@ -205,12 +214,14 @@ class RecursiveModel(Reasoner):
         c = self.config
         noisy = self.training or c.noise_when == "always"
         recompute = c.gradient_checkpointing and self.training
-        return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
+        with self.autocast():
+            return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
         states: list[RecursiveState] = []
-        self._recursion(state, x, self.config.h_cycles, visit=states.append)
+        with self.autocast():
+            self._recursion(state, x, self.config.h_cycles, visit=states.append)
         return states
 
     def _recursion(
@@ -287,7 +298,8 @@ class RecursiveModel(Reasoner):
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
-        logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
+        with self.autocast():
+            logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:

@@ -23,7 +23,7 @@ from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.monitor import Monitor
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
 
@@ -155,7 +155,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     refuse_large_model(config.model, data.shape, data.device)
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
-    model = build_model(config.model, data.shape, activation_dtype(config.training.precision, data.device))
+    model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     _add_sizes(model, data)
     if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
         warm_start(model, Path(config.init_from), config.init_layers)

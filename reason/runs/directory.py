@@ -26,7 +26,7 @@ from reason.runs.folders import directory_lock, plain_name
 from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
 from reason.training.identity import refuse_other_config
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.version import __version__
 
 ROOT = Path("runs")
@@ -187,7 +187,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     which = "raw" if weights == "raw" or not has_ema else "ema"
     shape = read_shape(run)
     refuse_large_model(config.model, shape, device)
-    model = build_model(config.model, shape, activation_dtype(config.training.precision, device))
+    model = build_model(config.model, shape, *dtypes(config.training.precision, device))
     load_into(model, folder, which)
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 

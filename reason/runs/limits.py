@@ -12,7 +12,7 @@ from reason.errors import ConfigError
 from reason.models import ModelConfig, build_model
 from reason.models.base import Reasoner, Shape
 from reason.training.memory import estimate_memory, readable_size
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
 
 DEEPEST = 20_000  # times its states that a training holds, about at most: below that no estimate is worth its seconds
@@ -89,9 +89,9 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     _refuse(kept * _size(model) + states + tokens, available, config, data.device, "at least ")
     if data.device.type == "cpu" and DEEPEST * states > available / 2:
         share = config.model_copy(update={"training": config.training.model_copy(update={"batch_size": rows})})
-        dtype = activation_dtype(config.training.precision, data.device)
+        computed = dtypes(config.training.precision, data.device)
         for part in data.parts:
-            total = estimate_memory(share, part.shape, dtype, "cpu").total
+            total = estimate_memory(share, part.shape, computed, "cpu").total
             _refuse(total, available, config, data.device, "")
 
 

@@ -48,7 +48,7 @@ class TrainingState:
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
         self.horizon = Horizon(config.training.steps, samplers.data.groups / drawn)
         self.balancer = build_balancer(config.balance, config.loss, config.rollout, self.horizon, self.device)
-        self.scaling = LossScaling(self.device, model.dtype)
+        self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
         self.ema = Ema(model, config.ema) if config.ema.decay is not None else None
         self.meters = Meters(self.device, self.world)
@@ -149,16 +149,12 @@ class TrainingState:
         assert self.best is not None
         return self.best.as_dict() | {"split": self.config.training.monitor.split}
 
-    @property
-    def _dtype(self) -> str:
-        return str(self.model.dtype).removeprefix("torch.")
-
     def _snapshot(self, log_position: int) -> dict[str, Any]:
         """Everything but the weights and their average."""
         world = self.world
         return {
             "device": self.device.type,
-            "dtype": self._dtype,
+            "dtype": self.model.computes_in,
             "config": self.config.model_dump(mode="json"),
             "step": self.step,
             "index": self.index,
@@ -179,7 +175,7 @@ class TrainingState:
                 f"go on there, or evaluate it here"
             )
         refuse_other_config(state.get("config", {}), self.config.model_dump(mode="json"), folder)
-        refuse_other_dtype(state.get("dtype", self._dtype), self._dtype, folder)
+        refuse_other_dtype(state.get("dtype", self.model.computes_in), self.model.computes_in, folder)
 
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         checkpoint.load_into(self.model, folder, "raw")
@@ -226,7 +222,7 @@ class TrainingState:
     def diverged(self, what: str) -> Diverged:
         """The error with step, term, last good checkpoint and what to try."""
         good = checkpoint.checkpoints(self.run)
-        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
+        wider = " or training.precision=fp32," if self.scaling.enabled else ""
         return Diverged(
             f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
             f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup_steps"
