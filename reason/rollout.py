@@ -1,4 +1,4 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (MATH.md §1)."""
+"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class LoopsConfig(BaseConfig):
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
         "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, description="T where it is fixed")
+    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
     mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, description="smallest random T")
+    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
     max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
@@ -85,13 +85,13 @@ class LoopsConfig(BaseConfig):
 
 
 class RolloutConfig(BaseConfig):
-    """How long a puzzle is thought about in training, and what happens between steps."""
+    """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
+    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(
         1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
     )
-    grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
+    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
@@ -191,7 +191,7 @@ class Unroll:
 
     def cells(self, z: Tensor) -> Tensor:
         """(B, S', D) without its prefix: (B, S, D)."""
-        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+        return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from reason.config.overrides import describe_settings, override, validated
+from reason.config.describe import describe_settings
+from reason.config.overrides import override, validated
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses.lm import lm_loss
@@ -167,9 +168,9 @@ def test_a_file_that_mixes_the_families_is_refused() -> None:
 
 def test_help_tells_the_families_apart() -> None:
     rows = describe_settings()
-    placement = next(text for key, _, text in rows if key == "model.norm_placement")
-    assert placement.startswith("looped: ")
-    assert [default for key, default, _ in rows if key == "model.expansion"] == ["4.0", "2.0"]
+    assert [row.family for row in rows if row.key == "model.norm_placement"] == ["looped"]
+    expansions = {row.family: row.default for row in rows if row.key == "model.expansion"}
+    assert expansions == {"recursive": "4", "looped": "2"}
 
 
 def test_a_recursive_model_may_be_unrolled_where_its_gradient_passes() -> None:

@@ -1,4 +1,4 @@
-"""reason solve: one puzzle, typed by a person, as a trained run thinks about it."""
+"""reason solve: one puzzle from the command line, solved by a trained run step by step."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config.overrides import override, read_config, split_arguments
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, complete, shown, think
 from reason.models.base import IGNORE, Batch
@@ -57,13 +58,22 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    puzzle = _family(run)
-    question = puzzle.parse(_text(words[1]))
+    text = _text(words[1])
+    puzzle = _family(run).sized(text)
+    question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    model = load_run(run, device, config, config.evaluation.weights).model
+    trained = load_run(run, device, config, config.evaluation.weights)
+    model, shape = trained.model, shape_of_puzzle(puzzle)
+    if not model.reads(shape):
+        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
+    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     if puzzle.task.get("causal"):
@@ -72,18 +82,18 @@ def main(argv: list[str]) -> int:
     nothing = torch.full_like(tokens, IGNORE)
     batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    told = describe(puzzle, question, thought) | {"run": run.name}
+    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
     frames = shown(puzzle, question, thought.answers)
     if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {steps}" for row in told["steps"])]
+        captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
         animate(arguments.gif, puzzle, frames, _given(puzzle, question), captions)
     if arguments.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(solved, indent=2))
     else:
-        _print(puzzle, question, frames, told, Console())
+        _print(puzzle, question, frames, solved, Console())
         if arguments.gif:
             print(f"picture {arguments.gif}")
-    return 0 if told["rules_hold"] is not False else 1
+    return 0 if solved["rules_hold"] is not False else 1
 
 
 def _family(run: Path) -> Puzzle:
@@ -145,12 +155,12 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
     return ["".join(glyphs[i : i + width]) for i in range(0, len(glyphs), width)]
 
 
-def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[str, Any], console: Console) -> None:
+def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
     """The question, every step that changes something, and the verdict."""
     given, nothing = _given(puzzle, question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
     console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
-    for m, row in enumerate(told["steps"], start=1):
+    for m, row in enumerate(solved["steps"], start=1):
         halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
         rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
         apart = "\n" if row["changed"] else ""
@@ -160,10 +170,10 @@ def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[
             changed = frames[m] != frames[m - 1]
             console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
     console.print()
-    if told["rules_hold"] is None:
+    if solved["rules_hold"] is None:
         console.print("no rule tells whether this answer is right", highlight=False)
-    elif told["rules_hold"]:
-        first = told["first_step_at_which_the_rules_hold"]
-        console.print(f"[green]the rules hold[/green], from step {first} of {len(told['steps'])}", highlight=False)
+    elif solved["rules_hold"]:
+        first = solved["first_step_at_which_the_rules_hold"]
+        console.print(f"[green]the rules hold[/green], from step {first} of {len(solved['steps'])}", highlight=False)
     else:
-        console.print(f"[red]the rules do not hold[/red]: {told['mistake']}", highlight=False)
+        console.print(f"[red]the rules do not hold[/red]: {solved['mistake']}", highlight=False)

@@ -15,7 +15,10 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from reason.config.base import BaseConfig
+from reason.config.files import read_json
+from reason.config.foreign import name_here
 from reason.config.schema import Config
+from reason.config.sections import SECTIONS
 from reason.errors import ConfigError
 from reason.models import FAMILIES
 
@@ -25,7 +28,7 @@ Changes = dict[str, object]  # {"section.key": value}, each value of the setting
 def split_arguments(
     arguments: Iterable[str], shortcuts: Mapping[str, str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Words and `key=value` pairs of a command line, apart; `shortcuts` are written out ("data" → "data.directory").
+    """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
 
     Raises:
         ConfigError: a key is given twice.
@@ -72,7 +75,7 @@ def override(config: Config, pairs: Mapping[str, str]) -> Config:
 
 
 def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
-    """The same for a config's plain tree, which need not be valid before the settings are in place.
+    """`override` for a config's plain tree, which need not be valid before the settings are in place.
 
     Raises:
         ConfigError: as `override`.
@@ -101,10 +104,11 @@ def _place(tree: dict[str, Any], key: str, value: object) -> None:
 
 def as_typed(changes: Changes) -> list[str]:
     """`section.key=value` of each change, as `override` reads it from a command line."""
-    return [f"{key}={_text(value)}" for key, value in changes.items()]
+    return [f"{key}={value_text(value)}" for key, value in changes.items()]
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
+    """A value as it is typed after `key=`."""
     match value:
         case None:
             return "none"
@@ -146,19 +150,19 @@ def _other_family(kind: str, tree: dict[str, Any]) -> str:
 
 def _field(path: list[str], family: str) -> FieldInfo | None:
     """The field of Config at a dotted path, its model of that family."""
-    room: Any = Config
+    section: Any = Config
     for depth, part in enumerate(path[:-1]):
-        field = room.settings().get(part)
-        room = type(field.get_default(call_default_factory=True)) if field is not None else None
+        field = section.settings().get(part)
+        section = type(field.get_default(call_default_factory=True)) if field is not None else None
         if depth == 0 and part == "model":
-            room = FAMILIES[family].config
-        if room is None or not issubclass(room, BaseConfig):
+            section = FAMILIES[family].config
+        if section is None or not issubclass(section, BaseConfig):
             return None
-    return room.settings().get(path[-1]) if path else None
+    return section.settings().get(path[-1]) if path else None
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
-    """A config from its plain tree; `strict`: values have their setting's own type, and none is read from a text.
+    """A config from its plain tree; with `strict` values must have their setting's type, with no conversion from text.
 
     Raises:
         ConfigError: naming the first key at fault, what was got and what is allowed.
@@ -188,19 +192,29 @@ def _about(path: list[str], family: str) -> str:
 
 def _unknown_key(key: str, tree: dict[str, Any]) -> str:
     family = _family(tree)
-    for other, (room, _) in FAMILIES.items():
-        if other != family and key.startswith("model.") and key.removeprefix("model.") in room.model_fields:
+    for other, (settings, _) in FAMILIES.items():
+        if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
-    known = list(leaves(tree))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or [
-        name for name in known if name.rsplit(".")[-1] == key.rsplit(".")[-1]
-    ]
-    hint = (
-        f"; did you mean {near[0]}?"
-        if near
-        else f"; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
-    )
-    return f"unknown setting {key}{hint}"
+    near = nearest_setting(key, tree)
+    if near is not None:
+        return f"unknown setting {key}; " + (f"did you mean {near}?" if near in leaves(tree) else f"here it is {near}")
+    return f"unknown setting {key}; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
+
+
+def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
+    """The setting meant by `key`: equal last part, a name in other codes, or the closest spelling."""
+    known = list(leaves(Config().model_dump() if tree is None else tree))
+    last = key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_")
+    if key.lower() in known:
+        return key.lower()
+    alike = [name for name in known if name.rsplit(".", 1)[-1] == last.lower()]
+    if key.partition(".")[0] not in SECTIONS:
+        if (ours := name_here(key)) is not None:
+            return ours
+        if len(alike) == 1:
+            return alike[0]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return next(iter(near or alike), None)
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -211,23 +225,6 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def describe_settings() -> list[tuple[str, str, str]]:
-    """(key, default, description) of every setting, for --help; the models' own, family by family."""
-
-    def walk(room: type[BaseConfig], prefix: str) -> Iterable[tuple[str, str, str]]:
-        for name, field in room.settings().items():
-            default = field.get_default(call_default_factory=True)
-            if room is Config and name == "model":
-                for family, (settings, _) in FAMILIES.items():
-                    yield from ((key, default, f"{family}: {text}") for key, default, text in walk(settings, "model."))
-            elif isinstance(default, BaseConfig):
-                yield from walk(type(default), f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", str(default), field.description or ""
-
-    return [row for row in walk(Config, "") if row[0] not in ("name", "model.kind")]
-
-
 def read_config(path: Path | str) -> Config:
     """A config from the `config` field of a run's config.json.
 
@@ -236,10 +233,10 @@ def read_config(path: Path | str) -> Config:
     """
     path = Path(path)
     try:
-        return validated(json.loads(path.read_text())["config"])
+        return validated(read_json(path)["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

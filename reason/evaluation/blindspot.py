@@ -1,4 +1,4 @@
-"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (MATH.md §5).
+"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
 
 A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
 token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
@@ -146,7 +146,7 @@ def scale_sweep(
 def blind_spot(
     model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
 ) -> dict[str, Any]:
-    """Every probe of this room, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
+    """Every probe of this module, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
     model = precise(model)
     with torch.no_grad():
         x = model.encode(batch)

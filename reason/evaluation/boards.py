@@ -1,4 +1,4 @@
-"""Puzzles as they are thought about: the answer after every step, for drawings."""
+"""The answer to single puzzles after every supervision step, for drawings."""
 
 from __future__ import annotations
 

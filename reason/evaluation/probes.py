@@ -1,4 +1,4 @@
-"""What the dynamics do at a state (MATH.md §7): any Reasoner, any named tuple of (B, S, D) tensors as its state.
+"""What the dynamics do at a state (docs/math.md §17): any Reasoner, any named tuple of (B, S, D) tensors as its state.
 
 Rows of a batch are puzzles and do not see each other; every measure is one number a row. A model is best probed as
 `precise` makes it: in float64, so that a residual of 1e-6 is one.
@@ -26,7 +26,7 @@ def precise(model: Reasoner) -> Reasoner:
     """A copy that computes in the widest float of its device, in evaluation mode."""
     device = next(model.parameters()).device
     twin = copy.deepcopy(model).to(widest_float(device)).eval()
-    twin.dtype = widest_float(device)
+    twin.dtype, twin.products = widest_float(device), None
     return twin
 
 

@@ -1,4 +1,4 @@
-"""More than one try: K answers to every puzzle, and ways to choose among them (MATH.md §7)."""
+"""More than one try: K answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Greedy generation by a causal model: the token it says after each cell becomes the next cell.
+"""Greedy decoding by a causal model.
 
-`greedy` reads the whole text anew for every token, with any model; `generate` keeps keys and values, as looped
-transformers can.
+`greedy` runs the whole text for every token, with any model; `generate` caches keys and values of looped transformers.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from reason.rollout import unroll
 
 @torch.inference_mode()
 def greedy(model: Reasoner, prompts: Tensor, lengths: Tensor, steps: int, end: int | None = None) -> Tensor:
-    """Go on with prompts (B, S), row b given up to its first lengths[b] ≥ 1 cells; what stands after them is not read.
+    """Continue prompts (B, S) greedily, row b from its first lengths[b] ≥ 1 cells; the cells after them are ignored.
 
-    Returns what is said after each cell, (B, S) as labels: cell i holds the token after cell i, IGNORE where the
-    prompt goes on anyway, and after `end` has been said. Every token costs a whole unroll of `steps` loops over the
-    cells so far.
+    Returns labels (B, S): cell i holds the token generated after cell i, IGNORE inside the prompt and after `end`.
+    Every token costs an unroll of `steps` loops over all cells so far.
     """
     rows, cells = prompts.shape
     if int(lengths.min()) < 1:
@@ -46,12 +44,12 @@ def greedy(model: Reasoner, prompts: Tensor, lengths: Tensor, steps: int, end: i
 
 
 def prompt_lengths(labels: Tensor) -> Tensor:
-    """Labels (B, S) of causal examples -> (B,): the cells that are given, up to the first scored one with it."""
+    """Labels (B, S) of causal examples -> (B,): prompt lengths, up to and with the first scored cell."""
     return (labels != IGNORE).int().argmax(-1) + 1
 
 
 class Caches:
-    """What a text that grows keeps: of the prelude and the coda as of any transformer, of the block loop by loop."""
+    """Caches of a looped transformer: one set for prelude and coda, one per loop for the block."""
 
     def __init__(self, model: LoopedModel, loops: int):
         self.prelude, self.coda = (StackCache(len(stack.blocks), 1) for stack in (model.prelude, model.coda))
@@ -65,7 +63,7 @@ class Caches:
 
 
 def read(model: LoopedModel, tokens: Tensor, caches: Caches) -> Readout:
-    """The readout of the next cells of a text, whose tokens (B, n) are given, after all loops; they are kept."""
+    """Append tokens (B, n) to the text; returns their readout after all loops."""
     x = model.encode_from(tokens, caches.cells, caches.prelude.recalls(0))
     state = model.initial_state(x)
     for loop in range(caches.block.loops):
@@ -79,12 +77,12 @@ def read(model: LoopedModel, tokens: Tensor, caches: Caches) -> Readout:
 
 @dataclass(frozen=True)
 class Generated:
-    """What was said after a prompt."""
+    """A greedy continuation and the memory of its caches."""
 
-    tokens: Tensor  # (B, n) the likeliest ones, each chosen given those before it
+    tokens: Tensor  # (B, n) the most probable ones, each given those before it
     logits: Tensor  # (B, n, V) from which they were chosen
-    prompt_bytes: int  # of keys and values while the prompt was read: one set per loop
-    cache_bytes: int  # at the end, prompt and answer: what one set per loop or a shared one holds
+    prompt_bytes: int  # of keys and values after the prompt: one set per loop
+    cache_bytes: int  # at the end, prompt and answer
 
 
 @torch.inference_mode()
@@ -96,12 +94,12 @@ def generate(
     sharing: Sharing = "per-loop",
     keep_prompt: bool = False,
 ) -> Generated:
-    """Greedily `count` tokens after a prompt (B, n), each after `loops` loops.
+    """Generate `count` tokens greedily after a prompt (B, n), each with `loops` loops (docs/math.md §13).
 
-    The prompt is read with keys and values of each loop for that loop alone. While generating, `per-loop` goes on so,
-    which computes what reading the whole text anew would; with `last`, `mean` or `first` all loops look at one shared
-    set (Ouro: last and mean cost little, first collapses), T times smaller. `keep_prompt`: the prompt's stay one set
-    per loop, and only the tokens said are shared (ours: the paper can be read either way).
+    The prompt uses one set of keys and values per loop. `per-loop` keeps one set per loop and equals a forward pass
+    over the whole text; with `last`, `mean` or `first` all loops attend to one shared set, T times smaller (Ouro: last
+    and mean cost little accuracy, first collapses). `keep_prompt` keeps the prompt's sets per loop and shares those of
+    generated tokens only (ours: the paper allows both readings).
     """
     assert model.config.causal, "only a causal model says the next token"
     model.eval()
@@ -117,10 +115,10 @@ def generate(
 
 @dataclass(frozen=True)
 class Answers:
-    """Greedy answers held against the labels of a batch, and what the caches of its rows took."""
+    """Greedy answers of a batch compared with its labels, and the memory of the caches."""
 
     exact: Tensor  # (B,) bool: every scored token right
-    loss: Tensor  # (B,) mean −ln p of the right token where greedy decoding stands: its own history, softmax
+    loss: Tensor  # (B,) mean −ln p of the right token given the generated history, softmax
     cache_bytes: int
     prompt_bytes: int
 
@@ -131,8 +129,8 @@ def answer(
 ) -> Answers:
     """Generate the scored cells of each row from the cells before them, and compare.
 
-    A row's prompt ends with its first scored cell, whose label is the first token said; rows of one prompt length go
-    together.
+    A row's prompt ends with its first scored cell, whose label is the first generated token; rows of equal prompt
+    length are decoded together.
     """
     scored = batch.labels != IGNORE
     lengths = prompt_lengths(batch.labels)

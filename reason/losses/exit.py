@@ -1,4 +1,4 @@
-"""Learning when to stop: Ouro's exit gate, in two stages, and its use at inference.
+"""Losses of Ouro's exit gate, stage I and II, and the exit rule at inference (docs/math.md §11).
 
 λ_t = σ(gate_t) is the chance of leaving after loop t where one has not left before; gates are stacked as (T, B, S) at
 every position, or as (T, B, 1) where the gate is one per puzzle.

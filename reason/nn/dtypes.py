@@ -1,12 +1,22 @@
-"""Widths of floating point."""
+"""Floating-point types."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+
+class Dtypes(NamedTuple):
+    """What a model computes in: its states, and its matrix products where they are narrower (mixed precision)."""
+
+    states: torch.dtype
+    products: torch.dtype | None = None
+
+    def __str__(self) -> str:
+        return ", products in ".join(str(dtype).removeprefix("torch.") for dtype in self if dtype is not None)
 
 
 def widest_float(device: torch.device) -> torch.dtype:
@@ -20,7 +30,7 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 def finite(tree: Any) -> Any:
-    """The same with None for every nan and infinity, which JSON does not have: a state may diverge."""
+    """The tree with None for every nan and infinity, which JSON lacks; states may diverge."""
     if isinstance(tree, dict):
         return {key: finite(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

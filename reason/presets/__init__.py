@@ -1,4 +1,4 @@
-"""Presets: named configs, and where each comes from."""
+"""Presets: named configs and their sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reason.presets.tables import PaperTable, Row
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe, the name it is called by, the shape of the puzzles it is made for, and where it comes from."""
+    """A named config, the shape of its puzzles, and its source."""
 
     name: str
     recipe: Callable[[], Config]
@@ -35,11 +35,11 @@ class Preset:
         return self.description.splitlines()[0]
 
     def config(self) -> Config:
-        """The recipe's config, under the preset's name."""
+        """The config, with the preset's name."""
         return derive(self.recipe(), {"name": self.name})
 
     def parameter_count(self) -> int:
-        """Trained numbers of the model, for puzzles of the preset's own shape; no memory is taken."""
+        """Parameters of the model for puzzles of the preset's shape; nothing is allocated."""
         with torch.device("meta"):
             return build_model(self.config().model, self.shape).parameter_count()
 
@@ -52,6 +52,7 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), lambda: table.config(row), table.shape, table.describe(row), row)
 
 
+FEW = 6  # names that fit an error's line
 TABLES = (*stars.TABLES, *blindspot.TABLES, *ouro.TABLES, *cmm.TABLES, *cmm_noise.TABLES)
 PRESETS: dict[str, Preset] = {
     each.name: each
@@ -83,6 +84,9 @@ def preset(name: str) -> Preset:
     """
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
+    family = [each for each in PRESETS if each.startswith(f"{name}-")]
+    near = family or difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if len(family) > FEW:
+        hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
     raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}")

@@ -1,4 +1,4 @@
-"""The readout blind spot on addition: its 2×2 and its five controls are one base and their differences (MATH.md §5).
+"""The readout blind spot on addition: a 2×2 and five controls as one base and its differences (docs/math.md §14).
 
 The paper trains 44M (8 layers, D 512) and 129M (12 layers, D 768) on WikiText-103, which this project does not have:
 all rows train on 4-digit addition instead (ours), the small ones, one layer of D 64, on 3-digit addition.
@@ -60,7 +60,7 @@ def small_base() -> Config:
 
     No dropout; lr 3e-3 after 50 steps, falling to a tenth from step 300 on; float32, since bfloat16 would round away
     small updates of a large state; initial weights N(0, 0.1²): from 0.02 a raw readout, whose first logits are then all
-    but 0, had not learned to carry after 1,600 steps (all ours).
+    but 0, had not learned carries after 1,600 steps (all ours).
     """
     return derive(
         base_44m(),

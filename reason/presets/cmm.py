@@ -1,4 +1,4 @@
-"""CMM, tables 1 to 6: HRM and TRM as the authors ran them again, and CMM as an ODE at D 512 (MATH.md §3)."""
+"""CMM, tables 1 to 6: HRM and TRM as the authors ran them again, and CMM as an ODE at D 512 (docs/math.md §7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CMM, tables 7 to 11: CMM as an SDE at D 512, and both at D 128 (MATH.md §3)."""
+"""CMM, tables 7 to 11: CMM as an SDE at D 512, and both at D 128 (docs/math.md §7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ouro's exit gate on addition: stage I, stage II, and a stack grown deeper (MATH.md §4).
+"""Ouro's exit gate on addition: stage I, stage II, upcycling (docs/math.md §11).
 
 Ouro trains 1.4B (24 layers of D 2048) on text; its weights and data are not part of this project, so all rows train on
 4-digit addition (ours), the small ones, one layer of D 64, on 3-digit addition.

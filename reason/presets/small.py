@@ -1,4 +1,4 @@
-"""Recipes for a CPU: minutes on two cores, made for learning how these models learn."""
+"""Presets for a CPU: minutes on two cores."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def sudoku_6x6_attention() -> Config:
 def sudoku_6x6_hrm() -> Config:
     """HRM on 6×6 Sudoku: two networks, one-step gradient, Q-learning.
 
-    As sudoku-6x6-attention, with HRM's structure in small (two networks of two layers, N_H 2, N_L 2) and 6,000 steps.
+    As sudoku-6x6-attention, with HRM's structure at D 128 (two networks of two layers, N_H 2, N_L 2) and 6,000 steps.
     """
     return derive(
         sudoku_6x6_attention(),
@@ -78,7 +78,7 @@ def sudoku_6x6_hrm() -> Config:
 
 
 def sudoku_6x6_looped() -> Config:
-    """A looped transformer on 6×6 Sudoku, every cell seeing all others: 8 loops, each of them scored.
+    """A looped transformer on 6×6 Sudoku, not causal, 8 loops with a loss at each.
 
     As sudoku-6x6 in size, data and averages; one Llama layer, pre-sandwich, the puzzle added at every loop (all ours).
     """
@@ -144,7 +144,7 @@ def addition_3() -> Config:
 
 
 def sudoku_4x4() -> Config:
-    """TRM with an MLP mixer on 4×4 Sudoku: one minute, to try an idea in.
+    """TRM with an MLP mixer on 4×4 Sudoku: one minute on two cores.
 
     As sudoku-6x6, narrower and shorter.
     """
@@ -166,7 +166,7 @@ def sudoku_6x6_cmm_node() -> Config:
 
     From the paper: the terms, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε. Ours: sizes and
     optimizer as sudoku-6x6, at half its batch and twice its steps, and four settings of the balance, each after a run
-    that failed without it (docs/reproduction.md). α is 0: BCE's L(0) is next to nothing, so that at α = 1 the halting
+    that failed without it (docs/reproduction.md). α is 0: BCE's L(0) is close to 0, so that at α = 1 the halting
     term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50, and λ starts at 10 for LM and 1 for
     the rest. λ moves every seventh step, a number that does not divide N_super, so that every m is measured. The
     traces are measured on 16 of the 64 rows.

@@ -1,4 +1,4 @@
-"""STARS on 4-digit addition: every row of its figures and tables is one base and its difference (MATH.md §4).
+"""STARS on 4-digit addition: every row of its figures and tables is one base and its difference (docs/math.md §8).
 
 The paper's size is D 512 and 10,000 steps of batch 512, for a GPU; the small one D 128, minutes on two cores.
 """
@@ -18,8 +18,8 @@ from reason.presets.tables import PaperTable, Row
 def paper_base() -> Config:
     """One GPT block of D 512, T = 4 unless said otherwise, post-sandwich LayerNorm.
 
-    AdamW, batch 512, 10,000 steps, dropout 0.1 and initial weights N(0, 0.02²) are those of the authors' code, where
-    the paper is silent.
+    AdamW, batch 512, 10,000 steps, dropout 0.1 and initial weights N(0, 0.02²) are those of the authors' code; the
+    paper does not state them.
     """
     return derive(
         Config(),
@@ -47,7 +47,7 @@ def small_base() -> Config:
     """For two cores: D 128, batch 256, lr 1e-3 after 100 steps, no dropout, gradients clipped to 1 (all ours).
 
     600 steps at T = 4; where loops are random or JSRR enters, 1,000 more, JSRR with K = 4 on 64 rows from step 700 on.
-    Initial weights N(0, 0.06²): with 0.02, GPT's for wider models, 500 steps hardly left the start.
+    Initial weights N(0, 0.06²): with 0.02, GPT's for wider models, the loss hardly fell in 500 steps.
     """
     return derive(
         paper_base(),
@@ -97,8 +97,8 @@ def _jsrr_from(step: int) -> Changes:
     return {"loss.schedules": {"jsrr": {"kind": "piecewise", "points": ((0, 0), (step, 1))}}}
 
 
-JSRR: Changes = {"loss.weights.jsrr": 0.1} | _jsrr_from(2000)  # it enters after the warm-up, as in the authors' code
-# At D 128 random loops and JSRR enter once T = 4 is learned (ours): from the first step on neither left the start.
+JSRR: Changes = {"loss.weights.jsrr": 0.1} | _jsrr_from(2000)  # after the warm-up, as in the authors' code
+# At D 128 random loops and JSRR start once T = 4 is learned (ours): from the first step on neither run learned.
 LATER_SMALL: Changes = {"rollout.loops.start": 600, "training.steps": 1600}
 JSRR_SMALL: Changes = LATER_SMALL | {
     "loss.jsrr.iterations": 4,
@@ -110,7 +110,7 @@ JSRR_SMALL: Changes = LATER_SMALL | {
 def _part(paper: str, title: str, claimed: str, rows: tuple[Row, ...]) -> PaperTable:
     return PaperTable(
         name="stars",
-        paper=f"STARS {paper}",
+        paper=paper,
         title=title,
         base=paper_base,
         shape=ADDITION_4,
@@ -123,19 +123,19 @@ def _part(paper: str, title: str, claimed: str, rows: tuple[Row, ...]) -> PaperT
 def _jsrr() -> Iterator[PaperTable]:
     random_loops = TABLE_1["log-normal-2"] | JSRR
     yield _part(
-        "figure 5",
+        "STARS figure 5",
         "Random loops and JSRR: K = 1, from optimizer step 2,000 on (the code).",
         "100 % at any number of loops",
         (Row("", "post-sandwich LayerNorm, log-normal random loops, JSRR with λ = 0.1", changes=random_loops),),
     )
     yield _part(
-        "figure 4",
+        "STARS figure 4",
         "Its ablation, on addition: JSRR without random loops.",
         "on mathematics, random loops and JSRR each delay the decline",
         (Row("jsrr", "JSRR at T = 4", changes=JSRR),),
     )
     yield _part(
-        "figure 7",
+        "STARS figure 7",
         "The weight λ of JSRR. Values below 0.1 are ours.",
         "every λ leads to an attractor; 0.15 and 0.20 impede learning",
         tuple(
@@ -147,7 +147,7 @@ def _jsrr() -> Iterator[PaperTable]:
 
 def _architectures() -> PaperTable:
     return _part(
-        "figure 2",
+        "STARS figure 2",
         "Norms and where they stand, trained at T = 4.",
         "it hardly matters which norm; pre and pre-sandwich drift beyond T = 4 while the state grows, post and "
         "post-sandwich stay bounded and fail there too",
@@ -161,7 +161,7 @@ def _architectures() -> PaperTable:
 
 def _prelude_and_coda() -> PaperTable:
     return _part(
-        "figure 3",
+        "STARS figure 3",
         "Prelude and coda, trained at T = 4. One layer each (ours: the paper names no number).",
         "the dynamics stay what they are without",
         tuple(
@@ -178,7 +178,7 @@ def _prelude_and_coda() -> PaperTable:
 
 def _random_loops(table: int, placements: tuple[str, ...], laws: dict[str, Changes]) -> PaperTable:
     return _part(
-        f"table {table}",
+        f"STARS table {table}",
         "Random loops.",
         "under random loops performance lasts; post-sandwich does not always learn, the less so the wider the range",
         tuple(
@@ -211,10 +211,10 @@ PARTS: tuple[tuple[PaperTable, Changes], ...] = (  # and what D 128 changes besi
     (_prelude_and_coda(), {}),
     (_random_loops(1, PLACEMENTS[2:], TABLE_1), LATER_SMALL),
     (_random_loops(3, PLACEMENTS[:2], TABLE_3), LATER_SMALL),
-    (_l2("figure 3", "The L2 baseline.", "marginal for pre-sandwich, nothing for post-sandwich", "", {}), {}),
+    (_l2("STARS figure 3", "The L2 baseline.", "marginal for pre-sandwich, nothing for post-sandwich", "", {}), {}),
     (
         _l2(
-            "§4.3.2",
+            "STARS §4.3.2",
             "The L2 baseline. Log-normal set 2 of table 1 (ours: the paper names no law).",
             "worse than random loops alone",
             "-random",

@@ -36,14 +36,14 @@ class PaperTable:
     rows: tuple[Row, ...]
     inherited: str  # what every row has from the paper and the base
     ours: str = ""  # what the table leaves open, and what was decided
-    measure: str = ""  # what `Row.claimed` counts: % exact on Sudoku-Extreme
+    measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
     epochs: int | None = (
         None  # optimizer steps follow from epochs of `PUZZLES`, B, N_accum and N_grad; none: the base's
     )
 
     def preset_name(self, row: Row) -> str:
-        """What `train.py` calls the row."""
+        """The row's name for `train.py`."""
         return f"{self.name}-{row.label}".removesuffix("-")
 
     def config(self, row: Row) -> Config:
@@ -63,11 +63,11 @@ class PaperTable:
         )
 
     def claim(self, row: Row) -> str:
-        """Of this row, with what it counts."""
+        """The row's claim with its unit, or ""."""
         return f"{row.claimed} {self.measure}".strip() if row.claimed else ""
 
     def describe(self, row: Row) -> str:
-        """What `reason presets` prints: paper, row, claim; then what is inherited and what is ours."""
+        """The text of `reason presets`: paper, row, claim; then what is inherited and what is ours."""
         claim = f" Claimed: {claim}." if (claim := self.claim(row)) else ""
         together = f"Claimed: {self.claimed}." if self.claimed else ""
         size = f"Parameters as printed: {row.parameters}." if row.parameters else ""

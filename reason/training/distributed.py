@@ -1,24 +1,28 @@
-"""One process or many, under torchrun: the same global batch, each process its own rows of it.
+"""Data parallelism under torchrun: one global batch, each process has its own rows of it.
 
-Gradients are averaged here, once an optimizer step, rather than by DistributedDataParallel: a model's verbs are
-encode, step and readout, never one `forward` that DDP could wrap; its weights are used dozens of times a step, partly
-without gradient; and N_grad backward passes then cost one exchange instead of N_grad.
+Gradients are averaged here, once an optimizer step, not by DistributedDataParallel: a model has encode, step and
+readout and no `forward` that DDP could wrap, its weights are used dozens of times a step, partly without gradient, and
+N_grad backward passes cost one exchange instead of N_grad.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from reason.errors import ConfigError
+from reason.errors import ConfigError, PartnerLost
 
+PATIENCE = timedelta(minutes=10)  # for another process that computes; a checkpoint is written in seconds
+A_DAY = timedelta(days=1)  # for the first one to make the set
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
@@ -26,15 +30,16 @@ BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
 
 @dataclass(frozen=True)
 class World:
-    """Which process this is, of how many. With one, every verb gives back what it was given."""
+    """Rank and number of processes. With one process every collective returns its argument."""
 
     rank: int = 0
     size: int = 1
-    control: Any = None  # a gloo group: what the host decides is agreed upon without waiting for a device
+    control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
+    patient: Any = None  # another, with a timeout of a day
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Is this rank 0, which writes files and prints?"""
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
@@ -61,7 +66,7 @@ class World:
         return tensor if self.size == 1 else self.sum(tensor) / self.size
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """Every process's tensor, of one shape, one after the other along dim 0."""
+        """Concatenate every process's tensor, of one shape, along dim 0."""
         if self.size == 1:
             return tensor
         here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
@@ -74,13 +79,13 @@ class World:
         return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
 
     def own_rows(self, value: Any, device: torch.device) -> Any:
-        """This process's rows, on its device, of what `gather_rows` gave."""
+        """This process's rows, on its device, of a result of `gather_rows`."""
         if isinstance(value, list):
             return [self.own_rows(part, device) for part in value]
         return value[self.share(len(value))].to(device)
 
     def portion(self, rows: int) -> range:
-        """This process's part of `rows`, which need not divide evenly: each row is some process's, and one's alone."""
+        """This process's part of `rows`, which need not divide evenly; the parts partition the rows."""
         return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
 
     def collect(self, items: list[Item]) -> list[Item]:
@@ -92,7 +97,7 @@ class World:
         return [item for part in parts for item in part]
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so: all then stop at the same step."""
+        """Is `value` true in any process? All then stop at the same step."""
         if self.size == 1:
             return flag
         flags = torch.tensor(int(flag))
@@ -100,12 +105,17 @@ class World:
         return bool(flags)
 
     def tell(self, text: str) -> str:
-        """The first process's text, in all of them."""
+        """Broadcast the text of rank 0."""
         if self.size == 1:
             return text
         box = [text]
         dist.broadcast_object_list(box, group=self.control)
         return box[0]
+
+    def await_first(self) -> None:
+        """Wait until the first process is here too, however long its work takes."""
+        if self.size > 1:
+            dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
@@ -131,7 +141,7 @@ class World:
 
 
 def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
-    """The tensors in their order, in lots of one type and of at most BUCKET numbers (or one tensor)."""
+    """The tensors in order, in buckets of one type and at most BUCKET numbers (or one tensor)."""
     lot: list[Tensor] = []
     for tensor in tensors:
         if lot and (tensor.dtype != lot[0].dtype or sum(t.numel() for t in lot) + tensor.numel() > BUCKET):
@@ -144,18 +154,60 @@ def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The processes that torchrun started, as one world; without torchrun, this process alone."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    """The process group of torchrun; without torchrun, this process alone.
+
+    Raises:
+        ConfigError: the variables that torchrun sets are not all there.
+        PartnerLost: another process has stopped, or is gone.
+    """
+    size = world_size()
     if size == 1:
         yield World()
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # The step's last word is the control group's, so that it, not NCCL's watchdog, is the first to lose patience.
     try:
-        yield World(dist.get_rank(), size, dist.new_group(backend="gloo"))
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=2 * PATIENCE)
+        control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
+        yield World(dist.get_rank(), size, control, patient)
+    except RuntimeError as error:
+        lost = _lost(str(error))
+        if lost is None:
+            raise
+        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _lost(text: str) -> str | None:
+    """What has become of another process, where that is what an error of gloo or of the store says."""
+    if "imed out" in text:
+        return f"has not answered for {PATIENCE.total_seconds() / 60:g} minutes: it is stopped, stuck or gone"
+    return "is gone" if "gloo" in text and "onnection" in text else None
+
+
+def world_size() -> int:
+    """How many processes torchrun started; 1 without it.
+
+    Raises:
+        ConfigError: WORLD_SIZE is set, and what else torchrun sets is not.
+    """
+    given = {name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")}
+    if given["WORLD_SIZE"] in ("", "1"):
+        return 1
+    for name, value in given.items():
+        if not re.fullmatch("[0-9]{1,6}", value):
+            raise ConfigError(
+                f"WORLD_SIZE={given['WORLD_SIZE']} in the environment, and {name}={value}: start several processes "
+                "with torchrun, or one with: unset WORLD_SIZE"
+            )
+    size, rank = int(given["WORLD_SIZE"]), int(given["RANK"])
+    if rank >= size or "MASTER_ADDR" not in os.environ:
+        what = "MASTER_ADDR is not set" if rank < size else f"RANK={rank} is not below it"
+        raise ConfigError(f"WORLD_SIZE={size} in the environment, and {what}: start several processes with torchrun")
+    return size
 
 
 def device_of_process(name: str) -> str:
@@ -164,7 +216,7 @@ def device_of_process(name: str) -> str:
     Raises:
         ConfigError: one named GPU, and several processes.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if world_size() == 1:
         return name
     if name.startswith("cuda:"):
         raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")

@@ -1,4 +1,4 @@
-"""How much memory a training takes: counted before it starts, measured while it runs."""
+"""Memory of a training: estimated before it starts, measured while it runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models import build_model
 from reason.models.base import Batch, Shape
+from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
 
@@ -32,18 +33,18 @@ class Memory:
     moments: int  # the optimizer's two
     average: int  # the EMA
     carry: int  # puzzles and states between two supervision steps
-    activations: int  # what else lives when most does: saved for backward, logits, temporaries
+    activations: int  # the rest at the peak: saved for backward, logits, temporaries
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum."""
         return sum(vars(self).values())
 
 
 class LiveBytes(TorchDispatchMode):
-    """Bytes of the tensors made within the block: those alive now, and the most there ever were.
+    """Bytes of the tensors created within the block: currently alive, and the peak.
 
-    Storages are counted, so views cost nothing; what a kernel takes and gives back by itself is not seen.
+    Storages are counted, so views cost nothing; a kernel's own temporaries are not counted.
     """
 
     def __init__(self) -> None:
@@ -72,18 +73,19 @@ class LiveBytes(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
 
 
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
-    """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
+def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
+    """Estimate the memory of an optimizer step by running it on fake tensors, which have a shape and no memory.
 
     Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
     batch size; torch.compile usually needs less. Not counted: the allocator's rounding, CUDA's own context (0.3 to
     0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
     kernel, for bfloat16 too: as many bytes.
     """
-    if device != "cpu" and dtype == torch.bfloat16:
-        dtype = torch.float16
+    if device != "cpu":
+        states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
+        computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
-        model = build_model(config.model, shape, dtype)
+        model = build_model(config.model, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)
@@ -91,7 +93,7 @@ def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: st
         rollout = config.rollout
         loops = (
             rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
-        )  # the worst that can come
+        )  # the largest possible T
         with LiveBytes() as bytes_of:
             for part in range(min(2, rollout.grad_steps)):
                 rows = partial(_blank, config.training.batch_size, shape)
@@ -120,7 +122,7 @@ def _blank(rows: int, shape: Shape) -> Batch:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """The most bytes this process has held: on CUDA in tensors, on a CPU resident; None if unknown."""
+    """Peak bytes of this process: on CUDA of tensors, on a CPU resident; None where the platform has no such count."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reason.config.overrides import describe_settings, leaves, override, read_config, split_arguments, validated
+from reason.config.describe import describe_settings
+from reason.config.overrides import leaves, override, read_config, split_arguments, validated
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
@@ -47,13 +48,20 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
         ("optimizer.lrr", "1", "did you mean optimizer.lr?"),
         ("lr", "1", "did you mean optimizer.lr?"),
         ("model.h_cycle", "3", "did you mean model.h_cycles?"),
+        ("model.H_cycles", "3", "did you mean model.h_cycles?"),
+        ("arch.H_cycles", "3", "did you mean model.h_cycles?"),
+        ("arch.hidden_size", "3", "did you mean model.hidden_size?"),
+        ("global_batch_size", "768", "did you mean training.batch_size?"),
+        ("epochs", "50000", "here it is training.steps (optimizer steps: epochs"),
+        ("lr_min_ratio", "0.1", "here it is optimizer.schedule.min_ratio"),
+        ("+run_name", "x", "here it is run=DIR"),
         ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
         ("optimizer", "3", "optimizer is a section; type one of its keys"),
         ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
         ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
-        ("model.mixer", "conv", "input should be 'attention' or 'mlp'"),
+        ("model.mixer", "conv", "input should be 'attention', 'mlp', 'local' or 'groups'"),
         ("training.steps", "1.5", "training.steps=1.5"),
-        ("training.precision", "fp8", "'auto', 'fp32', 'bf16' or 'fp16'"),
+        ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
         ("model.num_heads", "7", "512 does not divide into 7 heads"),
         ("device", "tpu", "auto, cpu, mps, cuda"),
         ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
@@ -106,8 +114,8 @@ def test_words_and_pairs() -> None:
 def test_every_setting_explains_itself() -> None:
     rows = describe_settings()
     looped = {f"model.{key}" for key in LoopedConfig().model_dump()}
-    assert [key for key, _, text in rows if not text and not key.endswith("schedule.kind")] == []
-    assert {key for key, _, _ in rows} == (set(leaves(Config().model_dump())) | looped) - {"name", "model.kind"}
+    assert [row.key for row in rows if not row.text] == []
+    assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | looped) - {"name", "model.kind"}
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -74,7 +74,7 @@ def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float
     ("settings", "words"),
     [
         ({"kind": "exponential"}, "min_ratio=0.1"),
-        ({"kind": "cosine", "start": 5, "end": 5}, "must lie beyond start=5"),
+        ({"kind": "cosine", "start": 5, "end": 5}, "must be greater than start=5"),
         ({"kind": "piecewise"}, r"points=\[\[0,1\]"),
         ({"points": ((0, 1),)}, "go together"),
         ({"kind": "piecewise", "points": ((5, 1), (5, 0))}, "must rise in position"),

@@ -52,7 +52,7 @@ def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:
 
 
 def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, np.ndarray]]:
-    """State and logits of one row after each loop, straight from MATH.md §4."""
+    """State and logits of one row after each loop, straight from docs/math.md §8."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
 
