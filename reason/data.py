@@ -27,6 +27,9 @@ def task_of(metadata: Metadata) -> Puzzle | None:
     return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
 
 
+AT_ONCE = 2**13  # examples whose labels are looked at together
+
+
 class DataConfig(BaseConfig):
     """Which puzzles, and how they are varied."""
 
@@ -86,11 +89,20 @@ class PuzzleData:
         m: Metadata = self.metadata
         return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
 
-    def example_ratings(self, count: int) -> np.ndarray | None:
-        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+    def ratings_of(self, examples: Tensor) -> np.ndarray | None:
+        """Difficulty of examples (N,): that of the puzzle each belongs to."""
         if self.ratings is None:
             return None
-        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
+        return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
+
+    def scored_examples(self, count: int) -> Tensor:
+        """(N,) those of the first `count` examples that have a scored cell."""
+        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
+        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for first in range(0, count, AT_ONCE):
+            labels = self.labels[first : min(first + AT_ONCE, count)].int()
+            scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
+        return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""

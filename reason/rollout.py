@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.config.base import BaseConfig
-from reason.models.base import Batch, Readout, Reasoner, State
+from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
@@ -242,21 +243,74 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
     return last | (done & (steps >= least))
 
 
-def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
-    """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
-    for _, state, readout in unroll_states(model, batch, steps):
-        yield state, readout
+@dataclass(frozen=True)
+class StepRecord:
+    """One supervision step of a batch, nothing halting; what follows from its state is computed once, where it is read.
+
+    step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, where they come from one.
+    """
+
+    model: Reasoner
+    step: int
+    batch: Batch
+    x: Tensor  # (B, S', D)
+    before: State
+    state: State
+    rows: Tensor | None = None
+
+    def read(self, state: State) -> Readout:
+        """The readout of any state, as of this step."""
+        return self.model.readout(state, final=self.step >= self.model.final_from)
+
+    @cached_property
+    def readout(self) -> Readout:
+        """The readout of the state after the step."""
+        return self.read(self.state)
+
+    @property
+    def logits(self) -> Tensor:
+        """(B, S, V)."""
+        return self.readout.logits
+
+    @property
+    def q_halt(self) -> Tensor | None:
+        """(B,) of the halting head; None: the model has none."""
+        return self.readout.q_halt
+
+    @cached_property
+    def answer(self) -> Tensor:
+        """(B, S) the likeliest tokens."""
+        return self.logits.argmax(-1)
+
+    @cached_property
+    def right(self) -> Tensor:
+        """(B, S) bool: scored cells that are right."""
+        return (self.answer == self.batch.labels) & (self.batch.labels != IGNORE)
+
+    @cached_property
+    def exact(self) -> Tensor:
+        """(B,) bool: every scored cell is right, and there is one."""
+        scored = self.batch.labels != IGNORE
+        return (self.right == scored).all(-1) & scored.any(-1)
 
 
-def unroll_states(
-    model: Reasoner, batch: Batch, steps: int, start: State | None = None
-) -> Iterator[tuple[State, State, Readout]]:
-    """The same, each with the state before it; from `start` where one is given."""
+def unroll(
+    model: Reasoner,
+    batch: Batch,
+    steps: int,
+    rows: Tensor | None = None,
+    *,
+    start: Callable[[State], State] | None = None,
+    after: Callable[[State], State] | None = None,
+) -> Iterator[StepRecord]:
+    """`steps` supervision steps from the initial state; `start` may change that state, `after` the one of each step."""
     x = model.encode(batch)
-    state = model.initial_state(x) if start is None else start
+    state = model.initial_state(x)
+    state = state if start is None else start(state)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state, final=step >= model.final_from)
+        state = state if after is None else after(state)
+        yield StepRecord(model, step, batch, x, before, state, rows)
 
 
 def _detached(state: State) -> State:

@@ -33,7 +33,8 @@ MAY_IMPORT = {
     },
     "reason.evaluation": {
         "datasets_gen", "reason.config.base", "reason.data", "reason.dynamics", "reason.errors", "reason.generation",
-        "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
+        "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.checkpoint",
+        "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
     },
     "reason.report": {"datasets_gen"},
     "reason.config.schema": {

@@ -10,13 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from reason.cli.further import draw_further, further, refuse_caches
 from reason.config.schema import Config, override, read_config, split_arguments
-from reason.data import PuzzleData, task_of
+from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.reading import Reading
-from reason.nn.dtypes import finite
-from reason.report import headline, table, write_report
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.report import headline, print_results, write_report
 from reason.runs.directory import load_run, newest_run, read_record, replaced_folder
 from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
@@ -77,7 +76,7 @@ def main(argv: list[str]) -> int:
     results, folder = evaluate_run(run, pairs)
     if not results:  # a process that only took part
         return 0
-    Console().print(table(results))
+    print_results(results, Console())
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
@@ -114,25 +113,26 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    refuse_caches(trained.model, config)
     folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     if folder.exists() and not (folder / "results.json").exists():
         raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
-        found = Reading(
+        evaluator = Evaluator(
             trained.model,
             data,
-            task_of(data.metadata),
             settings,
-            steps,
             trained_steps,
             likelihood=config.loss.likelihood,
             halting=config.rollout.halting,
             seed=config.seed,
             progress=world.first,
             world=world,
-        ).results()
+        )
+        consumers = consumers_of(evaluator)
+        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
+            print(cost)
+        found = evaluate(evaluator, consumers)
     if not found:
         return {}, folder
     results = {
@@ -151,11 +151,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
-    beyond = further(trained.model, data, config)
-    results |= finite(beyond)
     with replaced_folder(folder, "results.json") as scratch:
         write_report(scratch, results)
-        draw_further(beyond, scratch)
     return results, folder
 
 

@@ -13,6 +13,7 @@ from datasets_gen.layout import splits_of
 from reason.config.schema import Config
 from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
+from reason.evaluation.monitor import SplitMonitor
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner, Shape
 from reason.presets import PRESETS
@@ -21,7 +22,6 @@ from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.memory import Memory, estimate
-from reason.training.monitor import Monitor
 from reason.training.precision import activation_dtype
 from reason.training.warm_start import train_gate_alone, warm_start
 
@@ -102,7 +102,7 @@ def load_monitor_set(config: Config, data: PuzzleData) -> PuzzleData | None:
     if wanted.split not in there:
         raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
     monitored = PuzzleData(data.directory, wanted.split, data.device)
-    return monitored if len(monitored) else None
+    return monitored if len(monitored.scored_examples(min(len(monitored), wanted.puzzles))) else None
 
 
 def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | None = None) -> Trainer:
@@ -140,10 +140,10 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
     return Trainer(config, run, model, sampler, _monitor(config, data, world), world)
 
 
-def _monitor(config: Config, data: PuzzleData, world: World) -> Monitor | None:
+def _monitor(config: Config, data: PuzzleData, world: World) -> SplitMonitor | None:
     read = load_monitor_set(config, data)
     rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
-    return None if read is None else Monitor(read, config.training.monitor.puzzles, steps, rows, world)
+    return None if read is None else SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world)
 
 
 def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
