@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reason.config.schema import override
+from reason.config.overrides import override
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
 from reason.training.loop import Trainer

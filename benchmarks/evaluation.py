@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.early_exit import run_with

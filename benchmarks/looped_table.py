@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.dynamics.jacobian import power_iteration, unit_normal_like
 from reason.evaluation.probes import norm, parts, precise, radius, residual, rows_of

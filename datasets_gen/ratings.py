@@ -12,13 +12,14 @@ EXTREME_MIX = (0.15, 0.13, 0.25, 0.33, 0.12, 0.015)  # Sudoku-Extreme's shares, 
 
 
 def bins_of(ratings: np.ndarray) -> np.ndarray:
-    """Ratings (N,) -> index of the bin of each (N,)."""
-    return np.searchsorted(RATING_BINS, ratings, side="right") - 1
+    """Ratings (N,) -> index of the bin of each (N,); -1 where a rating is missing (NaN)."""
+    return np.where(np.isnan(ratings), -1, np.searchsorted(RATING_BINS, ratings, side="right") - 1)
 
 
 def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
     """How many ratings fall into each bin, by its name."""
-    counts = np.bincount(bins_of(ratings), minlength=len(RATING_BINS))
+    bins = bins_of(ratings)
+    counts = np.bincount(bins[bins >= 0], minlength=len(RATING_BINS))
     return dict(zip(BIN_NAMES, map(int, counts), strict=True))
 
 

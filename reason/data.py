@@ -1,4 +1,4 @@
-"""Files → batches on the device. The set lives there; drawing and augmenting never leave it."""
+"""Files → batches. The set, its sampling and its augmentation are on the device."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ AT_ONCE = 2**13  # examples whose labels are looked at together
 
 
 class DataConfig(BaseConfig):
-    """Which puzzles, and how they are varied."""
+    """The puzzle set and its augmentation."""
 
     directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
-    generate: str | None = Field(None, description="what `python -m datasets_gen` is asked for when none is given")
-    augment: bool = Field(True, description="draw every puzzle under a random symmetry (digits relabelled, grid moved)")
+    generate: str | None = Field(None, description="the `python -m datasets_gen` arguments that make a missing set")
+    augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
 
 
 class PuzzleData:
-    """One split of a puzzle set on a device: tokens as stored, G groups of puzzles of examples."""
+    """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored."""
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
         """Read and check the split.
@@ -73,7 +73,7 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of inputs and labels: whether a run goes on with the set it started from."""
+        """SHA-256 of inputs and labels, by which --resume recognises the run's set."""
         digest = hashlib.sha256()
         for tokens in (self.inputs, self.labels):
             digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
@@ -85,7 +85,7 @@ class PuzzleData:
 
     @property
     def shape(self) -> Shape:
-        """What a model must know of the set."""
+        """The shape that a model is built for."""
         m: Metadata = self.metadata
         return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
 
@@ -125,9 +125,9 @@ def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) 
 
 
 class Sampler:
-    """An endless stream of batches: every group once an epoch, in a fresh order, under fresh symmetries.
+    """An endless stream of batches: every group once an epoch, in random order, under random symmetries.
 
-    Owns its random generator, so that what it draws depends on the seed and on nothing else.
+    It has its own random generator: the stream is a function of the seed.
     """
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, symmetry: GridSymmetry | None):
@@ -145,11 +145,11 @@ class Sampler:
         return batch if self.symmetry is None else augment(batch, self.symmetry, self.generator)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides what is drawn next."""
+        """Order, position and generator state: what the next batch depends on."""
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken."""
+        """Continue from a saved state."""
         self._order = state["order"].to(self.data.device)
         self.generator.set_state(state["generator"])
 
@@ -157,8 +157,8 @@ class Sampler:
 class Moved(NamedTuple):
     """A symmetry for each of B rows."""
 
-    names: Tensor | None  # (B, tokens): what each token is renamed to
-    source: Tensor | None  # (B, S): the cell that each cell takes its token from
+    names: Tensor | None  # (B, tokens): the new name of each token
+    source: Tensor | None  # (B, S): the source cell of each cell
 
     def apply(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S), perhaps IGNORE, under the symmetries."""
@@ -174,7 +174,7 @@ class Moved(NamedTuple):
 
 
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
-    """Each row under its own random symmetry: tokens relabelled, cells moved; question and label alike."""
+    """Apply a random symmetry to each row, the same to question and label: tokens relabelled, cells moved."""
     moved = draw_symmetries(len(batch.inputs), symmetry, generator)
     return Batch(moved.apply(batch.inputs), moved.apply(batch.labels), batch.identifiers)
 
@@ -196,14 +196,14 @@ def _permutations(rows: int, size: int, generator: torch.Generator, device: torc
 
 
 def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, bands · per_band): where each line comes from, bands whole and lines within them."""
+    """(rows, bands · per_band): the source of each line; bands are permuted, and lines within each band."""
     band = _permutations(rows, bands, generator, device)[:, :, None]
     line = _permutations(rows * bands, per_band, generator, device).view(rows, bands, per_band)
     return (band * per_band + line).flatten(1)
 
 
 def _cell_sources(rows: int, symmetry: GridSymmetry, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, cells): the cell that each cell takes its token from."""
+    """(rows, cells): the source cell of each cell."""
     down = _moves(rows, symmetry.bands, symmetry.rows_per_band, generator, device)
     across = _moves(rows, symmetry.stacks, symmetry.columns_per_stack, generator, device)
     width = across.shape[1]

@@ -1,10 +1,9 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (MATH.md §1)."""
+"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -12,11 +11,19 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
-from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
+from reason.models.base import Batch, Readout, Reasoner, State
+from reason.models.record import StepRecord
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
+HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
+    "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
+    "q-learning": (can.HALTING_HEAD, can.Q_CONTINUE, can.trained(can.Q_CONTINUE), can.trained(can.HALTING_HEAD)),
+    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE),
+    "none": (),
+}
 
 
 class LoopsConfig(BaseConfig):
@@ -79,7 +86,7 @@ class LoopsConfig(BaseConfig):
 
 
 class RolloutConfig(BaseConfig):
-    """How long a puzzle is thought about in training, and what happens between steps."""
+    """Supervision steps, accumulation, carry, halting and random loops."""
 
     supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(
@@ -111,6 +118,39 @@ class RolloutConfig(BaseConfig):
                 f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
             )
         return self
+
+    @property
+    def several_loops(self) -> bool:
+        """Whether a backward pass may go through more than one step of the model."""
+        return self.loops.distribution != "fixed" or self.loops.count > 1
+
+    def capabilities(self) -> can.Offers:
+        """Which readouts a loss gets to see, and how many steps of the model training takes."""
+        per_loop = self.loops.supervision == "per-loop"
+        return {
+            can.TRAINED_STEPS: self.trained_steps,
+            can.ONE_SUPERVISION_STEP: self.supervision_steps == 1 or "rollout.supervision_steps=1",
+            can.SEVERAL_READOUTS: (self.several_loops and per_loop)
+            or "rollout.loops.count=4 rollout.loops.supervision=per-loop",
+            can.EVERY_READOUT: not self.several_loops or per_loop or "rollout.loops.supervision=per-loop",
+            can.NEXT_READOUT: self.halting == "q-learning" or "rollout.halting=q-learning",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A halting rule asks what it reads, and that it is trained; several loops, a gradient through them."""
+        setting, without = f"rollout.halting={self.halting}", "rollout.halting=none"
+        found = [can.Need(setting, needed, without) for needed in HALTING_NEEDS[self.halting]]
+        if self.several_loops:
+            loops = self.loops
+            setting = f"count={loops.count}" if loops.distribution == "fixed" else f"distribution={loops.distribution}"
+            one = "rollout.loops.distribution=fixed rollout.loops.count=1"
+            found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
+        return found
+
+    def per_process(self) -> list[str]:
+        """Exploration."""
+        explores = self.halt_exploration_prob > 0 and self.supervision_steps > 1
+        return ["rollout.halt_exploration_prob draws per process"] if explores else []
 
     @property
     def trained_steps(self) -> int:
@@ -182,7 +222,7 @@ def supervise(
         state = model.step(state, x)
         states.append(state)
         if t == loops or config.loops.supervision == "per-loop":
-            readouts.append(model.readout(state, final=t >= model.final_from))
+            readouts.append(model.readout(state, t))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
@@ -241,57 +281,6 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
     explores = torch.rand_like(survival) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """One supervision step of a batch, nothing halting; what follows from its state is computed once, where it is read.
-
-    step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, where they come from one.
-    """
-
-    model: Reasoner
-    step: int
-    batch: Batch
-    x: Tensor  # (B, S', D)
-    before: State
-    state: State
-    rows: Tensor | None = None
-
-    def read(self, state: State) -> Readout:
-        """The readout of any state, as of this step."""
-        return self.model.readout(state, final=self.step >= self.model.final_from)
-
-    @cached_property
-    def readout(self) -> Readout:
-        """The readout of the state after the step."""
-        return self.read(self.state)
-
-    @property
-    def logits(self) -> Tensor:
-        """(B, S, V)."""
-        return self.readout.logits
-
-    @property
-    def q_halt(self) -> Tensor | None:
-        """(B,) of the halting head; None: the model has none."""
-        return self.readout.q_halt
-
-    @cached_property
-    def answer(self) -> Tensor:
-        """(B, S) the likeliest tokens."""
-        return self.logits.argmax(-1)
-
-    @cached_property
-    def right(self) -> Tensor:
-        """(B, S) bool: scored cells that are right."""
-        return (self.answer == self.batch.labels) & (self.batch.labels != IGNORE)
-
-    @cached_property
-    def exact(self) -> Tensor:
-        """(B,) bool: every scored cell is right, and there is one."""
-        scored = self.batch.labels != IGNORE
-        return (self.right == scored).all(-1) & scored.any(-1)
 
 
 def unroll(

@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a small set on disk, and a config that trains on it in seconds."""
+"""What the tests of several packages share: a small set on disk, and a config that trains on it in seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from datasets_gen.__main__ import main as generate
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.models.base import Reasoner
 from reason.presets import preset

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.losses import LossWeights
+from reason.losses import TERMS as LOSS_TERMS
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
 
@@ -30,7 +31,7 @@ MODELS = {
     "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
     "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
-TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
+TERMS = {name: {f"loss.weights.{name}": "1"} for name in LOSS_TERMS}
 TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 EXITS = ("exit", "exit_entropy", "exit_gate")
@@ -42,9 +43,7 @@ TERMS |= {
     "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
     "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
     | {"balance.kind": "alg-grad-norm"},
-    "everything, balanced": {
-        f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name not in ("rep_z_l", *EXITS)
-    }
+    "everything, balanced": {f"loss.weights.{name}": "1" for name in LOSS_TERMS if name not in ("rep_z_l", *EXITS)}
     | TERMS["q_continue"]
     | TERMS["jsrr"]
     | {"balance.kind": "alg-grad-norm"},
@@ -58,7 +57,7 @@ for model in MODELS:
         REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
 REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
 for looped in ("looped, terminal", "looped, per loop"):
-    REFUSED |= {(looped, term): "has no halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
+    REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
 
 
@@ -112,12 +111,3 @@ def test_what_does_not_compose_says_so_at_the_start(
 
     with pytest.raises(ConfigError, match=words):
         start()
-
-
-def test_a_model_without_balance_weights_is_refused(
-    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reason.models.recursive.RecursiveModel.balance_weights", lambda self: [])
-    config = override(tiny, {"balance.kind": "alg-grad-norm"})
-    with pytest.raises(ConfigError, match=r"type balance\.kind=fixed"):
-        build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))

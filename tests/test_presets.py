@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import PRESETS, preset
 from reason.runs.build import build_trainer, load_training_set
 from reason.training.log import read_metrics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -31,20 +30,11 @@ class Counter(Reasoner):
     def step(self, state: Count, x: Tensor) -> Count:
         return Count(state.z + 1000)
 
-    def readout(self, state: Count, final: bool = True) -> Readout:
+    def readout(self, state: Count, step: int | None = None) -> Readout:
         steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
 
     patience: Tensor | float = 1e9
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
-
-    def core(self, state: Count, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def map(self, state: Count, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        raise NotImplementedError
 
 
 class Stream:
@@ -185,7 +175,7 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
 class Gated(Counter):
     """The same, its gate saying the logit that each row is given, at every step."""
 
-    def readout(self, state: Count, final: bool = True) -> Readout:
+    def readout(self, state: Count, step: int | None = None) -> Readout:
         return super().readout(state)._replace(gate=self.logits.view(-1, 1))
 
     logits: Tensor
@@ -220,22 +210,20 @@ def test_exploration_keeps_a_gate_from_halting_early() -> None:
 
 
 class Asked(Counter):
-    """Remembers with which `final` it was read."""
+    """Remembers after which step it was read."""
 
-    final_from = 3
-
-    def readout(self, state: Count, final: bool = True) -> Readout:
-        self.said = [*getattr(self, "said", []), final]
+    def readout(self, state: Count, step: int | None = None) -> Readout:
+        self.read = [*getattr(self, "read", []), step]
         return super().readout(state)
 
 
-def test_readouts_are_final_from_the_loop_that_the_model_names() -> None:
+def test_every_readout_knows_its_step() -> None:
     model, stream = Asked(), Stream(2)
     assert all(record.readout for record in unroll(model, stream(), 4))
-    assert model.said == [False, False, True, True]
+    assert model.read == [1, 2, 3, 4]
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
     carry = first_carry(model, stream())
-    model.said = []
+    model.read = []
     supervise(model, carry, stream, config, 0, loops=4)
-    assert model.said == [False, False, True, True]
+    assert model.read == [1, 2, 3, 4]

@@ -9,6 +9,7 @@ import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
+from datasets_gen.structure import Structure
 
 CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
@@ -48,6 +49,11 @@ class Maze:
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the maze."""
         return self.size, self.size
+
+    @property
+    def structure(self) -> Structure:
+        """The grid; beyond its edge no path leads, as through a wall."""
+        return Structure(grid=self.grid_shape, outside=WALL)
 
     @property
     def task(self) -> dict[str, Any]:

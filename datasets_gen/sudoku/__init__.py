@@ -9,6 +9,7 @@ import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.ratings import BIN_NAMES, bins_of
+from datasets_gen.structure import Structure, partitions
 from datasets_gen.sudoku.geometry import BOXES, geometry
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
@@ -84,6 +85,18 @@ class Sudoku:
             transpose=height == width and self.size != 4,
             relabel=(2, self.size + 1),
             moves=self.size != 4,
+        )
+
+    @property
+    def structure(self) -> Structure:
+        """The grid, its rows, columns and boxes, and the digits."""
+        row, column = np.indices(self.grid_shape)
+        height, width = self.box_shape
+        box = row // height * (self.size // width) + column // width
+        return Structure(
+            grid=self.grid_shape,
+            groups=partitions({"row": row, "column": column, "box": box}),
+            symbols=tuple(range(2, self.vocab_size)),
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The commands. train.py and evaluate.py are doors to the same code."""
+"""The commands; train.py and evaluate.py call the same code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from datasets_gen.layout import DatasetError
+from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged
 
 USAGE = """usage: reason COMMAND …
@@ -16,13 +16,13 @@ USAGE = """usage: reason COMMAND …
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
-  pack       a run → one file that --resume takes anywhere
-  solve      a puzzle of your own, step by step
-  compare    several runs in one table and plot
-  presets    every recipe, with its size and where it is from
-  bench      puzzle-steps per second, variants beside each other
-  import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
-  demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
+  pack       a run → one file, with which --resume continues on any machine
+  solve      one puzzle from the command line, step by step
+  compare    several runs in one table and one plot
+  presets    every preset, its size and source
+  bench      puzzle-steps per second of a preset and its variants
+  import-weights  a checkpoint of the original HRM or TRM code → a run
+  demo       a 6×6 Sudoku set, a trained model, accuracy by step  (= make demo)
 
 `reason COMMAND --help` says more.
 """
@@ -56,11 +56,18 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    if command in PAGES and (named := settings_asked(rest)) is not None:
+        if not named:
+            print(PAGES[command])
+            return 0
+        return guarded(lambda names: show_settings(command, names), named)
     return guarded(lambda words: importlib.import_module(COMMANDS[command]).main(words), rest)  # torch only now
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run a command; what a user can mend becomes one line on stderr, status 1; Ctrl-C status 130."""
+    """Run a command; errors that a user can correct become one line on stderr and status 1, Ctrl-C status 130."""
+    from datasets_gen.layout import DatasetError  # not for --help, which is a page of text
+
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
         return command(arguments)

@@ -1,4 +1,4 @@
-"""reason bench: how fast a training step is, variants beside each other."""
+"""reason bench: time of a training step, variants measured in turns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import Split, write_dataset
-from reason.config.schema import Config, override, split_arguments
+from reason.config.overrides import derive, override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import LoopedConfig
 from reason.models.base import Shape
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
@@ -71,14 +72,14 @@ def main(argv: list[str]) -> int:
 
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
-    task = {"causal": isinstance(config.model, LoopedConfig) and config.model.causal}
+    task = {"causal": config.model.has(can.CAUSAL)}
     write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
-    config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(folder)})})
+    config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 
 
 def _measure(trainers: list[Trainer], rounds: int, steps: int) -> list[float]:
-    """Median seconds per optimizer step of each, after two steps to warm up."""
+    """Median seconds per optimizer step of each trainer, after two warm-up steps."""
     seconds: list[list[float]] = [[] for _ in trainers]
     for trainer in trainers:
         trainer.optimizer_step()

@@ -1,4 +1,4 @@
-"""reason compare: several runs in one table and plot."""
+"""reason compare: several runs in one table and one plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""make demo: from nothing to a trained reasoner and its curve."""
+"""make demo: a puzzle set, a trained model and its accuracy by supervision step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from reason.cli import evaluate, train
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.presets import preset
 from reason.report import print_results
 from reason.training.checkpoint import checkpoints, step_of
@@ -25,7 +25,7 @@ NEXT = """what to try next
 
 
 def main(argv: list[str]) -> int:
-    """Generate, train (or go on with an interrupted demo), evaluate, and say what it means."""
+    """Generate, train (or resume an interrupted demo), evaluate, and explain the result."""
     argparse.ArgumentParser(prog="reason demo", description=__doc__).parse_args(argv)
     config = preset(PRESET).config()
     if not _finished():

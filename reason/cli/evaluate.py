@@ -1,8 +1,7 @@
-"""evaluate.py: a run and a data set → accuracy against supervision steps."""
+"""evaluate.py: a run and a data set → accuracy by supervision step."""
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from reason.config.schema import Config, override, read_config, split_arguments
+from reason.cli.arguments import Parser
+from reason.config.overrides import override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
@@ -20,25 +21,6 @@ from reason.runs.directory import load_run, newest_run, read_record, replaced_fo
 from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
-
-DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond training, in one pass.
-
-  python evaluate.py                                  the newest run, twice its trained steps
-  python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
-  python evaluate.py runs/mine data=data/other        another set of the same shape
-  python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
-  python evaluate.py runs/mine evaluation.policies=true       when to stop thinking, and what that saves
-  python evaluate.py runs/mine evaluation.restarts=8          more than one try at every puzzle
-  python evaluate.py runs/mine evaluation.probes=true         norms, residuals, spectral radius, how failures end
-  python evaluate.py runs/mine evaluation.blind_spot=true     norms, radial gradients, clamps: what no loss sees
-  python evaluate.py runs/mine evaluation.caches=true         decode with keys and values per loop, and shared
-  python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
-  python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
-  torchrun --nproc-per-node 8 evaluate.py runs/mine           each GPU reads its part of the puzzles
-
-Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
-needs no network (docs/evaluation.md states every field)."""
-
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 READABLE = (
@@ -60,11 +42,7 @@ READABLE = (
 
 def main(argv: list[str]) -> int:
     """Parse, load, evaluate, report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="evaluate.py", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("words", nargs="*", metavar="RUN | data=DIR | steps=T | name=NAME | section.key=value")
-    words, pairs = split_arguments(parser.parse_args(argv).words, SHORTCUTS)
+    words, pairs = split_arguments(Parser("evaluate.py", ("run", "name", *SHORTCUTS)).parsed(argv).words, SHORTCUTS)
     words += [pairs.pop("run")] if "run" in pairs else []
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
@@ -187,7 +165,7 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16, and whatever else was asked for: runs read in two ways must not overwrite each other."""
-    told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
+    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
+    named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
+    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
     return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])

@@ -7,7 +7,7 @@ import json
 import pickle
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,11 +18,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config.schema import Config, override_tree, split_arguments
+from reason.config.overrides import override_tree, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.interop.parity import LIMITS, deviations
-from reason.models.recursive import RecursiveConfig, RecursiveModel
+from reason.models import RecursiveModel, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
@@ -84,14 +85,13 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )
-    assert isinstance(config.model, RecursiveConfig), "what is inferred from HRM or TRM weights"
-    model = RecursiveModel(config.model, shape)
+    model = cast(RecursiveModel, build_model(config.model, shape))
     load_foreign(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
-    states = ", a single z" if config.model.states == 1 else ""
+    states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
@@ -103,13 +103,13 @@ def main(argv: list[str]) -> int:
 
 
 def _metadata(directory: str) -> Metadata:
-    """dataset.json of whatever split the set has."""
+    """dataset.json of the first split that the set has."""
     splits = splits_of(directory)
     return read_metadata(directory, splits[0] if splits else "test")
 
 
 def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
-    """Where the file also holds recordings of the original code: the largest deviation of each kind."""
+    """Print the largest deviation of each kind from recordings of the original code, if the file holds them."""
     with np.load(file, allow_pickle=False) as recorded:
         if "batch.inputs" not in recorded.files:
             return
@@ -132,7 +132,7 @@ def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A weights file as named tensors, and the authors' config where one lies in it or beside it.
+    """Named tensors of a weights file, and the authors' config if it is in the file or beside it.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.
@@ -174,7 +174,7 @@ def _architecture(tree: Any) -> dict[str, Any]:
 
 
 def _text(array: np.ndarray) -> str:
-    """A string in an array: of characters, of bytes, or as its UTF-8 bytes."""
+    """A string stored in an array: as characters, as bytes, or as UTF-8 bytes."""
     value = array.tobytes() if array.dtype == np.uint8 else array.reshape(-1)[0]
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -200,5 +200,5 @@ def _loss_type(stated: dict[str, Any]) -> str:
 
 
 def _starts_in_float32(weights: dict[str, Tensor]) -> bool:
-    """The authors keep the initial states in the type that the model computes in."""
+    """Are the initial states float32? The authors store them in the type that the model computes in."""
     return any(name.endswith(("H_init", "L_init")) and value.dtype == torch.float32 for name, value in weights.items())

@@ -1,4 +1,4 @@
-"""train.py --memory: what a preset's training would hold, before anything is made."""
+"""train.py --memory: an estimate of a training's memory, before any tensor is allocated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import torch
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.schema import Config, override
+from reason.config.overrides import override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import PRESETS, preset
-from reason.runs.build import estimate_memory
-from reason.training.memory import Memory, readable_size
+from reason.training.memory import Memory, estimate_memory, readable_size
 from reason.training.precision import activation_dtype, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
@@ -20,7 +21,7 @@ CUDA_ITSELF = 600_000_000
 
 
 def print_memory(words: list[str], pairs: dict[str, str]) -> int:
-    """The estimate for a preset on puzzles of its set's shape; returns the exit status.
+    """Print the estimate for a preset on puzzles of its set's shape; returns the exit status.
 
     Raises:
         ConfigError: there is not one preset, or a setting does not fit.
@@ -52,15 +53,14 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
 
 
 def _mend(config: Config) -> str:
-    """What takes less memory."""
+    """Settings that take less memory."""
     fewer = f"training.batch_size={max(1, config.training.batch_size // 2)}"
-    if getattr(config.model, "gradient_checkpointing", True):
-        return f"type {fewer}"
-    return f"type model.gradient_checkpointing=true (slower by the forward passes), or {fewer}"
+    leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+    return f"type {leaner} (slower by the forward passes), or {fewer}" if isinstance(leaner, str) else f"type {fewer}"
 
 
 def memory_table(prefix: str) -> Table:
-    """The estimate of the preset of that name, or of all whose names begin so, activations in fp16 or bf16.
+    """The estimates of all presets whose names begin with `prefix`, activations in fp16 or bf16.
 
     Raises:
         ConfigError: there is none.
@@ -71,14 +71,14 @@ def memory_table(prefix: str) -> Table:
     view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
     for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
         view.add_column(column, justify="left" if column == "preset" else "right", no_wrap=column == "preset")
-    known: dict[str, Memory] = {}  # rows of a table often differ in nothing that takes memory
+    known: dict[str, Memory] = {}  # rows of a table often have the same memory
     for each in tqdm(chosen, unit="preset", desc="estimating", leave=False):
         config = each.config()
         memory = _estimated(config, each.shape, known)
         lean = "-"
-        if not getattr(config.model, "gradient_checkpointing", True):
-            model = config.model.model_copy(update={"gradient_checkpointing": True})
-            lean = readable_size(_estimated(config.model_copy(update={"model": model}), each.shape, known).total)
+        leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+        if isinstance(leaner, str):
+            lean = readable_size(_estimated(override(config, split_arguments([leaner])[1]), each.shape, known).total)
         kept = memory.weights + memory.gradients + memory.moments + memory.average
         sizes = (kept, memory.activations + memory.carry, memory.total)
         view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)
@@ -86,7 +86,7 @@ def memory_table(prefix: str) -> Table:
 
 
 def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory:
-    """The estimate for a 16-bit GPU, looked up where a config alike has been counted."""
+    """The estimate for a 16-bit GPU, cached by what memory depends on."""
     loss = config.loss.model_dump(exclude={"weights", "schedules"}) | {"present": config.loss.present}
     parts = (config.model.model_dump(), config.rollout.model_dump(exclude={"supervision_steps", "accum_steps"}), loss)
     key = repr((shape, parts, config.balance.kind, config.ema.decay is None, config.training.batch_size))

@@ -1,4 +1,4 @@
-"""reason pack: a run → one file that --resume takes anywhere."""
+"""reason pack: a run → one file, with which --resume continues on any machine."""
 
 from __future__ import annotations
 

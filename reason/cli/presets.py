@@ -1,4 +1,4 @@
-"""reason presets: what can be trained."""
+"""reason presets: list presets, show one, print a paper's table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import difflib
 import json
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from reason.cli.memory import memory_table
-from reason.config.schema import Config, leaves
+from reason.config.overrides import leaves
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
+from reason.presets.tables import PaperTable
 from reason.runs.directory import ROOT
 
 MANY = 10  # a family of more presets is a line in the list
@@ -37,7 +40,9 @@ def main(argv: list[str]) -> int:
         prog="reason presets", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
-    parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
+    parser.add_argument(
+        "--table", metavar="TABLE", help="a paper's table or figures: cmm-1 … cmm-11, stars, blindspot-44m, ouro"
+    )
     parser.add_argument("--memory", action="store_true", help="estimate NAME, or all that begin with it")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
@@ -68,8 +73,8 @@ def _list(console: Console, beginning: str = "") -> None:
     for family, members in families.items():
         if len(members) > MANY and not beginning:
             sizes = [each.parameter_count() for each in members]
-            told = f"{len(members)} presets; list them with: reason presets {family}-"
-            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", told)
+            rest = f"{len(members)} presets; list them with: reason presets {family}-"
+            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", rest)
             continue
         for each in members:
             view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
@@ -96,22 +101,27 @@ def _show_table(console: Console, name: str) -> None:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(f"no table {name}; {hint}tables are {', '.join(names)}")
-    parts = [table for table in TABLES if table.name == name]
-    number, task = name.removeprefix("cmm-"), "Maze-Hard" if parts[0].maze else "Sudoku-Extreme"
-    view = Table(title=f"CMM table {number}: exact accuracy on {task}", title_justify="left")
+    console.print(*(_part(table) for table in TABLES if table.name == name))
+
+
+def _part(table: PaperTable) -> Group:
+    """The rows of a table, then its title, claim and decisions."""
+    claims = any(row.claimed for row in table.rows)
+    title = f"{table.paper}: {table.measure}" if table.measure else table.paper
+    view = Table(title=title, title_justify="left")
     view.add_column("preset", no_wrap=True)
     view.add_column("features")
-    view.add_column("claimed %", justify="right")
+    if claims:
+        view.add_column("claimed", justify="right")
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("measured here")
-    for table in parts:
-        for row in table.rows:
-            chosen = PRESETS[f"{name}-{row.label}"]
-            size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
-            view.add_row(chosen.name, row.features, f"{row.claimed}", size, measured(chosen.name, ROOT))
-    console.print(view)
-    for table in parts:
-        console.print(f"{table.title}\nours: {table.ours}", highlight=False, markup=False)
+    for row in table.rows:
+        chosen = PRESETS[table.preset_name(row)]
+        size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
+        claimed = [row.claimed] if claims else []
+        view.add_row(chosen.name, row.features, *claimed, size, measured(chosen.name, ROOT))
+    notes = {"": table.title, "claimed: ": table.claimed, "ours: ": table.ours}
+    return Group(view, *(Text(f"{name}{text}") for name, text in notes.items() if text))
 
 
 def measured(name: str, root: Path) -> str:

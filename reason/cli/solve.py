@@ -1,4 +1,4 @@
-"""reason solve: one puzzle, typed by a person, as a trained run thinks about it."""
+"""reason solve: one puzzle from the command line, solved by a trained run step by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
-from reason.config.schema import override, read_config, split_arguments
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
 from reason.generation.decoding import generate
@@ -71,18 +71,18 @@ def main(argv: list[str]) -> int:
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    told = describe(puzzle, question, thought) | {"run": run.name}
+    solved = describe(puzzle, question, thought) | {"run": run.name}
     frames = puzzle.frames(question, thought.answers)
     if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {steps}" for row in told["steps"])]
+        captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
         animate(arguments.gif, puzzle, frames, puzzle.given(question), captions)
     if arguments.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(solved, indent=2))
     else:
-        _print(puzzle, question, frames, told, Console())
+        _print(puzzle, question, frames, solved, Console())
         if arguments.gif:
             print(f"picture {arguments.gif}")
-    return 0 if told["rules_hold"] is not False else 1
+    return 0 if solved["rules_hold"] is not False else 1
 
 
 def _family(run: Path) -> Puzzle:
@@ -144,12 +144,12 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
     return [text[i : i + width] for i in range(0, len(text), width)]
 
 
-def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[str, Any], console: Console) -> None:
+def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
     """The question, every step that changes something, and the verdict."""
     given, nothing = puzzle.given(question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
     console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
-    for m, row in enumerate(told["steps"], start=1):
+    for m, row in enumerate(solved["steps"], start=1):
         halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
         rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
         apart = "\n" if row["changed"] else ""
@@ -159,10 +159,10 @@ def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[
             changed = frames[m] != frames[m - 1]
             console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
     console.print()
-    if told["rules_hold"] is None:
+    if solved["rules_hold"] is None:
         console.print("no rule tells whether this answer is right", highlight=False)
-    elif told["rules_hold"]:
-        first = told["first_step_at_which_the_rules_hold"]
-        console.print(f"[green]the rules hold[/green], from step {first} of {len(told['steps'])}", highlight=False)
+    elif solved["rules_hold"]:
+        first = solved["first_step_at_which_the_rules_hold"]
+        console.print(f"[green]the rules hold[/green], from step {first} of {len(solved['steps'])}", highlight=False)
     else:
-        console.print(f"[red]the rules do not hold[/red]: {told['mistake']}", highlight=False)
+        console.print(f"[red]the rules do not hold[/red]: {solved['mistake']}", highlight=False)

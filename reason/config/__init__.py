@@ -1,1 +1,1 @@
-"""One run's configuration: the sections' common base, the whole schema, schedules."""
+"""The configuration of a run: schema, schedules, overrides, descriptions of settings."""

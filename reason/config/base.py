@@ -1,11 +1,37 @@
-"""The common parent of every room's config."""
+"""The base class of every section of a config."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
+
+from reason.config.capabilities import Capability, Need, Offers
 
 
 class BaseConfig(BaseModel):
-    """Settings of one room: immutable, unknown keys refused, defaults checked, no inf or NaN."""
+    """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+    @classmethod
+    def settings(cls) -> Mapping[str, FieldInfo]:
+        """Every setting by its name."""
+        return cls.model_fields
+
+    def capabilities(self) -> Offers:
+        """What other sections may rely on."""
+        return {}
+
+    def has(self, capability: Capability) -> bool:
+        """Whether the section itself has it."""
+        return not isinstance(self.capabilities().get(capability, ""), str)
+
+    def needs(self) -> Iterable[Need]:
+        """What it asks of other sections."""
+        return ()
+
+    def per_process(self) -> Iterable[str]:
+        """What each of several processes does by itself, so that their loss curve is not that of one."""
+        return ()

@@ -1,4 +1,4 @@
-"""What changes in the course of a run: a learning rate, the weight of a loss term."""
+"""Schedules: a factor by optimizer step for the learning rate or the weight of a loss term (docs/math.md §15)."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ Share = Annotated[float, Field(ge=0)]
 
 
 class Horizon(NamedTuple):
-    """How long a run is, in optimizer steps."""
+    """Length of a run and of an epoch, in optimizer steps."""
 
     steps: int  # of the whole run
     epoch: float  # of one pass over the base puzzles
 
 
 class ScheduleConfig(BaseConfig):
-    """A course of shares, to multiply a value with: a linear warm-up, then `kind` between `start` and `end`."""
+    """A factor by step: linear warm-up, then `kind` between `start` and `end`."""
 
     kind: Literal["constant", "cosine", "exponential", "piecewise"] = Field(
         "constant",
-        description="after the warm-up: constant, cosine or exponential down to `min_ratio`, or steps (`points`)",
+        description="after the warm-up: constant, cosine or exponential down to `min_ratio`, or piecewise (`points`)",
     )
     warmup_steps: int = Field(0, ge=0, description="optimizer steps of linear warm-up")
-    min_ratio: float = Field(0.0, ge=0, description="cosine, exponential: the share reached at `end`")
-    start: Position = Field(0.0, description="cosine, exponential: where the descent begins; a warm-up comes first")
-    end: Position | None = Field(None, description="cosine, exponential: where it ends; none: with the run")
-    after: Share | None = Field(None, description="the share from `end` on; none: min_ratio")
+    min_ratio: float = Field(0.0, ge=0, description="cosine, exponential: the factor at `end`")
+    start: Position = Field(0.0, description="cosine, exponential: where the decay begins, after the warm-up")
+    end: Position | None = Field(None, description="cosine, exponential: where the decay ends; none: with the run")
+    after: Share | None = Field(None, description="the factor from `end` on; none: min_ratio")
     unit: Literal["step", "epoch"] = Field("step", description="of start, end and points: optimizer steps or epochs")
     points: tuple[tuple[Position, Share], ...] = Field(
-        (), description="piecewise: [[position,share],…], each share from its position on, before the first one 1"
+        (), description="piecewise: [[position,factor],…], each factor from its position on; 1 before the first"
     )
 
     @model_validator(mode="after")
     def _is_a_course(self) -> ScheduleConfig:
         if self.kind == "exponential" and self.min_ratio == 0:
-            raise ValueError("an exponential descent never reaches 0: give it a floor, such as min_ratio=0.1")
+            raise ValueError("an exponential decay never reaches 0: type min_ratio=0.1, for example")
         if self.end is not None and self.end <= self.start:
-            raise ValueError(f"end={self.end:g} must lie beyond start={self.start:g}")
+            raise ValueError(f"end={self.end:g} must be greater than start={self.start:g}")
         if (self.kind == "piecewise") != bool(self.points):
             raise ValueError("kind=piecewise and points go together: points=[[0,1],[1000,0.5]] halves at 1000")
         if any(a >= b for (a, _), (b, _) in pairwise(self.points)):
@@ -52,17 +52,17 @@ class ScheduleConfig(BaseConfig):
 
     @property
     def vanishes(self) -> bool:
-        """Is the share 0 at some time before the run ends?"""
+        """Is the factor 0 at some step before the run ends?"""
         early = self.kind == "cosine" and self.min_ratio == 0 and self.end is not None and self.after is None
         return early or self.after == 0 or any(share == 0 for _, share in self.points)
 
     @property
     def peak(self) -> float:
-        """A share that is never exceeded."""
+        """An upper bound of the factor."""
         return max(1.0, self.min_ratio, self.after or 0.0, *(share for _, share in self.points))
 
     def factor(self, step: int, horizon: Horizon) -> float:
-        """The share at optimizer step `step` (from 0)."""
+        """The factor at optimizer step `step` (from 0)."""
         rise = (step + 1) / self.warmup_steps if step < self.warmup_steps else 1.0
         return rise * self._descent(step, horizon)
 

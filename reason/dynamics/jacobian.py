@@ -1,4 +1,4 @@
-"""J = ∂f/∂z of a map z ↦ f(z) on (B, ...) whose rows do not see each other: products, diagonal, eigenvalues.
+"""Jacobian products, diagonal and eigenvalues: J = ∂f/∂z of a map z ↦ f(z) on (B, ...) with independent rows.
 
 Every product is differentiable, in f's weights and in z. Attention runs in its math form and compiled networks run
 eagerly meanwhile: fused kernels have neither forward-mode nor double backward.

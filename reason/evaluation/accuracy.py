@@ -9,7 +9,7 @@ import torch
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.models.base import IGNORE
-from reason.rollout import StepRecord
+from reason.models.record import StepRecord
 
 
 class Accuracy(Consumer):

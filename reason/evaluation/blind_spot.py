@@ -1,4 +1,4 @@
-"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (MATH.md §5).
+"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
 
 A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
 token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
@@ -17,7 +17,8 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.probes import precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
-from reason.rollout import StepRecord, unroll
+from reason.models.record import StepRecord
+from reason.rollout import unroll
 
 ClampMode = Literal["rescale", "subtract"]
 PUZZLES = 128  # at most: all their loops are held in float64

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
 from reason.generation.decoding import answer
-from reason.models import LoopedModel
+from reason.models.record import StepRecord
 from reason.nn.cache import Sharing
-from reason.rollout import StepRecord
 
 WAYS: tuple[tuple[Sharing, bool], ...] = (
     ("per-loop", False),
@@ -26,10 +24,6 @@ class Caches(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        model = evaluator.model
-        if not (isinstance(model, LoopedModel) and model.config.causal):
-            raise ConfigError("evaluation.caches=true decodes, which only a causal looped model does; leave it out")
-        self.model = model
         self.cost = f"caches: {len(WAYS)} greedy decodings of {len(evaluator.examples):,} puzzles"
 
     @classmethod
@@ -41,7 +35,7 @@ class Caches(Consumer):
         """Decode the batch in every way."""
         sums = []
         for sharing, keep_prompt in WAYS:
-            found = answer(self.model, record.batch, self.evaluator.trained_steps, sharing, keep_prompt)
+            found = answer(self.evaluator.model, record.batch, self.evaluator.trained_steps, sharing, keep_prompt)
             exact, loss = found.exact.sum().item(), found.loss.sum().item()
             sums.append([exact, loss, found.cache_bytes, found.prompt_bytes])
         return {"caches": np.array(sums, np.float64)[..., None]}

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.models.base import MapKind
 
@@ -47,3 +48,7 @@ class EvaluationConfig(BaseConfig):
     spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
     map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
+
+    def needs(self) -> list[can.Need]:
+        """Caches ask for a model that generates with them."""
+        return [can.Need("evaluation.caches=true", can.CACHES, "evaluation.caches=false")] if self.caches else []

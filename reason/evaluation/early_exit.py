@@ -30,7 +30,7 @@ from reason.evaluation.policies import (
 )
 from reason.evaluation.probes import mapped, parts
 from reason.models.base import Batch, Readout, State
-from reason.rollout import StepRecord
+from reason.models.record import StepRecord
 from reason.training.distributed import World
 
 
@@ -124,7 +124,7 @@ class MixedRecord(StepRecord):
         if model.final_from <= 1:
             return late
         assert self.taken is not None
-        early, final = model.readout(state, final=False), self.taken >= model.final_from
+        early, final = model.readout(state, model.final_from - 1), self.taken >= model.final_from
         chosen = {
             name: torch.where(final.view(-1, *[1] * (value.ndim - 1)), value, getattr(early, name))
             for name, value in late._asdict().items()

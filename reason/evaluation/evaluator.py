@@ -24,7 +24,8 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.losses.lm import Likelihood
 from reason.models.base import Readout, Reasoner
-from reason.rollout import Halting, StepRecord, unroll
+from reason.models.record import StepRecord
+from reason.rollout import Halting, unroll
 from reason.training.checkpoint import random_state, restore_random_state
 from reason.training.distributed import World
 

@@ -12,7 +12,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
 from reason.losses.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
-from reason.rollout import StepRecord
+from reason.models.record import StepRecord
 
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 

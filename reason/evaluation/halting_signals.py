@@ -16,7 +16,8 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumn
 from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout
-from reason.rollout import Halting, StepRecord
+from reason.models.record import StepRecord
+from reason.rollout import Halting
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",

@@ -1,4 +1,4 @@
-"""Stopping policies: a signal and the threshold that it must exceed (MATH.md §7).
+"""Stopping policies: a signal and the threshold that it must exceed (docs/math.md §17).
 
 Every policy is one rule, "stop at the first step whose signal exceeds the threshold, else at T", on signals that grow
 with sureness; so the fixed policy is the signal m, and a residual is negative. A model that says more (an exit gate)

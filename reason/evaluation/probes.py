@@ -1,4 +1,4 @@
-"""What the dynamics do at a state (MATH.md §7): any Reasoner, any named tuple of (B, S, D) tensors as its state.
+"""What the dynamics do at a state (docs/math.md §17): any Reasoner, any named tuple of (B, S, D) tensors as its state.
 
 Rows of a batch are puzzles and do not see each other; every measure is one number a row. A model is best probed as
 `precise` makes it: in float64, so that a residual of 1e-6 is one.

@@ -1,4 +1,4 @@
-"""More than one try: K answers to every puzzle, and ways to choose among them (MATH.md §7)."""
+"""More than one try: K answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.halting_signals import halt_signal
 from reason.evaluation.probes import mapped, residual, row_norm
 from reason.models.base import IGNORE, Batch, State
-from reason.rollout import StepRecord, unroll
+from reason.models.record import StepRecord
+from reason.rollout import unroll
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.rollout import StepRecord
+from reason.models.record import StepRecord
 
 
 class Rules(Consumer):

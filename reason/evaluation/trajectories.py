@@ -1,4 +1,4 @@
-"""Whole trajectories: where each ends (MATH.md §7), and its path in the plane that holds most of it."""
+"""Whole trajectories: where each ends (docs/math.md §17), and its path in the plane that holds most of it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ keep keys and values, as looped transformers can.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -59,8 +59,7 @@ class Caches:
         state = self.model.initial_state(x)
         for loop in range(self.block.loops):
             state = self.model.step(state, x, self.block.recalls(loop))
-        final = self.block.loops >= self.model.final_from
-        readout = self.model.readout(state, final, self.coda.recalls(0))
+        readout = self.model.readout(state, self.block.loops, self.coda.recalls(0))
         for cache in (self.prelude, self.block, self.coda):
             cache.commit()
         self.cells += tokens.shape[1]
@@ -118,9 +117,7 @@ def generate(
         reader = Rereading(model, loops)
         logits = decode(reader, reader.read(prompt).logits[:, -1], count, end)
         return Generated(logits.argmax(-1), logits)
-    assert isinstance(model, LoopedModel)
-    assert model.config.causal, "only a causal model says the next token"
-    caches = Caches(model, loops)
+    caches = Caches(cast(LoopedModel, model), loops)
     first = caches.read(prompt).logits[:, -1]
     prompt_bytes = caches.bytes
     caches.block.share(sharing, keep_prompt)

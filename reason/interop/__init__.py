@@ -1,1 +1,1 @@
-"""Checkpoints of the original HRM and TRM code."""
+"""Weights and recordings of the original HRM and TRM code."""

@@ -1,4 +1,4 @@
-"""HRM's and TRM's checkpoints: their names for our weights, and the config that their shapes imply."""
+"""HRM's and TRM's checkpoints: weight names, and the config implied by weight shapes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
 
 
 def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
-    """An expansion that sizes every gate as it is: the stated one, the authors' 4, or the smallest that does."""
+    """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
     gates = [
         tuple(w.shape)
         for name, w in weights.items()
@@ -184,7 +184,7 @@ def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
 
 
 def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
-    """Put weights (our names) into the model.
+    """Load weights (our names) into the model.
 
     Raises:
         ConfigError: a weight is missing, unexpected or of another shape.

@@ -1,4 +1,4 @@
-"""An imported model held against a recording of the original code: states, logits, losses, gradients."""
+"""Parity of an imported model with a recording of the original code: states, logits, losses, gradients."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.interop.original import to_foreign
 from reason.losses import evaluate_terms
@@ -27,7 +28,7 @@ LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # beyond these it is anoth
 
 
 def deviations(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, float]:
-    """What differs by how much, for every array that `recorded` holds.
+    """The deviation of every recorded array, by its name.
 
     `eval.NAME.SEGMENT`: the largest absolute difference after that supervision step from the initial state.
     `train.LOSS`: the absolute difference of the first training step's losses, halting without exploration;
@@ -63,7 +64,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
 def _training(model: RecursiveModel, config: Config, batch: Batch, recorded: Arrays) -> dict[str, float]:
     if "train.loss" not in recorded:
         return {}
-    rules = config.rollout.model_copy(update={"halt_exploration_prob": 0.0})
+    rules = derive(config, {"rollout.halt_exploration_prob": 0.0}).rollout
     model.zero_grad()
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
     terms = evaluate_terms(seen, config.loss, config.loss.present)

@@ -1,4 +1,4 @@
-"""A solution should be a point of rest, and so should the puzzle before it is thought about (CMM eq. 30)."""
+"""Equilibrium losses: z_H and x̂ as fixed points of F (CMM eq. 30; docs/math.md §5)."""
 
 from __future__ import annotations
 

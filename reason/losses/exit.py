@@ -1,4 +1,4 @@
-"""Learning when to stop: Ouro's exit gate, in two stages, and its use at inference.
+"""Losses of Ouro's exit gate, stage I and II, and the exit rule at inference (docs/math.md §11).
 
 λ_t = σ(gate_t) is the chance of leaving after loop t where one has not left before; gates are stacked as (T, B, S) at
 every position, or as (T, B, 1) where the gate is one per puzzle.
@@ -66,7 +66,7 @@ def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood) -
     """
     assert unroll.steps is not None
     with torch.no_grad():
-        early = unroll.model.readout(unroll.before, final=unroll.model.final_from <= 1)
+        early = unroll.model.readout(unroll.before, step=1)  # L_0 and L_1 are read alike
         losses = torch.stack([_loss(readout, unroll, likelihood) for readout in (early, *unroll.readouts)])
         target = (config.slope * ((losses[:-1] - losses[1:]).clamp(min=0) - config.threshold)).sigmoid()  # w
     gates = _gates(unroll.readouts)

@@ -1,4 +1,4 @@
-"""What the halting head learns."""
+"""Losses of the halting head (docs/math.md §4)."""
 
 from __future__ import annotations
 

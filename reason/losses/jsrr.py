@@ -1,4 +1,4 @@
-"""Keeping the state from running away: STARS' Jacobian spectral radius regularisation, and its L2 baseline."""
+"""JSRR, STARS' Jacobian spectral radius regularisation, and its L2 baseline (docs/math.md §10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Different puzzles should lie in different directions (CMM eq. 33-34)."""
+"""Repulsion losses: squared cosine between the states of different puzzles (CMM eq. 33-34; docs/math.md §5)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The model protocol: four verbs and two maps."""
+"""The model protocol: encode, initial_state, step and readout; a map where the dynamics are looked at."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -53,12 +53,21 @@ class Readout(NamedTuple):
     gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the logit of leaving here, float32
 
 
+class ModelConfig(BaseConfig):
+    """The settings of a model family: `reason.models.FAMILIES` holds each by its `kind`."""
+
+    kind: str = ""
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where a setting is for evaluation alone."""
+
+
 class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
 
     shape: Shape
     dtype: torch.dtype  # of activations; weights are float32
-    final_from: int = 1  # the step from which on a readout is a final one, where the two differ
+    final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
@@ -72,26 +81,26 @@ class Reasoner(nn.Module, ABC):
     def step(self, state: State, x: Tensor) -> State:
         """One supervision step; the gradient reaches back as far as the config says."""
 
-    def path(self, state: State, x: Tensor) -> Iterator[State]:
+    def path(self, state: State, x: Tensor) -> list[State]:
         """The states on the way through one `step`, its end last; a model of one call a step has no other."""
-        yield self.step(state, x)
+        return [self.step(state, x)]
 
     @abstractmethod
-    def readout(self, state: State, final: bool = True) -> Readout:
-        """Logits, halting and gate values of a state; `final`: after step `final_from` or a later one."""
+    def readout(self, state: State, step: int | None = None) -> Readout:
+        """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
 
-    @abstractmethod
-    def core(self, state: State, x: Tensor) -> Tensor:
-        """F(z): one network call at the state, what equilibrium and Routh-Hurwitz losses look at."""
-
-    @abstractmethod
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
+        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it.
+
+        Raises:
+            NotImplementedError: the family does not state `MAPS`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def input_state(self, x: Tensor) -> State:
         """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
         start = self.initial_state(x)
-        return start._replace(**{start._fields[0]: x})
+        return type(start)(*(x if z is start[0] else z for z in start))
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""
@@ -105,9 +114,9 @@ class Reasoner(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
-    @abstractmethod
     def networks(self) -> list[nn.Module]:
         """F: what is called again and again, and what torch.compile is worth its while for."""
+        return []
 
     def parameter_count(self) -> int:
         """Trained numbers, the puzzle-identifier table left out, as the papers count."""

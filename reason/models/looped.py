@@ -1,4 +1,4 @@
-"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; MATH.md §4)."""
+"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; docs/math.md §8)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from reason.config.base import BaseConfig
-from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+import reason.config.capabilities as can
+from reason.models.base import Batch, MapKind, ModelConfig, Readout, ReadoutKind, Reasoner, Shape
 from reason.nn.cache import Recall
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding
@@ -18,7 +18,7 @@ from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
 
 
-class LoopedConfig(BaseConfig):
+class LoopedConfig(ModelConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
@@ -54,6 +54,33 @@ class LoopedConfig(BaseConfig):
             )
         return self
 
+    def capabilities(self) -> can.Offers:
+        """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS)
+        offers: can.Offers = dict.fromkeys(always, True)
+        return offers | {
+            can.CAUSAL: self.causal or "model.causal=true",
+            can.ALL_CELLS: not self.causal or "model.causal=false",
+            can.CACHES: self.causal or "model.causal=true",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A norm from `final_from` on counts loops of one pass, and training must come there."""
+        if self.readout != "final-only":
+            return []
+        return [
+            can.Need("model.readout=final-only", can.ONE_SUPERVISION_STEP, "model.readout=norm"),
+            can.Need(
+                f"model.final_from={self.final_from}", can.TRAINED_STEPS, "model.final_from={have}", self.final_from
+            ),
+        ]
+
+    def per_process(self) -> list[str]:
+        """Dropout."""
+        return ["model.dropout draws per process"] if self.dropout else []
+
 
 class LoopedState(NamedTuple):
     """z, (B, S, D)."""
@@ -81,7 +108,7 @@ class LoopedModel(Reasoner):
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
         self.final_norm = self._norm() if config.readout != "raw" else None
-        self.final_from = config.final_from if config.readout == "final-only" else 1
+        self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
 
     def _norm(self) -> Norm:
@@ -129,10 +156,10 @@ class LoopedModel(Reasoner):
             z = z + x
         return self.block(z, dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
         z = self.coda(state.z, self._dropout(), recalls)
-        if self.final_norm is not None and (final or self.config.readout == "norm"):
+        if self.final_norm is not None and (step is None or step >= self.final_from):
             z = self.final_norm(z)
         logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
@@ -140,10 +167,6 @@ class LoopedModel(Reasoner):
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
-
-    def core(self, state: LoopedState, x: Tensor) -> Tensor:
-        """One loop without dropout."""
-        return self._loop(state.z, x)
 
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""

@@ -1,9 +1,10 @@
-"""HRM, TRM and CMM: one recursive reasoner, told apart by its config (MATH.md has no other name for it)."""
+"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial, reduce
 from typing import Literal, NamedTuple
 
 import torch
@@ -11,9 +12,10 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from reason.config.base import BaseConfig
-from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
-from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+import reason.config.capabilities as can
+from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
+from reason.errors import ConfigError
+from reason.models.base import Batch, MapKind, ModelConfig, Readout, Reasoner, Shape
 from reason.nn.block import Block, Mixer, Stack, sequence_first
 from reason.nn.gate import GateKind, build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
@@ -22,7 +24,7 @@ from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 
 
-class RecursiveConfig(BaseConfig):
+class RecursiveConfig(ModelConfig):
     """The settings in which HRM, TRM and CMM differ."""
 
     kind: Literal["recursive"] = "recursive"
@@ -94,6 +96,34 @@ class RecursiveConfig(BaseConfig):
             )
         return self
 
+    @property
+    def gradient_from(self) -> tuple[int, int]:
+        """The first cycle, and in it the first low call, that carry a gradient."""
+        last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
+        return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
+
+    def capabilities(self) -> can.Offers:
+        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
+        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
+        offers: can.Offers = dict.fromkeys((*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS), True)
+        return offers | {
+            can.LOW_STATE: self.states == 2 or "model.states=2",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
+        }
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where steps are adaptive."""
+        if self.integrator == "adaptive":
+            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
+
+    def per_process(self) -> list[str]:
+        """What is drawn in training."""
+        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
+        return [f"{setting} draws per process" for setting, used in drawn.items() if used]
+
 
 class RecursiveState(NamedTuple):
     """z_H and z_L, each (B, S', D); with one state z_l is z_h."""
@@ -102,18 +132,8 @@ class RecursiveState(NamedTuple):
     z_l: Tensor
 
 
-class Manner(NamedTuple):
-    """What a step does to its calls; a map, which losses and probes look at, leaves them bare."""
-
-    noise: Noise = "none"
-    recomputed: bool = False  # in the backward pass
-
-
-BARE = Manner()
-
-
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor
@@ -178,80 +198,73 @@ class RecursiveModel(Reasoner):
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
-        free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
-        noisy = self.training or self.config.noise_when == "always"
-        recomputed = self.config.gradient_checkpointing and self.training
-        manner = Manner(self.config.noise if noisy else "none", recomputed)
-        with torch.no_grad():
-            for _ in range(free):
-                state = self._cycle(state, x, manner)
-        for _ in range(free, self.config.h_cycles):
-            state = self._cycle(state, x, manner, last_call_only=self.config.gradient == "last-call")
-        return state
+        c = self.config
+        noisy = self.training or c.noise_when == "always"
+        recompute = c.gradient_checkpointing and self.training
+        return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
 
-    def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+    def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
-        for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x, BARE):
-                yield moved
-            state = moved
+        states: list[RecursiveState] = []
+        self._recursion(state, x, self.config.h_cycles, visit=states.append)
+        return states
 
-    def _cycle(
-        self, state: RecursiveState, x: Tensor, manner: Manner = BARE, last_call_only: bool = False
+    def _recursion(
+        self,
+        state: RecursiveState,
+        x: Tensor,
+        cycles: int,
+        gradient_from: tuple[int, int] = (0, 0),
+        noise: Noise = "none",
+        recompute: bool = False,
+        visit: Callable[[RecursiveState], object] = lambda _: None,
     ) -> RecursiveState:
-        if self.config.equation == "averaged":
-            return self._averaged_cycle(state, x, manner)
-        calls = self._calls(state, x, manner)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
-            for _ in range(self.config.l_cycles - 1):
-                next(calls)
-        next(calls)
-        return next(calls)
-
-    def _calls(self, state: RecursiveState, x: Tensor, manner: Manner) -> Iterator[RecursiveState]:
-        """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
-        if self.config.equation == "averaged":
-            yield self._averaged_cycle(state, x, manner)
-            return
+        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z)."""
         z_h, z_l = state
-        single = self.config.states == 1
+        (first_h, first_l), single = gradient_from, self.config.states == 1
+        learns, move = torch.is_grad_enabled(), partial(self._move, noise=noise, recompute=recompute)
+        for h_step in range(cycles):
+            with torch.set_grad_enabled(learns and h_step >= first_h):
+                if self.config.equation == "averaged":
+                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, recompute)
+                    visit(RecursiveState(z_h, z_l))
+                    continue
+                for l_step in range(self.config.l_cycles):
+                    with torch.set_grad_enabled(torch.is_grad_enabled() and l_step >= first_l):
+                        z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
+                    visit(RecursiveState(z_l if single else z_h, z_l))
+                z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
+                z_l = z_h if single else z_l
+                visit(RecursiveState(z_h, z_l))
+        return RecursiveState(z_h, z_l)
 
-        def low(z: Tensor) -> Tensor:
-            return self._called(self.f_l, z + x if single else z + (z_h + x), manner)
-
-        for _ in range(self.config.l_cycles):
-            z_l = self._move(z_l, low, manner)
-            yield RecursiveState(z_l if single else z_h, z_l)
-        if single:
-            z = self._move(z_l, lambda z: self._called(self._f_h, z, manner), manner)
-            yield RecursiveState(z, z)
-        else:
-            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l, manner), manner), z_l)
-
-    def _averaged_cycle(self, state: RecursiveState, x: Tensor, manner: Manner) -> RecursiveState:
+    def _averaged_cycle(self, z_h: Tensor, z_l: Tensor, x: Tensor, recompute: bool) -> tuple[Tensor, ...]:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
         c = self.config
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
-            high = (self._called(self._f_h, z_h + z_l, manner) - z_h) / c.l_cycles
-            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x), manner) - z_l], dim=1)
+            high = (self._call(self._f_h, z_h + z_l, recompute) - z_h) / c.l_cycles
+            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), recompute) - z_l], dim=1)
 
-        steps = c.l_cycles * c.substeps
-        pair = integrate(velocity, torch.stack(state, dim=1), c.l_cycles * c.dt, steps, c.integrator, c.tolerance)
-        return RecursiveState(*pair.unbind(1))
+        steps, start = c.l_cycles * c.substeps, torch.stack([z_h, z_l], dim=1)
+        return integrate(velocity, start, c.l_cycles * c.dt, steps, c.integrator, c.tolerance).unbind(1)
 
-    def _move(self, z: Tensor, f: VectorField, manner: Manner) -> Tensor:
-        """z after a time Δt of dz/dt = F(z) − z; with noise, or by Euler's steps, of its Euler-Maruyama form."""
+    def _move(self, network: Stack, z: Tensor, *injected: Tensor, noise: Noise, recompute: bool) -> Tensor:
+        """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
+
+        def f(z: Tensor) -> Tensor:
+            return self._call(network, z + reduce(torch.add, injected) if injected else z, recompute)
+
         if c.integrator != "euler":
             return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
         for _ in range(c.substeps):
-            z = euler_maruyama(z, f(z), c.dt / c.substeps, manner.noise, c.sigma)
+            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
         return z
 
-    def _called(self, network: Stack, h: Tensor, manner: Manner) -> Tensor:
-        if manner.recomputed and torch.is_grad_enabled():
+    def _call(self, network: Stack, h: Tensor, recompute: bool) -> Tensor:
+        if recompute and torch.is_grad_enabled():
             return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
         return network(h, self.rotary)
 
@@ -259,7 +272,7 @@ class RecursiveModel(Reasoner):
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
 
-    def readout(self, state: RecursiveState, final: bool = True) -> Readout:
+    def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
         cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
@@ -270,14 +283,6 @@ class RecursiveModel(Reasoner):
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
-
-    def core(self, state: RecursiveState, x: Tensor) -> Tensor:
-        """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
-
-    def input_state(self, x: Tensor) -> RecursiveState:
-        """(x̂, z_L⁰); with one state x̂ itself."""
-        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
@@ -294,15 +299,13 @@ class RecursiveModel(Reasoner):
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        if kind == "f_h":
-            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
-        cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
+        if kind == "f_h":
+            return lambda z: self._f_h(z if parts == 1 else z + state.z_l, self.rotary), state.z_h
+        cycles = self.config.h_cycles if kind == "step" else 1
 
         def mapped(pair: Tensor) -> Tensor:
             moved = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            for _ in range(cycles):
-                moved = self._cycle(moved, x)
-            return torch.stack(moved[:parts], dim=1)
+            return torch.stack(self._recursion(moved, x, cycles)[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)

@@ -1,4 +1,4 @@
-"""One layer of a reasoning network, and a stack of them."""
+"""The layer of HRM's and TRM's networks, and a stack of layers."""
 
 from __future__ import annotations
 

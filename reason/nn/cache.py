@@ -1,4 +1,4 @@
-"""Keys and values kept while a text grows: of a looped stack one set per loop, or one that all loops share (Ouro)."""
+"""Key-value caches of a looped stack: one set per loop, or one set shared by all loops (Ouro; docs/math.md §13)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StackCache:
         self._sharing: Sharing = "per-loop"
 
     def recalls(self, loop: int) -> list[Recall]:
-        """For each layer in loop number `loop` (from 0): what it sees; new keys and values are held for `commit`."""
+        """Per layer of loop `loop` (from 0), the keys and values to attend to; new ones are held for `commit`."""
 
         def recall(layer: int) -> Recall:
             def seen(keys: Tensor, values: Tensor) -> Pair:
@@ -41,7 +41,7 @@ class StackCache:
         return [recall(layer) for layer in range(self.num_layers)]
 
     def commit(self) -> None:
-        """Keep the keys and values of the cells that all loops have now been through."""
+        """Store the held keys and values, once all loops have processed the new cells."""
         assert all(pair for new in self._new for pair in new), "every loop has run before its cells are kept"
         if self._sharing == "per-loop":
             for slot, new in zip(self.slots, self._new, strict=True):
@@ -50,7 +50,7 @@ class StackCache:
             self.tail = [_joined(*pairs) for pairs in zip(self.tail, self._shared(self._new), strict=True)]
 
     def share(self, sharing: Sharing, keep_prompt: bool = False) -> None:
-        """From now on one tail for all loops, unless `per-loop`; `keep_prompt`: what is there stays loop by loop."""
+        """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
         if sharing == "per-loop":
             return
         self._sharing = sharing
@@ -68,13 +68,13 @@ class StackCache:
 
     @property
     def bytes(self) -> int:
-        """Memory of all that is kept."""
+        """Bytes of all stored keys and values."""
         kept = [pair for slot in (*self.slots, self.tail) for pair in slot if pair is not None]
         return sum(t.numel() * t.element_size() for pair in kept for t in pair)
 
 
 def _joined(*pairs: Pair | None) -> Pair:
-    """Keys and values one after the other."""
+    """Concatenation of keys and values along the sequence."""
     keys, values = zip(*(pair for pair in pairs if pair is not None), strict=True)
     return torch.cat(keys, dim=2), torch.cat(values, dim=2)
 

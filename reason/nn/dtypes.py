@@ -1,4 +1,4 @@
-"""Widths of floating point."""
+"""Floating-point types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 def finite(tree: Any) -> Any:
-    """The same with None for every nan and infinity, which JSON does not have: a state may diverge."""
+    """The tree with None for every nan and infinity, which JSON lacks; states may diverge."""
     if isinstance(tree, dict):
         return {key: finite(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

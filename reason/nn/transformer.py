@@ -1,4 +1,4 @@
-"""Transformer layers whose norm placement is data: GPT's and Llama's, in STARS' four placements."""
+"""Transformer layers of GPT and Llama, in the four norm placements of STARS (docs/math.md §8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NORM_EPS: dict[BlockKind, float] = {"gpt": 1e-5, "llama": 1e-6}
 
 
 class Placement(NamedTuple):
-    """Where a half of a layer, x + f(x), is normalised: f's argument, f's value, the sum."""
+    """Which of argument, value and sum of a residual branch x + f(x) are normalised."""
 
     argument: bool
     value: bool
@@ -34,7 +34,7 @@ PLACEMENTS: dict[PlacementName, Placement] = {
 
 
 class Half(nn.Module):
-    """x + f(x) with norms as placed; every norm has its own gain."""
+    """A residual branch x + f(x) with its norms; every norm has its own gain."""
 
     def __init__(self, placement: Placement, norm: Callable[[], nn.Module]):
         super().__init__()
@@ -46,7 +46,7 @@ class Half(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """An attention half and an MLP half.
+    """An attention branch and an MLP branch.
 
     gpt: biases, GELU, and dropout of attention weights and of the MLP's value; llama: no biases, SwiGLU.
     """
@@ -77,7 +77,7 @@ class TransformerBlock(nn.Module):
 
 
 class Layers(nn.Module):
-    """Blocks in turn."""
+    """A sequence of blocks."""
 
     def __init__(self, blocks: list[TransformerBlock]):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A puzzle as it is thought about, drawn for the terminal and as an animated picture."""
+"""A puzzle and its answers by step, drawn in the terminal and as a GIF."""
 
 from __future__ import annotations
 

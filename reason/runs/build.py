@@ -8,20 +8,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import reason.config.capabilities as can
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
 from reason.config.schema import Config
 from reason.data import PuzzleData, Sampler, task_of
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
-from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models import build_model
 from reason.presets import PRESETS
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
-from reason.training.memory import Memory, estimate
 from reason.training.precision import activation_dtype
 from reason.training.warm_start import train_gate_alone, warm_start
 
@@ -64,29 +63,20 @@ def load_training_set(config: Config, device: torch.device) -> PuzzleData:
     data = PuzzleData(config.data.directory, "train", device)
     if data.groups == 0:
         raise ConfigError(f"{data.directory} has an empty train split (splits: {', '.join(splits_of(data.directory))})")
-    _refuse_unreadable(config.model, data)
+    config.refuse_unmet(_asked_by(data))
     return data
 
 
-def _refuse_unreadable(model: RecursiveConfig | LoopedConfig, data: PuzzleData) -> None:
-    """Raises ConfigError where the labels mean something else to this model, or it cannot tell the puzzles apart."""
-    sees_all = not (isinstance(model, LoopedConfig) and model.causal)
-    if data.metadata.task.get("causal") and sees_all:
-        mend = "type model.causal=true, or " if isinstance(model, LoopedConfig) else ""
-        raise ConfigError(
-            f"{data.directory} has causal labels, each cell's label the token after it, and this {model.kind} model "
-            f"sees all cells at once; {mend}make the set with --blank-answer"
-        )
-    if not data.metadata.task.get("causal") and not sees_all:
-        raise ConfigError(
-            f"{data.directory} has its labels in place, and a causal model says the token after each cell; type "
-            "model.causal=false, or make a causal set (python -m datasets_gen addition)"
-        )
-    if isinstance(model, LoopedConfig) and data.shape.num_puzzle_identifiers > 1:
-        raise ConfigError(
-            f"{data.directory} tells its {data.shape.num_puzzle_identifiers} puzzles apart by identifiers, which a "
-            "looped model does not read; train a recursive one (model.puzzle_emb_len of at least 1)"
-        )
+def _asked_by(data: PuzzleData) -> list[can.Need]:
+    """What a set's labels mean, and how its puzzles are told apart."""
+    causal = bool(data.metadata.task.get("causal"))
+    labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
+    other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
+    needs = [can.Need(labels, can.CAUSAL if causal else can.ALL_CELLS, other)]
+    if (count := data.shape.num_puzzle_identifiers) > 1:
+        identified = f"{data.directory}, whose puzzles have {count} identifiers,"
+        needs.append(can.Need(identified, can.PUZZLE_IDENTIFIERS, "data=DIR of a set without"))
+    return needs
 
 
 def load_monitor_set(config: Config, data: PuzzleData) -> PuzzleData | None:
@@ -115,6 +105,7 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
         ConfigError: the batch does not divide among the processes, or something cannot be compiled here.
     """
     world = world or World()
+    config.model.refuse_training()
     batch_size = config.training.batch_size
     if batch_size % world.size:
         near = max(1, round(batch_size / world.size)) * world.size
@@ -132,12 +123,13 @@ def build_trainer(config: Config, run: Path, data: PuzzleData, world: World | No
     model = model.to(data.device)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    _refuse_what_the_model_cannot(config, model)
     compile_model(model, config.training, data.device)
     task = task_of(data.metadata)
     symmetry = task.symmetry if task is not None and config.data.augment else None
     sampler = Sampler(data, batch_size, data_seed, symmetry)
-    return Trainer(config, run, model, sampler, _monitor(config, data, world), world)
+    trainer = Trainer(config, run, model, sampler, _monitor(config, data, world), world)
+    _refuse_long_traces(config, trainer.carry.state[0][0].numel())
+    return trainer
 
 
 def _monitor(config: Config, data: PuzzleData, world: World) -> SplitMonitor | None:
@@ -146,47 +138,17 @@ def _monitor(config: Config, data: PuzzleData, world: World) -> SplitMonitor | N
     return None if read is None else SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world)
 
 
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
-    """What training this config on puzzles of this shape would hold, before anything is made."""
-    return estimate(config, lambda dtype: build_model(config.model, shape, dtype), shape, dtype, device)
-
-
 def why_processes_differ(config: Config) -> list[str]:
     """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
-    reasons = []
-    if config.rollout.halt_exploration_prob > 0 and config.rollout.supervision_steps > 1:
-        reasons.append("rollout.halt_exploration_prob draws per process")
-    model, weights = config.model, config.loss.weights
-    if isinstance(model, RecursiveConfig):
-        if model.initial == "random":
-            reasons.append("model.initial=random draws per process")
-        if model.noise != "none":
-            reasons.append("model.noise draws per process")
-    elif model.dropout:
-        reasons.append("model.dropout draws per process")
-    near = [f"loss.weights.{name}" for name in ("rep_x", "rep_z", "rep_z_l") if getattr(weights, name)]
-    if near:
-        reasons.append(f"{', '.join(near)}: a row is repelled by the rows of its own process alone")
-    if weights.jsrr or ((weights.rh_stable_z or weights.rh_unstable_x) and config.loss.trace.method == "hutchinson"):
-        reasons.append("the random directions of Jacobian terms are drawn per process")
-    return reasons
+    return [reason for section in config.sections for reason in section.per_process()]
 
 
 EXACT_AT_MOST = 4096  # products in each exact trace
 
 
-def _refuse_what_the_model_cannot(config: Config, model: Reasoner) -> None:
-    """Raises ConfigError for a combination that only the built model can tell."""
-    if isinstance(config.model, RecursiveConfig) and config.model.integrator == "adaptive":
-        raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
-    if config.balance.kind == "alg-grad-norm" and not model.balance_weights():
-        raise ConfigError(
-            f"balance.kind=alg-grad-norm: a {config.model.kind} model names no weights to measure gradients at; "
-            "type balance.kind=fixed"
-        )
-    traced = [name for name in config.loss.present if name.startswith("rh_")]
-    prefix = config.model.puzzle_emb_len if isinstance(config.model, RecursiveConfig) else 0
-    size = config.model.hidden_size * (prefix + model.shape.seq_len)
+def _refuse_long_traces(config: Config, size: int) -> None:
+    """Raises ConfigError where an exact trace takes too many products; `size` is S·D of a row's state."""
+    traced = any(name.startswith("rh_") for name in config.loss.present)
     if traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
         raise ConfigError(
             f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "

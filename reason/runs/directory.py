@@ -15,7 +15,8 @@ import torch
 from filelock import FileLock, Timeout
 
 from datasets_gen.layout import atomic_directory
-from reason.config.schema import Config, read_config
+from reason.config.overrides import read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
@@ -62,12 +63,12 @@ def locked(run: Path) -> Iterator[None]:
 
 
 def refuse_full_disk(run: Path, size: int) -> None:
-    """Raises ConfigError where the disk has no room for one checkpoint of `size` bytes."""
+    """Raises ConfigError if the disk has less free space than one checkpoint of `size` bytes."""
     free = shutil.disk_usage(run).free
     if free < size:
         raise ConfigError(
-            f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; make room, or "
-            "name another run=DIR"
+            f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; free some "
+            "space, or name another run=DIR"
         )
 
 
@@ -113,7 +114,7 @@ def create_run(
 
 
 def change_config(run: Path, config: Config) -> None:
-    """Another config in config.json: settings that a run may change, so that whoever goes on finds them there."""
+    """Replace the config in config.json, after a resume changed settings that may change."""
     _write_record(run, read_record(run) | {"config": config.model_dump(mode="json")})
 
 

@@ -1,4 +1,4 @@
-"""Adam-atan2 with the epsilon that CMM tunes, which adam-atan2-pytorch has none of."""
+"""Adam-atan2 with an epsilon, which CMM tunes and adam-atan2-pytorch lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class AdamAtan2WithEpsilon(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments as Adam's, no factor in front (a = 1).
 
-    atan2 needs no ε, yet CMM's tables 8 to 11 tune one: it is added where Adam has it (ours). With ε = 0 this is the
+    atan2 needs no ε, yet CMM's tables 8 to 11 tune one: it is added to √v̂ as in Adam (ours). With ε = 0 this is the
     library's update, and its state has the same names.
     """
 

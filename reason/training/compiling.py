@@ -1,4 +1,4 @@
-"""torch.compile of what is called again and again: whole graphs of static shapes, or an error."""
+"""torch.compile of network calls or of the supervision step: static shapes, no graph breaks."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
 
 
 def records_graphs(config: TrainingConfig) -> bool:
-    """Whether outputs of compiled code live in memory that the next replay overwrites."""
+    """Does compiled code record CUDA graphs, whose outputs the next replay overwrites?"""
     return config.compile == "inductor" and config.compile_mode == "reduce-overhead"
 
 
 def out_of_graph(carry: Carry) -> Carry:
-    """The carry in memory of its own, and the next CUDA graph replay allowed to begin."""
+    """Copy the carry out of a CUDA graph's memory, and allow the next replay."""
     state = type(carry.state)(*(z.clone() for z in carry.state))
     torch.compiler.cudagraph_mark_step_begin()
     return replace(carry, state=state)

@@ -6,27 +6,28 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
 
 class TrainingConfig(BaseConfig):
-    """How long, how many rows at once, and what is written down."""
+    """Length, batch size, precision, compilation, logging and checkpoints."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
-    batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
+    batch_size: int = Field(128, ge=1, description="rows B, one puzzle each")
     only: Literal["all", "gate"] = Field(
-        "all", description="gate: the exit gate alone is trained, all else stays as init_from left it (Ouro stage II)"
+        "all", description="gate: train the exit gate only and freeze the rest as init_from has it (Ouro stage II)"
     )
     precision: Precision = Field(
-        "auto", description="of activations: bf16, fp16 (the loss is scaled), fp32; auto: what the hardware is fast in"
+        "auto", description="of activations: bf16, fp16 (with loss scaling), fp32; auto: the fastest safe one"
     )
     compile: Literal["none", "inductor", "aot_eager"] = Field(
         "none", description="torch.compile; inductor needs a C++ compiler on a CPU"
     )
     compile_scope: Literal["network", "step"] = Field(
-        "network", description="what is compiled whole: every network call, or the supervision step"
+        "network", description="unit of compilation: every network call, or the supervision step"
     )
     compile_mode: Literal["default", "reduce-overhead", "max-autotune-no-cudagraphs"] = Field(
         "default", description="inductor's; reduce-overhead records CUDA graphs"
@@ -36,8 +37,18 @@ class TrainingConfig(BaseConfig):
     )
     log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep_checkpoints: int = Field(2, ge=1, description="checkpoints kept: the newest, and the best besides")
+    keep_checkpoints: int = Field(2, ge=1, description="number of newest checkpoints kept, in addition to the best")
     monitor: MonitorConfig = MonitorConfig()
+
+    def needs(self) -> list[can.Need]:
+        """A gate trained alone learns by a loss from a finished run; networks compiled alone are named by the model."""
+        found = []
+        if self.only == "gate":
+            wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
+            found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
+        if self.compile != "none" and self.compile_scope == "network":
+            found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
+        return found
 
     @model_validator(mode="after")
     def _modes_are_inductors(self) -> TrainingConfig:

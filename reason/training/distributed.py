@@ -1,8 +1,8 @@
-"""One process or many, under torchrun: the same global batch, each process its own rows of it.
+"""Data parallelism under torchrun: one global batch, each process has its own rows of it.
 
-Gradients are averaged here, once an optimizer step, rather than by DistributedDataParallel: a model's verbs are
-encode, step and readout, never one `forward` that DDP could wrap; its weights are used dozens of times a step, partly
-without gradient; and N_grad backward passes then cost one exchange instead of N_grad.
+Gradients are averaged here, once an optimizer step, not by DistributedDataParallel: a model has encode, step and
+readout and no `forward` that DDP could wrap, its weights are used dozens of times a step, partly without gradient, and
+N_grad backward passes cost one exchange instead of N_grad.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
 
 @dataclass(frozen=True)
 class World:
-    """Which process this is, of how many. With one, every verb gives back what it was given."""
+    """Rank and number of processes. With one process every collective returns its argument."""
 
     rank: int = 0
     size: int = 1
-    control: Any = None  # a gloo group: what the host decides is agreed upon without waiting for a device
+    control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Is this rank 0, which writes files and prints?"""
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
@@ -61,7 +61,7 @@ class World:
         return tensor if self.size == 1 else self.sum(tensor) / self.size
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """Every process's tensor, of one shape, one after the other along dim 0."""
+        """Concatenate every process's tensor, of one shape, along dim 0."""
         if self.size == 1:
             return tensor
         here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
@@ -74,13 +74,13 @@ class World:
         return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
 
     def own_rows(self, value: Any, device: torch.device) -> Any:
-        """This process's rows, on its device, of what `gather_rows` gave."""
+        """This process's rows, on its device, of a result of `gather_rows`."""
         if isinstance(value, list):
             return [self.own_rows(part, device) for part in value]
         return value[self.share(len(value))].to(device)
 
     def portion(self, rows: int) -> range:
-        """This process's part of `rows`, which need not divide evenly: each row is some process's, and one's alone."""
+        """This process's part of `rows`, which need not divide evenly; the parts partition the rows."""
         return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
 
     def collect(self, items: list[Item]) -> list[Item]:
@@ -92,7 +92,7 @@ class World:
         return [item for part in parts for item in part]
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so: all then stop at the same step."""
+        """Is `value` true in any process? All then stop at the same step."""
         if self.size == 1:
             return flag
         flags = torch.tensor(int(flag))
@@ -100,7 +100,7 @@ class World:
         return bool(flags)
 
     def tell(self, text: str) -> str:
-        """The first process's text, in all of them."""
+        """Broadcast the text of rank 0."""
         if self.size == 1:
             return text
         box = [text]
@@ -131,7 +131,7 @@ class World:
 
 
 def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
-    """The tensors in their order, in lots of one type and of at most BUCKET numbers (or one tensor)."""
+    """The tensors in order, in buckets of one type and at most BUCKET numbers (or one tensor)."""
     lot: list[Tensor] = []
     for tensor in tensors:
         if lot and (tensor.dtype != lot[0].dtype or sum(t.numel() for t in lot) + tensor.numel() > BUCKET):
@@ -144,7 +144,7 @@ def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The processes that torchrun started, as one world; without torchrun, this process alone."""
+    """The process group of torchrun; without torchrun, this process alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World()

@@ -1,4 +1,4 @@
-"""The training loop: what it does every step, and what it does once in a while."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Trainer(TrainingState):
         return self.world.mine(self.sampler.draw())
 
     def optimizer_step(self) -> torch.Tensor:
-        """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
+        """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
         rollout = self.config.rollout
         grad_steps = rollout.grad_steps
         if self.step >= self.freezes_at:
             self.model.freeze_embedding()
         weights = self.balancer.weights(self.step)
-        for part in range(grad_steps):
-            measured = part == 0 and self.balancer.measures(self.step)
+        for _ in range(grad_steps):
+            measured = self.balancer.measures(self.index)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)
@@ -139,7 +139,7 @@ class Trainer(TrainingState):
         bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _read_monitor(self, log: MetricsLog | None) -> bool:
-        """Where a reading is due: take it, write it down; True where it is the best so far."""
+        """Run the monitor if it is due and log the result; True if it is the best so far."""
         c = self.config.training
         due = self.step % (c.monitor.every or c.checkpoint_every) == 0 or self.step == c.steps
         if self.monitor is None or not due:

@@ -1,4 +1,4 @@
-"""Readings on puzzles that are not trained on, which choose the best checkpoint: their settings and their record."""
+"""Validation accuracy during training, which selects the best checkpoint."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reason.training.ema import Ema
 
 
 class MonitorConfig(BaseConfig):
-    """Which puzzles are read during training, how many and how often."""
+    """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the split that is read; without it in the set nothing is")
+    split: str = Field("validation", description="the validation split; no validation if the set lacks it")
     every: int | None = Field(
-        None, ge=1, description="optimizer steps between readings; none: training.checkpoint_every"
+        None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
-    puzzles: int = Field(512, ge=0, description="at most so many, the split's first; 0: no readings")
+    puzzles: int = Field(512, ge=0, description="at most this many, the first of the split; 0: no validation")
 
     @field_validator("split")
     @classmethod
@@ -31,7 +31,7 @@ class MonitorConfig(BaseConfig):
 
 @dataclass(frozen=True)
 class Reading:
-    """Accuracy of the averaged weights after the trained steps (N_super; of a looped model T), nothing halting."""
+    """Accuracy of the averaged weights after the trained steps (N_super; T of a looped model), without halting."""
 
     step: int  # optimizer steps
     exact: float  # share of puzzles whose every labelled cell is right
@@ -40,16 +40,16 @@ class Reading:
     seconds: float
 
     def beats(self, other: Reading | None) -> bool:
-        """More puzzles right, or as many and more cells; a tie keeps the earlier (ours)."""
+        """Higher exact accuracy, then higher cell accuracy; a tie keeps the earlier (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dict for JSON."""
         return asdict(self)
 
 
 class Monitor(Protocol):
-    """What reads accuracy during training (reason/evaluation/monitor.py): training imports no evaluation."""
+    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
 
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step`, of the averages where the run keeps them."""
+        """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""

@@ -10,6 +10,7 @@ from adam_atan2_pytorch import AdamAtan2
 from pydantic import Field
 from torch import Tensor, nn
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.config.schedules import Horizon, ScheduleConfig
 from reason.models.base import Reasoner
@@ -38,6 +39,13 @@ class OptimizerConfig(BaseConfig):
     )
     puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
     puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="its decay")
+
+    def needs(self) -> list[can.Need]:
+        """An embedding that can rest."""
+        if self.freeze_embedding_after is None:
+            return []
+        setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
+        return [can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none")]
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""All that training is at one step: saved, and put back to the bit."""
+"""The whole state of training at one step, saved and restored bit for bit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from reason.config.schedules import Horizon
+from reason.config.schema import Config
 from reason.data import Sampler
 from reason.errors import ConfigError, Diverged
 from reason.losses.balance import build_balancer
@@ -22,28 +23,27 @@ from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
 from reason.training.scaling import LossScaling
-from reason.training.settings import Settings
 
 
 class TrainingState:
-    """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
+    """Model, optimizer, carry, data stream, meters: everything that a checkpoint holds."""
 
     def __init__(
         self,
-        config: Settings,
+        config: Config,
         run: Path,
         model: Reasoner,
         sampler: Sampler,
         monitor: Monitor | None = None,
         world: World | None = None,
     ):
-        """Start from nothing; `resume` then puts a checkpoint in place."""
+        """Build the initial state; `resume` then loads a checkpoint."""
         self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
         self.world = world or World()
         self.device = sampler.data.device
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
         self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
-        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
+        self.balancer = build_balancer(config.balance, config.loss, config.rollout, self.horizon, self.device)
         self.scaling = LossScaling(self.device, model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
         self.ema = Ema(model, config.ema) if config.ema.decay is not None else None
@@ -57,13 +57,13 @@ class TrainingState:
         self.best: Reading | None = None
         rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
-        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
-        self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was no finite number
+        self.memory: dict[str, torch.Tensor] = {}  # of loss terms, between backward passes
+        self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
         self.saved: int | None = None  # the step of the newest checkpoint
 
     def parts(self) -> dict[str, Any]:
-        """What has a state of its own to save, by the name it has in a checkpoint."""
+        """The stateful parts, by their names in a checkpoint."""
         return {
             "optimizer": self.optimizers,
             "balance": self.balancer,
@@ -73,7 +73,7 @@ class TrainingState:
         }
 
     def checkpoint_size(self) -> int:
-        """Bytes that a checkpoint takes, about: weights, their average, two moments, the carry."""
+        """Approximate bytes of a checkpoint: weights, their average, two moments, the carry."""
         numbers = sum(p.numel() for p in self.model.parameters())
         carried = sum(z.numel() * z.element_size() for z in self.carry.state) * self.world.size
         return 4 * numbers * (3 if self.ema is None else 4) + carried
@@ -96,7 +96,7 @@ class TrainingState:
         return folder
 
     def resume(self, folder: Path) -> None:
-        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
+        """Load a checkpoint; training then continues bit for bit as if it had not stopped.
 
         Raises:
             ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
@@ -155,7 +155,7 @@ class TrainingState:
         best = state.get("best")
         if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
             self.best = Reading(**best)
-        if "carry" in state:  # else it was left out of an archive: every row starts anew
+        if "carry" in state:  # an archive may lack it: every row then starts with a new puzzle
             self._restore_carry(state)
         checkpoint.restore_random_states(state["random"], self.device, self.world)
 
@@ -175,7 +175,7 @@ class TrainingState:
             raise self.diverged("the gradient is no finite number, though every loss is one,")
 
     def diverged(self, what: str) -> Diverged:
-        """The error that says what broke, when, what is left and what to try."""
+        """The error with step, term, last good checkpoint and what to try."""
         good = checkpoint.checkpoints(self.run)
         wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
         return Diverged(

@@ -133,8 +133,6 @@ def test_a_maze_shows_its_path() -> None:
 class Teacher(torch.nn.Module):
     """A causal model that knows the sum."""
 
-    final_from = 1
-
     def __init__(self, puzzle: Addition, operands: list[int]):
         super().__init__()
         label = puzzle.example(operands)[1]
@@ -149,7 +147,7 @@ class Teacher(torch.nn.Module):
     def step(self, state, x):
         return state
 
-    def readout(self, state, final=True):
+    def readout(self, state, step=None):
         return Readout(torch.nn.functional.one_hot(self.known[: state[0].shape[1]], 15)[None].float())
 
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from reason.cli import main
-from reason.config.schema import read_config
+from reason.config.overrides import read_config
 from reason.errors import ConfigError
 from reason.runs import directory as runs
 from reason.runs.archive import pack_run
@@ -227,13 +227,15 @@ def test_a_full_disk_names_what_is_safe(
     monkeypatch.setattr(checkpoint, "save_file", full)
     assert main(["train", "run=half", "--resume"]) == 1
     error = capsys.readouterr().err
-    assert "No space left on device: make room; step-000002 is safe; then python train.py run=half --resume" in error
+    assert (
+        "No space left on device: free some space; step-000002 is safe; then python train.py run=half --resume" in error
+    )
     assert [path.name for path in checkpoints(half)] == ["step-000002"]
     monkeypatch.undo()
     os.chdir(half.parent)
     monkeypatch.setattr(runs.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, 1000))
     assert main(["train", "run=half", "--resume"]) == 1
-    assert "the disk has 0.0 MB left; make room" in capsys.readouterr().err
+    assert "the disk has 0.0 MB left; free some space" in capsys.readouterr().err
 
 
 def test_a_read_only_run_is_refused(

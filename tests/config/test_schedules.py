@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from reason.config.overrides import override
 from reason.config.schedules import Horizon, ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.runs.build import build_trainer, load_training_set
@@ -73,7 +74,7 @@ def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float
     ("settings", "words"),
     [
         ({"kind": "exponential"}, "min_ratio=0.1"),
-        ({"kind": "cosine", "start": 5, "end": 5}, "must lie beyond start=5"),
+        ({"kind": "cosine", "start": 5, "end": 5}, "must be greater than start=5"),
         ({"kind": "piecewise"}, r"points=\[\[0,1\]"),
         ({"points": ((0, 1),)}, "go together"),
         ({"kind": "piecewise", "points": ((5, 1), (5, 0))}, "must rise in position"),
@@ -95,7 +96,7 @@ def test_weights_follow_their_schedules() -> None:
 @pytest.mark.parametrize(
     ("schedules", "words"),
     [
-        ('{"lmm": {}}', "no term is called lmm; terms are lm, q_halt"),
+        ('{"lmm": {}}', "needs the loss term lmm"),
         ('{"q_continue": {"warmup_steps": 3}}', r"type loss\.weights\.q_continue=1"),
         ('{"lm": {"kind": "piecewise", "points": [[5,0]]}}', "leave one term without"),
         ('{"lm": {"kind": "stairs"}}', r"loss\.schedules\.lm\.kind"),
@@ -104,7 +105,7 @@ def test_weights_follow_their_schedules() -> None:
 )
 def test_schedules_from_the_command_line_are_checked(schedules: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        override(Config(), {"loss.weights.q_halt": "0", "loss.schedules": schedules})
+        override(Config(), {"loss.weights.q_halt": "0", "rollout.halting": "none", "loss.schedules": schedules})
 
 
 def test_schedules_from_the_command_line() -> None:

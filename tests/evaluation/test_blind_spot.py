@@ -13,8 +13,9 @@ from reason.evaluation import blind_spot as S
 from reason.evaluation import probes as P
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.record import StepRecord
 from reason.nn.norms import Norm
-from reason.rollout import StepRecord, unroll
+from reason.rollout import unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)
 PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}

@@ -22,10 +22,11 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
 from reason.models import LoopedConfig, build_model
+from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.section import Section, Table
 from reason.report.sections import SECTIONS
-from reason.rollout import StepRecord, unroll
+from reason.rollout import unroll
 from reason.training.distributed import World
 
 Trained = tuple[Any, PuzzleData]

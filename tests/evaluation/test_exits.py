@@ -13,7 +13,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.evaluate import evaluate_run
 from reason.cli.train import main as train
-from reason.config.schema import override
+from reason.config.overrides import override
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
@@ -72,14 +72,14 @@ def test_it_trains(name: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no gate": ("sudoku-4x4", {"loss.weights.exit_gate": "1"}, "type model.gate=position, or puzzle"),
+    "no gate": ("sudoku-4x4", {"loss.weights.exit_gate": "1"}, "needs an exit gate, .*: type model.gate=position"),
     "one loop": ("sudoku-4x4", {"model.gate": "puzzle", "loss.weights.exit": "1"}, "rollout.loops.count=4"),
     "last loop alone": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
                         "type rollout.loops.supervision=per-loop"),
     "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2", "loss.weights.exit_gate": "1"},
-                  "there are 2: type rollout.loops.count=4"),
+                  "needs 3 steps of the model in training, and this config has 2: type rollout.loops.count=4"),
     "halting by position": ("sudoku-4x4", GATED | {"model.gate": "position"}, "model.gate=puzzle"),
-    "untrained gate": ("sudoku-4x4", {"model.gate": "puzzle", "rollout.halting": "gate"}, "no loss trains"),
+    "untrained gate": ("sudoku-4x4", {"model.gate": "puzzle", "rollout.halting": "gate"}, "that learns or has learned"),
     "stage II from nothing": ("sudoku-4x4", GATED | {"training.only": "gate"}, "type init_from=RUN"),
     "stage II without its loss": ("sudoku-4x4", {"init_from": "x", "model.gate": "puzzle", "training.only": "gate"},
                                   "loss.weights.exit_gate=1"),
@@ -133,5 +133,5 @@ def test_caches_are_for_what_generates(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     assert generate(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--seed", "0", "--output-dir", "set"]) == 0
     assert train(["sudoku-4x4", "data=set", "run=one", *(f"{key}={value}" for key, value in SMALL.items())]) == 0
-    with pytest.raises(ConfigError, match="only a causal looped model does"):
+    with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
         evaluate_run(Path("one"), {"evaluation.caches": "true"})

@@ -70,6 +70,26 @@ def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, s
     assert got["p95_steps"] == sorted(stops)[math.ceil(0.95 * (n - 1))]
 
 
+def test_a_signal_at_its_threshold_does_not_stop() -> None:
+    seen = columns(4, 1)
+    seen["q"][:, 0] = [0, 1, 2, 3]
+    assert Policy("p", "q", 1.0).stops(seen).tolist() == [3]
+    assert Policy("p", "fixed", 1.0).stops(seen).tolist() == [2]
+    assert Policy("p", "q", 3.0).stops(seen).tolist() == [4]
+
+
+def test_an_allowance_is_met_to_the_last_puzzle_and_nat() -> None:
+    full = {"exact": 0.5, "loss": 1.0}
+    assert Allowance(drop=0.25).met({"exact": 0.25}, full)
+    assert not Allowance(drop=0.25).met({"exact": 0.2499}, full)
+    assert Allowance("perplexity", perplexity=1.0).met({"loss": 1.0}, full)
+    assert not Allowance("perplexity", perplexity=1.0).met({"loss": 1.0001}, full)
+    assert Allowance("perplexity", perplexity=1.02).met({"loss": 1.0 + 0.999 * math.log(1.02)}, full)
+    seen = columns(3, 5)
+    seen["loss"][:] = 1.0  # a step less costs nothing
+    assert calibrated(seen, "q", Allowance("perplexity", perplexity=1.0)).stops(seen).tolist() == [1] * 5
+
+
 @pytest.mark.parametrize("signal", ["q", "margin", "fixed"])
 @pytest.mark.parametrize("allowance", [Allowance(drop=0.05), Allowance("perplexity", perplexity=1.02)])
 def test_calibration_finds_the_fewest_steps_within_the_budget(signal: str, allowance: Allowance) -> None:
@@ -170,9 +190,21 @@ def test_rows_that_leave_leave_with_what_the_record_says(config, batch_size: int
         threshold = float((values[len(values) // 2 - 1] + values[len(values) // 2]) / 2)
         policy = Policy("p", signal, threshold)
         left = run_with(policy, evaluator, examples)
+        assert left.steps.max() <= 6
         stops = policy.stops(seen)[examples]
         assert left.steps.tolist() == stops.tolist(), signal
         assert left.exact.tolist() == seen["exact"][stops - 1, examples].tolist()
+
+
+@pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)
+def test_rows_at_their_threshold_stay(config, sudoku_4x4: Path) -> None:
+    """m = 2 does not exceed 2; and a policy that never stops leaves at T."""
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(config, data.shape)
+    evaluator = Evaluator(model, data, EvaluationConfig(steps=4, batch_size=3), 4, progress=False)
+    for threshold, steps in ((2.0, 3), (math.inf, 4)):
+        left = run_with(Policy("p", "fixed", threshold), evaluator, np.arange(7))
+        assert left.steps.tolist() == [steps] * 7
 
 
 def test_the_gate_signal_is_the_chance_of_having_left(sudoku_4x4: Path) -> None:

@@ -38,17 +38,11 @@ class Linear(Reasoner):
     def step(self, state: One, x: Tensor) -> One:
         return One(state.z @ self.matrix.T + x)
 
-    def readout(self, state: One, final: bool = True) -> Readout:
+    def readout(self, state: One, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
-
-    def core(self, state: One, x: Tensor) -> Tensor:
-        return self.step(state, x).z
 
     def map(self, state: One, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         return lambda z: self.step(One(z), x).z, state.z
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
 
 
 def diagonal(*values: float, shift: float = 0.0) -> Linear:

@@ -73,7 +73,7 @@ def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> Non
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs = data.labels.clone()
     model = small(data)
-    model.readout = lambda state, final=True: model_readout(state)  # type: ignore[method-assign]
+    model.readout = lambda state, step=None: model_readout(state)  # type: ignore[method-assign]
     one_hot = torch.nn.functional.one_hot
 
     def encode(batch):

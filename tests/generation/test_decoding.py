@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from datasets_gen.__main__ import main as make
-from reason.config.schema import override
+from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.generation.decoding import answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
@@ -41,17 +40,8 @@ class Successor(Reasoner):
     def step(self, state: Nothing, x: Tensor) -> Nothing:
         return Nothing(state.z + 1)
 
-    def readout(self, state: Nothing, final: bool = True) -> Readout:
+    def readout(self, state: Nothing, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
-
-    def core(self, state: Nothing, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def map(self, state: Nothing, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        raise NotImplementedError
 
 
 def test_generation_by_hand() -> None:

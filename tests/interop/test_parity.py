@@ -13,7 +13,8 @@ import torch
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.cli.import_weights import read_weights
-from reason.config.schema import Config, read_config
+from reason.config.overrides import read_config
+from reason.config.schema import Config
 from reason.interop.original import from_foreign, inferred, load_foreign, to_foreign
 from reason.interop.parity import deviations
 from reason.models.base import Batch, Shape

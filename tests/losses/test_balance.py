@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from reason.config.overrides import override
 from reason.config.schedules import Horizon, ScheduleConfig
-from reason.config.schema import Config, override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
-from reason.losses.balance import AlgGradNorm, BalanceConfig
+from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
+from reason.presets import PRESETS, preset
+from reason.rollout import RolloutConfig
 from reason.runs.build import build_trainer, load_training_set
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -31,7 +36,7 @@ THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
 
 
 def balancer(loss: LossConfig = THREE, **settings: object) -> AlgGradNorm:
-    return AlgGradNorm(BalanceConfig(kind="alg-grad-norm", **settings), loss, HORIZON, CPU)
+    return AlgGradNorm(BalanceConfig(kind="alg-grad-norm", **settings), loss, RolloutConfig(), HORIZON, CPU)
 
 
 class Toy:
@@ -80,8 +85,7 @@ def test_updates_equal_the_papers_equations(
     slopes: list[float], losses: list[list[float]], alpha: float, rho: float
 ) -> None:
     toy, found = Toy(slopes), balancer(alpha=alpha, rho=rho, targets={"lm": 2})
-    configured = np.array([1, 0.5, 1, 1e3])
-    expected = list(configured * 4 / configured.sum())
+    expected = [1.0] * 4
     for step, values in enumerate(losses):
         found.update(step, toy.terms(values), toy.gradient)
         expected = reference.alg_grad_norm(expected, values, slopes, losses[0], [2, 1, 1, 1], alpha, rho)
@@ -131,6 +135,35 @@ def test_the_reference_is_softly_reset() -> None:
     assert found.reference.tolist() == [8] * 4
     found.update(2, toy.terms([4.0] * 4), toy.gradient)
     assert found.reference.tolist() == [7] * 4
+
+
+def test_a_reset_waits_for_the_next_update() -> None:
+    """λ is not moved at every step: the reset that fell due between two updates is made at the second, once."""
+    toy, found = Toy([1.0] * 4), balancer(reset_every=4, reset_blend=0.5)
+    for step, expected in ((0, 8.0), (3, 8.0), (5, 6.0), (6, 6.0), (9, 5.0)):
+        found.update(step, toy.terms([8.0 if step == 0 else 4.0] * 4), toy.gradient)
+        assert found.reference.tolist() == [expected] * 4, step
+
+
+@given(window=st.integers(1, 64), supervision_steps=st.integers(1, 24))
+def test_every_m_is_measured_equally_often(window: int, supervision_steps: int) -> None:
+    """One step of each window; over lcm(window, N_super) windows each m = 1 … N_super as often as any other."""
+    windows = math.lcm(window, supervision_steps)
+    chosen = [index for index in range(windows * window) if measured(index, window, supervision_steps)]
+    assert [index // window for index in chosen] == list(range(windows))
+    seen = Counter(index % supervision_steps + 1 for index in chosen)
+    assert seen == dict.fromkeys(range(1, supervision_steps + 1), windows // supervision_steps)
+
+
+BALANCED = [name for name, each in PRESETS.items() if each.row and each.config().balance.kind == "alg-grad-norm"]
+
+
+@pytest.mark.parametrize("name", BALANCED)
+def test_a_rows_200_updates_measure_every_m(name: str) -> None:
+    rollout = preset(name).config().rollout
+    window, last = rollout.grad_steps, rollout.supervision_steps
+    seen = {index % last + 1 for index in range(200 * window) if measured(index, window, last)}
+    assert seen == set(range(1, last + 1))
 
 
 def test_slow_terms_get_more() -> None:
@@ -210,10 +243,26 @@ def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tm
     assert all(np.isfinite(value) for line in lines for value in line.values() if value is not None)
 
 
-def test_only_every_nth_step_is_measured(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(override(tiny, EIGHT | {"balance.every": "2", "training.steps": "4"}), tmp_path / "run").train()
-    weights = [line["weight/lm"] for line in read_metrics(tmp_path / "run")]
-    assert weights[0] == weights[1] != weights[2] == weights[3]
+def test_one_step_of_every_n_is_measured(tiny: Config, tmp_path: Path) -> None:
+    """N_super 3 and a window of 4: steps 0, 4, 8 begin at another m each, so that the place moves at the fourth, 13."""
+    changes = EIGHT | {"balance.every": "4", "training.steps": "14", "rollout.grad_steps": "1"}
+    trainer_of(override(tiny, changes), tmp_path / "run").train()
+    weights = [1.0, *(line["weight/lm"] for line in read_metrics(tmp_path / "run"))]
+    assert [step for step, (a, b) in enumerate(pairwise(weights)) if a != b] == [0, 4, 8, 13]
+
+
+@pytest.mark.parametrize("updates", [16, pytest.param(200, marks=pytest.mark.slow)])
+def test_training_measures_every_m(updates: int, sudoku_4x4: Path, tmp_path: Path) -> None:
+    """cmm-10-3 in miniature: the rows' own m when λ is moved, which was 1 in 200 of 200 updates without rotation."""
+    small = {"model.hidden_size": "8", "model.expansion": "1", "model.h_cycles": "1", "model.l_cycles": "1"}
+    brief = {"training.batch_size": "4", "training.steps": str(updates), "data.directory": str(sudoku_4x4)}
+    trainer = trainer_of(override(preset("cmm-10-3").config(), small | brief), tmp_path / "run")
+    update, seen = trainer.balancer.update, []
+    trainer.balancer.update = lambda *args: (seen.append(set(trainer.carry.steps.tolist())), update(*args))[1]
+    for _ in range(updates):
+        trainer.optimizer_step()
+    assert len(seen) == updates
+    assert set().union(*seen) == set(range(1, 17))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +271,7 @@ def test_only_every_nth_step_is_measured(tiny: Config, tmp_path: Path) -> None:
         ({"balance.targets": '{"lm": 2}'}, r"balance\.kind=alg-grad-norm"),
         (
             {"balance.kind": "alg-grad-norm", "balance.targets": '{"rep_x": 2}'},
-            "rep_x is no term of this loss",
+            r"needs the loss term rep_x, .* type loss\.weights\.rep_x=1",
         ),
     ],
 )

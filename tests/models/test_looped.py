@@ -52,7 +52,7 @@ def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:
 
 
 def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, np.ndarray]]:
-    """State and logits of one row after each loop, straight from MATH.md §4."""
+    """State and logits of one row after each loop, straight from docs/math.md §8."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
 
@@ -92,6 +92,17 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
         for seen, want in zip(unroll(model, puzzles, 3), expected, strict=True):
             np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
             np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+
+
+def test_a_readout_without_a_step_is_a_final_one() -> None:
+    model = make(readout="final-only", final_from=3)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    early, late = model.readout(state, 2).logits, model.readout(state, 3).logits
+    assert torch.equal(model.readout(state).logits, late)
+    assert not torch.allclose(early, late)
+    always = make()
+    assert torch.equal(always.readout(state).logits, always.readout(state, 0).logits)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -149,7 +160,6 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
     assert not torch.equal(model.encode(puzzles), quiet)
     assert not torch.equal(model.step(state, quiet).z, moved.z)
     assert torch.equal(model.readout(state).logits, said.logits)  # no coda, nothing to drop
-    assert torch.equal(model.core(state, quiet), moved.z)
     for kind in ("f_h", "cycle", "step"):
         f, z = model.map(state, quiet, kind)
         assert torch.equal(f(z), moved.z)

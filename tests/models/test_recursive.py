@@ -56,7 +56,7 @@ def batch(rows: int = 3) -> Batch:
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
-    """One supervision step of one puzzle from the initial state, straight from MATH.md §1."""
+    """One supervision step of one puzzle from the initial state, straight from docs/math.md §1."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     x = w["tokens.weight"][inputs]
@@ -183,7 +183,7 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
         argument = state.z_h if states == 1 else state.z_h + state.z_l
         torch.testing.assert_close(move(point), model.f_l(argument, model.rotary))
     else:
-        moved = model.step(state, x) if kind == "step" else model._cycle(state, x)
+        moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
 
 

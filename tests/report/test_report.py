@@ -63,8 +63,8 @@ def solve_all(model: Any, data: PuzzleData, known: int) -> None:
         model.asked = torch.stack(rows)
         return encode(batch)
 
-    def recite(state: Any, final: bool = True) -> Any:
-        out = readout(state, final)
+    def recite(state: Any, step: int | None = None) -> Any:
+        out = readout(state, step)
         if len(out.logits) != len(model.asked):  # a single row of the batch is probed
             return out
         one_hot = torch.nn.functional.one_hot(model.asked, out.logits.shape[-1])
@@ -220,7 +220,7 @@ def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
     )
     other = torch.roll(data.labels, 1, 0).long()
     turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
-    model.readout = lambda state, final=True: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
+    model.readout = lambda state, step=None: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
     results = results_of(model, data, EvaluationConfig(boards=0, batch_size=12), 2, 2)
     equal = float((other == data.labels.long()).all(1).float().mean())
     assert results["valid_by_step"] == [1.0, 1.0]

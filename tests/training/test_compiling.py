@@ -8,7 +8,8 @@ import pytest
 import torch
 from test_loop import VARIANTS, trainer_of
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.rollout import first_carry
 from reason.training.compiling import out_of_graph

@@ -20,7 +20,8 @@ from peer import in_world
 from test_loop import everything, untimed
 
 from reason.cli import main
-from reason.config.schema import Config, override, read_config
+from reason.config.overrides import override, read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.runs.build import build_trainer, load_training_set, why_processes_differ
 from reason.training.checkpoint import checkpoints, readable
@@ -112,7 +113,7 @@ def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
     assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
     assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
-    assert reasons[1] == "model.initial=random draws per process"
+    assert "model.initial=random draws per process" in reasons
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:

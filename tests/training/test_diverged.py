@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file
 from test_loop import trainer_of
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import Diverged
 from reason.training import checkpoint
 

@@ -20,7 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.runs.build import build_trainer, load_training_set
 from reason.runs.directory import create_run
 from reason.training import checkpoint

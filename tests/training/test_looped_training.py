@@ -12,7 +12,8 @@ from test_loop import everything, hold_against_golden, trainer_of, untimed
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.evaluate import evaluate_run
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.build import load_training_set
@@ -171,8 +172,12 @@ def test_labels_must_mean_what_the_model_says(addition: Path, sudoku_4x4: Path) 
     causal, filling = preset("stars-small").config(), preset("sudoku-6x6-looped").config()
     for config, directory, words in (
         (causal, sudoku_4x4, r"type model\.causal=false"),
-        (filling, addition, r"type model\.causal=true, or make the set with --blank-answer"),
-        (preset("sudoku-6x6").config(), addition, "recursive model sees all cells at once; make the set with"),
+        (filling, addition, r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
+        (
+            preset("sudoku-6x6").config(),
+            addition,
+            "has none: type data=DIR of a set made with --blank-answer",
+        ),
     ):
         with pytest.raises(ConfigError, match=words):
             load_training_set(override(config, {"data.directory": str(directory)}), device)
@@ -184,7 +189,7 @@ def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
     split = Split(tokens, tokens, np.arange(4), indices, indices)
     write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=6, identifiers=list("abcd"))
     config = override(preset("sudoku-6x6-looped").config(), {"data.directory": str(tmp_path / "set")})
-    with pytest.raises(ConfigError, match=r"train a recursive one \(model\.puzzle_emb_len of at least 1\)"):
+    with pytest.raises(ConfigError, match="have 4 identifiers, needs a model that reads puzzle identifiers"):
         load_training_set(config, torch.device("cpu"))
 
 

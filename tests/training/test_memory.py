@@ -12,11 +12,11 @@ from test_loop import VARIANTS, trainer_of
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.memory import memory_table
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import PRESETS
-from reason.runs.build import estimate_memory
 from reason.training.loop import Trainer
-from reason.training.memory import LiveBytes, peak_memory, readable_size
+from reason.training.memory import LiveBytes, estimate_memory, peak_memory, readable_size
 
 ROWS = {"training.batch_size": "64"}
 
@@ -89,7 +89,7 @@ def test_sizes_are_readable(size: float, text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["cmm", "trm"])
 def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
-    """As it stands, by `reason presets cmm --memory`; the room that CUDA itself takes left free."""
+    """As it stands, by `reason presets cmm --memory`; the memory of CUDA itself left free."""
     table = memory_table(prefix)
     cells = {column.header: list(column.cells) for column in table.columns}
     assert len(cells["preset"]) == sum(name.startswith(prefix) for name in PRESETS)

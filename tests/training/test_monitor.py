@@ -9,7 +9,8 @@ import pytest
 import torch
 from test_loop import everything, trainer_of, untimed
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.rollout import unroll

@@ -8,7 +8,8 @@ import pytest
 import torch
 from test_loop import VARIANTS, everything, trainer_of, untimed
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
 from reason.training import checkpoint

@@ -1,4 +1,4 @@
-"""TensorBoard and Weights & Biases: told every line, going on where a checkpoint was, and named where missing."""
+"""TensorBoard and Weights & Biases: every line, resumed at a checkpoint, a missing package named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from test_loop import trainer_of
 
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.training import checkpoint
 from reason.training.log import read_metrics
@@ -43,12 +44,12 @@ def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: P
 
 
 class WandbStub(ModuleType):
-    """What `import wandb` gives, remembering what it is told."""
+    """A stub of `wandb` that records what is logged."""
 
     def __init__(self) -> None:
         super().__init__("wandb")
         self.begun: list[dict[str, Any]] = []
-        self.told: list[tuple[int, dict[str, float]]] = []
+        self.logged: list[tuple[int, dict[str, float]]] = []
         self.finished = 0
 
     def init(self, **settings: Any) -> WandbStub:
@@ -56,7 +57,7 @@ class WandbStub(ModuleType):
         return self
 
     def log(self, figures: dict[str, float], step: int) -> None:
-        self.told.append((step, figures))
+        self.logged.append((step, figures))
 
     def finish(self) -> None:
         self.finished += 1
@@ -75,7 +76,7 @@ def test_wandb_is_one_run_over_an_interruption(
     assert first["config"]["training"]["tracker"] == "wandb"
     assert stub.finished == 2
     for line in read_metrics(run):
-        assert (line["step"], numbers(line)) in stub.told
+        assert (line["step"], numbers(line)) in stub.logged
 
 
 @pytest.mark.slow

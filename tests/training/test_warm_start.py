@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from datasets_gen.__main__ import main as generate
-from reason.config.schema import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, build_model
 from reason.models.base import Batch
