@@ -207,6 +207,15 @@ def test_an_input_state_carries_no_gradient() -> None:
     assert not any(z.requires_grad for z in model.initial_state(x))
 
 
+@pytest.mark.parametrize("states", [1, 2])
+def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
+    model = make(states=states)
+    x = model.encode(batch())
+    z_h, z_l = model.input_state(x)
+    assert z_h is x
+    assert torch.equal(z_l, x if states == 1 else model.initial_state(x).z_l)
+
+
 def test_the_map_f_h_is_the_high_network() -> None:
     model = make(separate_networks=True)
     x = model.encode(batch())
