@@ -60,7 +60,7 @@ def test_a_config_that_does_not_match_the_checkpoint(half: Path, capsys: pytest.
     # a checkpoint that kept no config: the shapes still tell
     change_json(checkpoints(half)[-1] / "state.json", lambda tree: tree.pop("config"))
     assert main(["train", "run=half", "--resume"]) == 1
-    assert "(carry.state.0 is " in capsys.readouterr().err
+    assert "(carry.0.state.0 is " in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_another_version(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
