@@ -19,10 +19,11 @@ from reason.evaluation.halting_head import HaltingHead
 from reason.evaluation.halting_signals import Signals
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
+from reason.evaluation.votes import Votes
 from reason.nn.dtypes import finite
 
 CONSUMERS: tuple[type[Consumer], ...] = (
-    Accuracy, Rules, Signals, Difficulty, HaltingHead, ExitGate, Policies, Restarts, Caches, Dynamics, BlindSpot,
+    Accuracy, Rules, Signals, Votes, Difficulty, HaltingHead, ExitGate, Policies, Restarts, Caches, Dynamics, BlindSpot,
     Boards,
 )  # fmt: skip
 
