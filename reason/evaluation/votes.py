@@ -25,11 +25,6 @@ class Votes(Consumer):
         self.at = sorted({min(evaluator.trained_steps, self.steps), self.steps})
         self._kept: list[tuple[Tensor, Tensor]] = []
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """A test split of puzzles whose copies vote."""
-        return evaluator.puzzle is not None and evaluator.puzzle.vote is not None and evaluator.data.split == "test"
-
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep answers and halting probabilities at the steps that are scored."""
         if record.step in self.at:
