@@ -123,6 +123,9 @@ class Puzzle(Protocol):
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart."""
 
+    def sized(self, text: str) -> Puzzle:
+        """The member of the family that a typed board is of, by its number of cells; itself where none fits."""
+
     def parse(self, text: str) -> np.ndarray:
         """The board (S,) that a person typed; DatasetError says what is malformed."""
 

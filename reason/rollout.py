@@ -36,12 +36,12 @@ class LoopsConfig(BaseConfig):
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
         "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, description="T where it is fixed")
+    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
     mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, description="smallest random T")
+    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
     max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
@@ -88,11 +88,11 @@ class LoopsConfig(BaseConfig):
 class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
+    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(
         1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
     )
-    grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
+    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
@@ -192,7 +192,7 @@ class Unroll:
 
     def cells(self, z: Tensor) -> Tensor:
         """(B, S', D) without its prefix: (B, S, D)."""
-        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+        return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:
@@ -243,19 +243,19 @@ def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
     """The carry with its puzzles for the coming step, and the rows (B,) that take part in it."""
-    everyone = torch.ones_like(carry.halted)
+    all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
-            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), everyone
+            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
-            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), everyone
+            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
         case "fresh" | "handover" if not batch_start:
             return carry, ~carry.halted
         case "fresh":
-            return replace(carry, batch=draw(), halted=everyone), everyone
+            return replace(carry, batch=draw(), halted=all_rows), all_rows
         case "handover":
-            return replace(carry, batch=draw()), everyone
+            return replace(carry, batch=draw()), all_rows
 
 
 def _survival(readout: Readout, before: Tensor) -> Tensor:

@@ -241,6 +241,10 @@ class Addition:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
 
+    def sized(self, text: str) -> Addition:
+        """Itself: there is one size of board."""
+        return self
+
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.
 

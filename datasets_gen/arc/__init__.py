@@ -188,6 +188,10 @@ class Arc:
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
 
+    def sized(self, text: str) -> Arc:
+        """Itself: there is one size of board."""
+        return self
+
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a grid typed as lines of digits.
 

@@ -13,14 +13,14 @@ from rich.table import Table
 
 from reason.errors import ConfigError
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
-from reason.runs.directory import replaced_folder
+from reason.runs.folders import replaced_folder
 
-DESCRIPTION = """Put the evaluations of several runs beside each other.
+DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
   reason compare runs/first runs/second                       the newest evaluation of each
   reason compare runs/*                                       all of them
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
-  reason compare runs/first/evaluation/A runs/first/evaluation/B     one run read in two ways
+  reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
 Prints a table and writes comparison.html, .png, .csv and .json to OUT (default runs/comparison)."""
 
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
         results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
         for results in evaluations
     ]
-    with replaced_folder(arguments.out, "comparison.json") as folder:
+    with replaced_folder(arguments.out, "a comparison") as folder:
         write_comparison(folder, evaluations)
     rows = comparison_rows(evaluations)
     view = Table(title=f"{len(rows)} runs", title_justify="left")

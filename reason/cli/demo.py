@@ -17,11 +17,11 @@ PRESET = "sudoku-6x6"
 RUN = Path("runs/demo")
 
 NEXT = """what to try next
-  python evaluate.py {run} steps=64                         does thinking longer help?
-  python -m datasets_gen show {data} --split test      the puzzles it was asked
-  python train.py {preset} model.activation=tanh              one idea changed: CMM's gate
-  python train.py {preset} model.h_cycles=1                   another: fewer cycles
-  reason presets                                                everything else"""
+  python evaluate.py {run} steps=64                         more supervision steps
+  python -m datasets_gen show {data} --split test      the test puzzles
+  python train.py {preset} model.activation=tanh              one setting changed: CMM's gate
+  python train.py {preset} model.h_cycles=1                   fewer cycles
+  reason presets                                                all presets"""
 
 
 def main(argv: list[str]) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
         print(f"demo: python train.py {' '.join(arguments)}")
         train.main(arguments)
         if not _finished():
-            print("demo: interrupted; make demo goes on from here")
+            print("demo: interrupted; make demo resumes it")
             return 130
     print(f"demo: python evaluate.py {RUN}")
     results, folder = evaluate.evaluate_run(RUN, {})

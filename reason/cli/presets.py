@@ -11,13 +11,11 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from reason.cli.memory import memory_table
 from reason.config.overrides import leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
-from reason.runs.directory import ROOT
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -51,6 +49,8 @@ def main(argv: list[str]) -> int:
     if arguments.table is not None:
         _show_table(console, arguments.table)
     elif arguments.memory:
+        from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
+
         console.print(memory_table(arguments.name or ""))
     elif arguments.name in (None, ""):
         _list(console)
@@ -106,6 +106,8 @@ def _show_table(console: Console, name: str) -> None:
 
 def _part(table: PaperTable) -> Group:
     """The rows of a table, then its title, claim and decisions."""
+    from reason.runs.directory import ROOT
+
     claims = any(row.claimed for row in table.rows)
     title = f"{table.paper}: {table.measure}" if table.measure else table.paper
     view = Table(title=title, title_justify="left")

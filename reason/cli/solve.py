@@ -16,6 +16,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config.overrides import override, read_config, split_arguments
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
 from reason.generation.decoding import generate
@@ -59,19 +60,28 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    puzzle = _family(run)
-    question = puzzle.parse(_text(words[1]))
+    text = _text(words[1])
+    puzzle = _family(run).sized(text)
+    question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    model = load_run(run, device, config, config.evaluation.weights).model
+    trained = load_run(run, device, config, config.evaluation.weights)
+    model, shape = trained.model, shape_of_puzzle(puzzle)
+    if not model.reads(shape):
+        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
+    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    solved = describe(puzzle, question, thought) | {"run": run.name}
+    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
     frames = puzzle.frames(question, thought.answers)
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]

@@ -26,6 +26,7 @@ BALANCE_WEIGHTS = "weights at which gradients are measured (Reasoner.balance_wei
 FREEZABLE_EMBEDDING = "an embedding that can be frozen alone"
 GRADIENT_ACROSS_STEPS = "a gradient from one step of the model to the one before"
 GRADIENT_CHECKPOINTING = "gradient checkpointing"
+MIXED_PRECISION = "products in mixed precision (Reasoner.autocast)"
 CACHES = "a causal model that keeps keys and values"
 # of the rollout
 TRAINED_STEPS = "steps of the model in training"  # a count

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
 from reason.models.base import MapKind
 
 
@@ -15,9 +15,9 @@ class EvaluationConfig(BaseConfig):
     """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
 
     steps: int | None = Field(
-        None, ge=1, description="T supervision steps; none: twice the trained ones; steps=T for short"
+        None, ge=1, le=100_000, description="T supervision steps; none: twice the trained ones; steps=T for short"
     )
-    split: str = Field("test", description="which split of the data set")
+    split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
     checkpoint: Literal["newest", "best"] = Field(
@@ -31,14 +31,16 @@ class EvaluationConfig(BaseConfig):
     boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
     policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")
     calibration: str = Field(
-        "auto", description="split that policies are calibrated on; auto: validation, else every other puzzle"
+        "auto",
+        pattern=PLAIN,
+        description="split that policies are calibrated on; auto: validation, else every other puzzle",
     )
     budget: Literal["auto", "exact", "perplexity"] = Field(
         "auto", description="what a calibrated policy may cost; auto: perplexity for causal text, else exact"
     )
     drop: float = Field(0.005, ge=0, le=1, description="budget exact: share of puzzles that may be lost")
     perplexity: float = Field(1.01, ge=1, description="budget perplexity: factor by which it may grow")
-    restarts: int = Field(1, ge=1, description="K tries at every puzzle, each as costly as a pass")
+    restarts: int = Field(1, ge=1, le=100_000, description="K tries at every puzzle, each as costly as a pass")
     vary: Literal["all", "initial", "symmetry", "noise"] = Field(
         "all", description="what differs between tries: the initial state, the puzzle's symmetry, noise on the state"
     )

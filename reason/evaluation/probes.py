@@ -24,7 +24,7 @@ def precise(model: Reasoner) -> Reasoner:
     """A copy that computes in the widest float of its device, in evaluation mode."""
     device = next(model.parameters()).device
     twin = copy.deepcopy(model).to(widest_float(device)).eval()
-    twin.dtype = widest_float(device)
+    twin.dtype, twin.products = widest_float(device), None
     return twin
 
 

@@ -52,7 +52,7 @@ class LossWeights(BaseConfig):
     def _of_every_term(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        if strangers := given.keys() - TERMS:
+        if strangers := [name for name in given if name not in TERMS]:
             errors = [InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in strangers]
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return {name: term.weight for name, term in TERMS.items()} | given

@@ -25,5 +25,7 @@ def equilibrium_x(unroll: Unroll) -> Tensor:
 
 def _residual(unroll: Unroll, state: State) -> Tensor:
     f, z = unroll.model.map(state, unroll.x, "f_h")
-    gap = at_least_float32(z.detach()) - at_least_float32(f(z))
+    with unroll.model.autocast():
+        moved = f(z)
+    gap = at_least_float32(z.detach()) - at_least_float32(moved)
     return unroll.row_mean(gap.square().flatten(1).mean(1))

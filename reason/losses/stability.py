@@ -66,6 +66,7 @@ def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:
     0.75 to 0.85 of forward mode.
     """
     f, z = unroll.model.map(state, unroll.x, "f_h")
-    diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
+    with unroll.model.autocast():
+        diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
     cells = at_least_float32(diagonal).mean(-1)  # (B, S')
     return cells if config.scope == "token" else cells.mean(1, keepdim=True)

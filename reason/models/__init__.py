@@ -41,6 +41,13 @@ def _of_its_family(section: Any, info: ValidationInfo) -> Any:
 AnyModelConfig = Annotated[SerializeAsAny[ModelConfig], BeforeValidator(_of_its_family)]
 
 
-def build_model(config: ModelConfig, shape: Shape, dtype: torch.dtype = torch.float32) -> Reasoner:
-    """The model that `config` describes for puzzles of `shape`, computing in `dtype` (weights stay float32)."""
-    return FAMILIES[config.kind].model(config, shape, dtype)
+def build_model(
+    config: ModelConfig, shape: Shape, dtype: torch.dtype = torch.float32, products: torch.dtype | None = None
+) -> Reasoner:
+    """The model that `config` describes for puzzles of `shape`; weights stay float32.
+
+    States are computed in `dtype`, matrix products in `products` where that is given.
+    """
+    model = FAMILIES[config.kind].model(config, shape, dtype)
+    model.products = products
+    return model

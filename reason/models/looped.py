@@ -10,24 +10,26 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import reason.config.capabilities as can
-from reason.models.base import Batch, MapKind, ModelConfig, Readout, ReadoutKind, Reasoner, Shape
+from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+from reason.models.layout import Layouts, Positions
+from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
+from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
-from reason.nn.gate import GateKind, build_gate
+from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 
 
-class LoopedConfig(ModelConfig):
+class LoopedConfig(MixingConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
-    num_layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
-    prelude: int = Field(0, ge=0, description="layers before the loops")
-    coda: int = Field(0, ge=0, description="layers after them, in the readout")
-    num_heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
+    num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
+    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
+    expansion: float = Field(2.0, gt=0, description="inner width of MLP, local and groups = expansion · D")
+    positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
@@ -39,14 +41,17 @@ class LoopedConfig(ModelConfig):
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
     readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
     final_from: int = Field(4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per position, or per puzzle (not causal)")
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
-        if self.hidden_size % self.num_heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
-        if round(self.expansion * self.hidden_size) < 1:
-            raise ValueError(f"expansion {self.expansion:g} leaves no inner width: type model.expansion=4")
+        refuse_unfit(self)
+        if self.mixer == "mlp":
+            raise ValueError("a looped model has no MLP over cells: type model.mixer=attention, local or groups")
+        if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
+            key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
+            raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
+        if self.coda and self.mixer == "local":
+            raise ValueError("a coda reads the state alone, not which cells lie inside: type model.coda=0")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
@@ -56,7 +61,7 @@ class LoopedConfig(ModelConfig):
 
     def capabilities(self) -> can.Offers:
         """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
-        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS)
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)
         offers: can.Offers = dict.fromkeys(always, True)
         return offers | {
             can.CAUSAL: self.causal or "model.causal=true",
@@ -95,15 +100,17 @@ class LoopedModel(Reasoner):
 
     γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
     others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
-    training alone, and never in `core` and `map` (ours).
+    training alone, and never in `map` (ours).
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocab_size, width, config.init_std)
-        self.positions = Embedding(shape.seq_len, width, config.init_std)
+        self.layouts = Layouts(needs_of(config), shape)
+        self.tokens = Embedding(self.layouts.needs.embeddings(shape), width, config.init_std)
+        length = self.layouts.needs.positions_of(shape)
+        self.positions = Embedding(length, width, config.init_std) if config.positions == "learned" else None
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
@@ -115,16 +122,16 @@ class LoopedModel(Reasoner):
         return Norm(self.config.hidden_size, self.config.norm, NORM_EPS[self.config.block])
 
     def _layers(self, count: int) -> Layers:
+        return Layers([self._layer() for _ in range(count)])
+
+    def _layer(self) -> TransformerBlock | StructuredLayer:
         c = self.config
-        inner = round(c.expansion * c.hidden_size)
-        return Layers(
-            [
-                TransformerBlock(
-                    c.hidden_size, c.num_heads, inner, c.block, c.norm_placement, c.norm, c.causal, c.init_std
-                )
-                for _ in range(count)
-            ]
-        )
+        if c.mixer == "attention":
+            return TransformerBlock(
+                c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
+            )
+        mixer = structured_mixer(c, self.shape, std=c.init_std)
+        return StructuredLayer(mixer, c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
@@ -135,9 +142,15 @@ class LoopedModel(Reasoner):
 
     def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
-        x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
-        x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        return self.prelude(x, self._dropout(), recalls)
+        layout = self.layouts.of_cells(tokens)
+        x = self.tokens(layout.embedded(tokens))
+        if self.positions is not None:
+            x = x + self.positions.weight[start : start + x.shape[1]]
+        x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
+        if self.config.mixer == "groups":
+            x = sequence_first(x)
+        with self.autocast():
+            return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
@@ -145,7 +158,8 @@ class LoopedModel(Reasoner):
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
-        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
+        with self.autocast():
+            return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
     def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
@@ -154,14 +168,16 @@ class LoopedModel(Reasoner):
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.input_injection:
             z = z + x
-        return self.block(z, dropout, recalls)
+        return self.block(z, self.layouts.geometry(x), dropout, recalls)
 
     def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        z = self.coda(state.z, self._dropout(), recalls)
-        if self.final_norm is not None and (step is None or step >= self.final_from):
-            z = self.final_norm(z)
-        logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
+        layout = self.layouts.of_positions(state.z)
+        with self.autocast():
+            z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
+            if self.final_norm is not None and (step is None or step >= self.final_from):
+                z = self.final_norm(z)
+            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
@@ -174,6 +190,12 @@ class LoopedModel(Reasoner):
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
-        last = self.block.blocks[-1]
-        assert isinstance(last, TransformerBlock)
-        return [last.mlp.down.weight, self.tokens.weight]
+        return [self.block.output, self.tokens.weight]
+
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
+
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+
+class Dtypes(NamedTuple):
+    """What a model computes in: its states, and its matrix products where they are narrower (mixed precision)."""
+
+    states: torch.dtype
+    products: torch.dtype | None = None
+
+    def __str__(self) -> str:
+        return ", products in ".join(str(dtype).removeprefix("torch.") for dtype in self if dtype is not None)
 
 
 def widest_float(device: torch.device) -> torch.dtype:

@@ -21,7 +21,9 @@ class TrainingConfig(BaseConfig):
         "all", description="gate: train the exit gate only and freeze the rest as init_from has it (Ouro stage II)"
     )
     precision: Precision = Field(
-        "auto", description="of activations: bf16, fp16 (with loss scaling), fp32; auto: the fastest safe one"
+        "auto",
+        description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
+        "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
     compile: Literal["none", "inductor", "aot_eager"] = Field(
         "none", description="torch.compile; inductor needs a C++ compiler on a CPU"
@@ -41,13 +43,17 @@ class TrainingConfig(BaseConfig):
     monitor: MonitorConfig = MonitorConfig()
 
     def needs(self) -> list[can.Need]:
-        """A gate trained alone learns by a loss from a finished run; networks compiled alone are named by the model."""
+        """A loss for a gate trained alone, from a finished run; networks to compile alone; products to halve alone."""
         found = []
         if self.only == "gate":
             wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
             found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
         if self.compile != "none" and self.compile_scope == "network":
             found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
+        if self.precision.startswith("amp"):
+            found.append(
+                can.Need(f"training.precision={self.precision}", can.MIXED_PRECISION, "training.precision=auto")
+            )
         return found
 
     @model_validator(mode="after")

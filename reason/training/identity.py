@@ -18,6 +18,7 @@ MAY_CHANGE = (
     "init_from",
     "evaluation.",
     "training.precision",
+    "optimizer.backend",
     "training.tracker",
     "training.log_every",
     "training.checkpoint_every",
@@ -48,7 +49,7 @@ def refuse_other_config(saved: Mapping[str, Any], present: Mapping[str, Any], fo
 def refuse_other_dtype(saved: str, present: str, folder: Path) -> None:
     """Raises ConfigError if the checkpoint's activations had another type than `present`."""
     if saved != present:
-        short = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[saved]
+        short = saved.replace("float32, products in ", "amp-").replace("bfloat", "bf").replace("float", "fp")
         raise ConfigError(
             f"{folder} was computed in {saved}, this would go on in {present}; type training.precision={short}"
         )

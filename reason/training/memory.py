@@ -19,6 +19,7 @@ from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models import build_model
 from reason.models.base import Batch, Shape
+from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
 
@@ -72,7 +73,7 @@ class LiveBytes(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
 
 
-def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: str) -> Memory:
+def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
     """Estimate the memory of an optimizer step by running it on fake tensors, which have a shape and no memory.
 
     Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
@@ -80,10 +81,11 @@ def estimate_memory(config: Config, shape: Shape, dtype: torch.dtype, device: st
     0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
     kernel, for bfloat16 too: as many bytes.
     """
-    if device != "cpu" and dtype == torch.bfloat16:
-        dtype = torch.float16
+    if device != "cpu":
+        states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
+        computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
-        model = build_model(config.model, shape, dtype)
+        model = build_model(config.model, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)

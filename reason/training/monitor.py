@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from pydantic import Field, field_validator
 
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
+from reason.data import PuzzleData
 from reason.models.base import Reasoner
 from reason.training.ema import Ema
 
@@ -15,7 +17,9 @@ from reason.training.ema import Ema
 class MonitorConfig(BaseConfig):
     """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the validation split; no validation if the set lacks it")
+    split: str = Field(
+        "validation", pattern=PLAIN, description="the validation split; no validation if the set lacks it"
+    )
     every: int | None = Field(
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
@@ -50,6 +54,10 @@ class Reading:
 
 class Monitor(Protocol):
     """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
+
+    @property
+    def sets(self) -> Sequence[PuzzleData]:
+        """The splits that are read, one of each set."""
 
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
         """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""

@@ -178,8 +178,9 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
     assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1
-    assert "name another folder" in capsys.readouterr().err
+    assert "mine holds notes.txt, which is no part of a comparison; move it, or name" in capsys.readouterr().err
     (Path(both[0]) / "results.json").write_text("{}")
     assert main(["compare", both[0], "--out", str(out)]) == 1
     assert "holds no results" in capsys.readouterr().err

@@ -57,7 +57,7 @@ def by_row(seen: dict[str, np.ndarray], signal: str, threshold: float) -> list[i
     return stops
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["q", "residual", "fixed"]), st.floats(-3, 8, width=32))
 def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, signal: str, threshold: float) -> None:
     seen = columns(steps, n)

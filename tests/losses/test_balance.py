@@ -74,7 +74,7 @@ def test_a_target_of_ten_settles_at_ten_times_the_others() -> None:
     assert [lm / other for other in others] == pytest.approx([10] * 3, rel=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     slopes=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
     losses=st.lists(st.lists(st.floats(1e-3, 1e2), min_size=4, max_size=4), min_size=2, max_size=5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -195,6 +196,9 @@ class Scaled:
 
     def input_state(self, x: Tensor) -> RecursiveState:
         return RecursiveState(x, torch.zeros_like(x))
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def map(self, state: RecursiveState, x: Tensor, kind: str):
         assert kind == "f_h"

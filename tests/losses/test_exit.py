@@ -94,7 +94,7 @@ def test_inactive_rows_add_nothing() -> None:
     assert exit_loss(seen, "softmax").item() == pytest.approx((rows[0] + rows[2]).item(), rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-60, 60), min_size=1, max_size=9), st.floats(0, 1))
 def test_the_distribution_sums_to_one(gates: list[float], quantile: float) -> None:
     stacked = torch.tensor(gates, dtype=torch.float64)

@@ -50,7 +50,7 @@ def test_lm_gradient(likelihood: str) -> None:
     assert torch.autograd.gradcheck(lambda z: cell_loss(z, labels, likelihood), logits)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(x=st.floats(-30, 30), degree=st.sampled_from([1, 3, 5]))
 def test_stablemax_weight(x: float, degree: int) -> None:
     weight = stablemax_weight(torch.tensor(x, dtype=torch.float64), degree)

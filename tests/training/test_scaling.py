@@ -14,7 +14,7 @@ from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
 from reason.training import checkpoint
 from reason.training.log import read_metrics
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.training.scaling import PATIENCE, LossScaling
 
 HALF = {"training.precision": "fp16"}
@@ -114,14 +114,16 @@ def test_auto_takes_what_the_gpu_is_fast_in(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: bf16)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
-    assert activation_dtype("auto", torch.device("cuda")) == expected
+    assert dtypes("auto", torch.device("cuda")).states == expected
     if not bf16:
         with pytest.raises(ConfigError, match="a GPU has no bf16; type fp16"):
-            activation_dtype("bf16", torch.device("cuda"))
+            dtypes("bf16", torch.device("cuda"))
+        with pytest.raises(ConfigError, match="a GPU has no bf16; type amp-fp16"):
+            dtypes("amp-bf16", torch.device("cuda"))
 
 
 def test_no_preset_asks_for_bf16() -> None:
     """Each runs where there is none: `auto` then takes fp16."""
     assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "fp16", "fp32"}
     with pytest.raises(ConfigError, match="type bf16 or fp32"):
-        activation_dtype("fp16", torch.device("mps"))
+        dtypes("fp16", torch.device("mps"))
