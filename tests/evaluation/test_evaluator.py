@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 
 from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import read_identifiers
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
@@ -21,7 +22,8 @@ from reason.evaluation.boards import Boards
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
-from reason.models import LoopedConfig, build_model
+from reason.evaluation.votes import Votes
+from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.section import Section, Table
@@ -30,6 +32,7 @@ from reason.rollout import unroll
 from reason.training.distributed import World
 
 Trained = tuple[Any, PuzzleData]
+FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
 
 
@@ -204,6 +207,56 @@ def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
     assert found[0]["returns"] != found[2]["returns"]
 
 
+@pytest.fixture(scope="module")
+def arc(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "arc"
+    challenges = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+    words = ["import", "arc", *challenges, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
+    assert generate(words) == 0
+    return PuzzleData(directory, "test")
+
+
+def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
+    """A model that knows three of four copies' answers at the last step, and none before it."""
+    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none",
+                                        h_cycles=1, l_cycles=1, puzzle_emb_len=1), arc.shape)  # fmt: skip
+    labels = torch.where(arc.labels == -100, 0, arc.labels).long()
+    numbers = arc.take(torch.arange(len(arc))).identifiers.tolist()
+    names = read_identifiers(arc.directory, arc.metadata)
+    last = {names[number].partition("|||")[0]: number for number in sorted(numbers)}  # of each task's four copies
+    wrong = torch.tensor([number in last.values() for number in numbers])
+    rows = {(number, *arc.inputs[i].tolist()): i for i, number in enumerate(numbers)}
+    readout, encode = model.readout, model.encode
+
+    def remember(batch: Any) -> torch.Tensor:
+        asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
+        model.rows = [rows[number, *question] for number, question in asked]
+        return encode(batch)
+
+    def recite(state: Any, step: int | None = None) -> Any:
+        said = labels[model.rows].clone()
+        said[wrong[model.rows] if step == 4 else slice(None)] = 2
+        return readout(state, step)._replace(logits=torch.nn.functional.one_hot(said, arc.shape.vocab_size).float())
+
+    model.encode, model.readout = remember, recite
+    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, arc, 4, 5)
+    assert [row["step"] for row in results["votes"]] == [3, 4]
+    early, late = results["votes"]
+    assert early["pass_at"] == {"1": 0.0, "2": 0.0}
+    assert late["pass_at"] == {"1": 1.0, "2": 1.0}
+    assert late["unanswered"] == 0
+    assert results["exact_by_step"][-1] == pytest.approx(1 - wrong.float().mean().item())
+    tasks = json.loads((arc.directory / "test_puzzles.json").read_text())
+    asked = sum(len(task["test"]) for task in tasks.values())
+    assert read(model, arc, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
+    write_report(tmp_path, results)
+    assert "pass@2" in (tmp_path / "report.html").read_text()
+    console = Console(record=True, width=80)
+    print_results(results, console)
+    assert "pass@1" in console.export_text()
+    assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(arc.directory, "train"), 4, 5))
+
+
 class Norms(Consumer):
     """A consumer of one's own: the mean norm of the state's first part after the first two steps."""
 
@@ -236,7 +289,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
 ) -> None:
     """One class, one section, two entries: results.json, terminal, page, CSV and PNG have it."""
     model, data = trained
-    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", (*CONSUMERS, Norms))
+    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
     monkeypatch.setattr("reason.report.sections.SECTIONS", (*SECTIONS, NORMS))
     results = MORE | {"steps": 4, "trained_steps": 3} | read(model, data, 4, 5)
     with torch.no_grad():
@@ -260,7 +313,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
 def test_every_key_of_an_evaluation_has_its_consumer_and_section(sums: PuzzleData, trained: Trained) -> None:
     """Sections of results are shown; nothing is shown that no consumer gives."""
     asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0, "blind_spot": True}
-    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked))
+    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked)) | {"votes"}
     assert {section.key for section in SECTIONS} <= found
     lists = {key for key in found if re.search("_by_step$", key)}
     assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
