@@ -49,6 +49,9 @@ def shape_of_puzzle(puzzle: Puzzle) -> Shape:
     return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
 
 
+AT_ONCE = 2**13  # examples whose labels are looked at together
+
+
 class DataConfig(BaseConfig):
     """The puzzle set and its augmentation."""
 
@@ -124,11 +127,20 @@ class PuzzleData:
         """The shape that a model is built for."""
         return shape_of(self.metadata)
 
-    def example_ratings(self, count: int) -> np.ndarray | None:
-        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+    def ratings_of(self, examples: Tensor) -> np.ndarray | None:
+        """Difficulty of examples (N,): that of the puzzle each belongs to."""
         if self.ratings is None:
             return None
-        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
+        return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
+
+    def scored_examples(self, count: int) -> Tensor:
+        """(N,) those of the first `count` examples that have a scored cell."""
+        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
+        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for first in range(0, count, AT_ONCE):
+            labels = self.labels[first : min(first + AT_ONCE, count)].int()
+            scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
+        return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""

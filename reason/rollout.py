@@ -14,6 +14,7 @@ from torch import Tensor
 import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.models.base import Batch, Readout, Reasoner, State
+from reason.models.record import StepRecord
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
@@ -282,21 +283,23 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
     return last | (done & (steps >= least))
 
 
-def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
-    """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
-    for _, state, readout in unroll_states(model, batch, steps):
-        yield state, readout
-
-
-def unroll_states(
-    model: Reasoner, batch: Batch, steps: int, start: State | None = None
-) -> Iterator[tuple[State, State, Readout]]:
-    """The same, each with the state before it; from `start` where one is given."""
+def unroll(
+    model: Reasoner,
+    batch: Batch,
+    steps: int,
+    rows: Tensor | None = None,
+    *,
+    start: Callable[[State], State] | None = None,
+    after: Callable[[State], State] | None = None,
+) -> Iterator[StepRecord]:
+    """`steps` supervision steps from the initial state; `start` may change that state, `after` the one of each step."""
     x = model.encode(batch)
-    state = model.initial_state(x) if start is None else start
+    state = model.initial_state(x)
+    state = state if start is None else start(state)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state, step)
+        state = state if after is None else after(state)
+        yield StepRecord(model, step, batch, x, before, state, rows)
 
 
 def _detached(state: State) -> State:

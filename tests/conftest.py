@@ -17,7 +17,10 @@ from datasets_gen.__main__ import main as generate
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.models.base import Reasoner
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
 
 settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
 settings.load_profile("unhurried")
@@ -76,6 +79,16 @@ def tiny(sudoku_4x4: Path) -> Config:
     """The 4×4 preset, narrow and short, on the shared set."""
     config = override(preset("sudoku-4x4").config(), TINY)
     return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(sudoku_4x4)})})
+
+
+@pytest.fixture
+def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
+    """A model after a few steps, in float64 so that the order of sums decides nothing, and the test split."""
+    (tmp_path / "run").mkdir()
+    trainer = build_trainer(tiny, tmp_path / "run", load_training_set(tiny, torch.device("cpu")))
+    trainer.train()
+    trainer.model.double().dtype = torch.float64
+    return trainer.model, PuzzleData(tiny.data.directory, "test")
 
 
 @pytest.fixture

@@ -34,7 +34,9 @@ MAY_IMPORT = {
         "reason.errors", "reason.nn",
     },
     "reason.data": {"datasets_gen", "reason.config.base", "reason.models.base"},
-    "reason.rollout": {"reason.config.base", "reason.config.capabilities", "reason.models.base"},
+    "reason.rollout": {
+        "reason.config.base", "reason.config.capabilities", "reason.models.base", "reason.models.record",
+    },
     "reason.losses": {
         "reason.config.base", "reason.config.capabilities", "reason.config.schedules", "reason.dynamics",
         "reason.models.base", "reason.nn.dtypes", "reason.rollout",
@@ -46,7 +48,7 @@ MAY_IMPORT = {
     "reason.evaluation": {
         "datasets_gen", "reason.config.base", "reason.config.capabilities", "reason.data", "reason.dynamics",
         "reason.errors", "reason.generation", "reason.losses", "reason.models", "reason.nn", "reason.rollout",
-        "reason.training.distributed",
+        "reason.training.checkpoint", "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
     },
     "reason.report": {"datasets_gen"},
     "reason.config.sections": set(),

@@ -222,7 +222,7 @@ def test_the_carry_holds_no_gradient() -> None:
 
 def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     batch = Stream(3)()
-    states = [state.z.flatten().tolist() for state, _ in unroll(Counter(), batch, 3)]
+    states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
     start = Count(torch.full((3, 1, 1), 7.0))
     pairs = [(a.z[0].item(), b.z[0].item()) for a, b, _ in unroll_states(Counter(), batch, 2, start)]
@@ -276,7 +276,7 @@ class Asked(Counter):
 
 def test_every_readout_knows_its_step() -> None:
     model, stream = Asked(), Stream(2)
-    list(unroll(model, stream(), 4))
+    assert all(record.readout for record in unroll(model, stream(), 4))
     assert model.read == [1, 2, 3, 4]
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)

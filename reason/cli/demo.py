@@ -10,7 +10,7 @@ from rich.console import Console
 from reason.cli import evaluate, train
 from reason.config.overrides import read_config
 from reason.presets import preset
-from reason.report import table
+from reason.report import print_results
 from reason.training.checkpoint import checkpoints, step_of
 
 PRESET = "sudoku-6x6"
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
             return 130
     print(f"demo: python evaluate.py {RUN}")
     results, folder = evaluate.evaluate_run(RUN, {})
-    Console().print(table(results))
+    print_results(results, Console())
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
     print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))
     trained, exact = results["trained_steps"], results["exact_by_step"]

@@ -10,14 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from reason.cli.arguments import Parser
-from reason.cli.further import draw_further, further
 from reason.config.overrides import override, read_config, split_arguments
 from reason.config.schema import Config
-from reason.data import PuzzleData, task_of
+from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.reading import Reading
-from reason.nn.dtypes import finite
-from reason.report import headline, table, write_report
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.report import headline, print_results, write_report
 from reason.runs.directory import load_run, newest_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.distributed import device_of_process, joined
@@ -56,7 +55,7 @@ def main(argv: list[str]) -> int:
     results, folder = evaluate_run(run, pairs)
     if not results:  # a process that only took part
         return 0
-    Console().print(table(results))
+    print_results(results, Console())
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
@@ -100,19 +99,21 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
-        found = Reading(
+        evaluator = Evaluator(
             trained.model,
             data,
-            task_of(data.metadata),
             settings,
-            steps,
             trained_steps,
             likelihood=config.loss.likelihood,
             halting=config.rollout.halting,
             seed=config.seed,
             progress=world.first,
             world=world,
-        ).results()
+        )
+        consumers = consumers_of(evaluator)
+        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
+            print(cost)
+        found = evaluate(evaluator, consumers)
     if not found:
         return {}, folder
     results = {
@@ -131,11 +132,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
-    beyond = further(trained.model, data, config)
-    results |= finite(beyond)
     with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
-        draw_further(beyond, scratch)
     return results, folder
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from reason.report.figure import COLOURS, save_png, svg
 from reason.report.page import comparison_page
-from reason.report.plots import COLOURS, save_png, svg
-from reason.report.tables import interval, share, wilson_interval
-
-Results = Mapping[str, Any]
+from reason.report.section import Results, interval, share, wilson_interval
 
 COLUMNS = (
     "run", "preset", "parameters", "optimizer steps", "exact at step 1", "at the trained step", "95 % interval",

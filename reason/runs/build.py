@@ -14,6 +14,7 @@ from datasets_gen.layout import splits_of
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
+from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
@@ -22,7 +23,6 @@ from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
-from reason.training.monitor import Monitor
 from reason.training.precision import dtypes
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
@@ -107,7 +107,7 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
         if wanted.split not in there:
             raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
         found.append(PuzzleData(data.directory, wanted.split, data.device))
-    return [data for data in found if len(data)]
+    return [data for data in found if len(data.scored_examples(min(len(data), wanted.puzzles)))]
 
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
@@ -188,10 +188,10 @@ def _add_sizes(model: Reasoner, data: TrainingSets) -> None:
         model.add_shape(part.shape)
 
 
-def _monitor(config: Config, data: TrainingSets, world: World) -> Monitor | None:
+def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor | None:
     read = load_monitor_sets(config, data)
     rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
-    return Monitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
+    return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
 
 
 def why_processes_differ(config: Config) -> list[str]:

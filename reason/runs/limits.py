@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import ModelConfig, build_model
@@ -88,7 +89,7 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     kept = 3 if config.ema.decay is None else 4  # weights, two moments, their average
     _refuse(kept * _size(model) + states + tokens, available, config, data.device, "at least ")
     if data.device.type == "cpu" and DEEPEST * states > available / 2:
-        share = config.model_copy(update={"training": config.training.model_copy(update={"batch_size": rows})})
+        share = derive(config, {"training.batch_size": rows})
         computed = dtypes(config.training.precision, data.device)
         for part in data.parts:
             total = estimate_memory(share, part.shape, computed, "cpu").total

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from reason.models.base import IGNORE, Shape
 
-VARIES = ("config", "sampler.order", "random", "optimizer", "memory", "best")  # in shape, or checked elsewhere
+VARIES = {"config", "order", "random", "optimizer", "memory", "best"}  # in shape, or checked elsewhere
 
 
 def refuse_unlike(saved: Mapping[str, Any], present: Mapping[str, Any], prefix: str = "") -> None:
@@ -23,7 +23,7 @@ def refuse_unlike(saved: Mapping[str, Any], present: Mapping[str, Any], prefix: 
     """
     for key, now in present.items():
         path = f"{prefix}{key}"
-        if path in VARIES or (not prefix and key == "carry" and key not in saved):  # left out of an archive
+        if key in VARIES or (not prefix and key == "carry" and key not in saved):  # left out of an archive
             continue
         was = saved[key]
         if isinstance(now, Mapping) and isinstance(was, Mapping):
@@ -69,7 +69,7 @@ def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:
     for name in ("batch", "loader"):
         inputs, labels, identifiers = carry[name]
         for what, tokens, size in _tokens(inputs, labels, identifiers, shape):
-            if tokens.numel() and not bool(((tokens >= 0) & (tokens < size)).all()):
+            if not bool(((tokens >= 0) & (tokens < size)).all()):
                 raise ValueError(f"carry.{name} holds {what} beyond {size}")
 
 

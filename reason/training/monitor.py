@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-import torch
 from pydantic import Field, field_validator
 
 from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
-from reason.losses.halting import correct_cells
-from reason.models.base import IGNORE, Reasoner
-from reason.nn.dtypes import widest_float
-from reason.rollout import unroll
-from reason.training.checkpoint import random_state, restore_random_state
-from reason.training.distributed import World
+from reason.models.base import Reasoner
 from reason.training.ema import Ema
 
 
@@ -60,43 +52,12 @@ class Reading:
         return asdict(self)
 
 
-class Monitor:
-    """Validation on the first puzzles of a split, in batches of one shape, distributed over processes.
+class Monitor(Protocol):
+    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
 
-    Random initial states come from seed 0 at every call; the random streams of training are unchanged.
-    """
+    @property
+    def sets(self) -> Sequence[PuzzleData]:
+        """The splits that are read, one of each set."""
 
-    def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
-        """`puzzles` of each of the sets at most."""
-        self.sets, self.steps, self.rows, self.world = sets, steps, rows, world
-        self.counts = [min(len(data), puzzles) for data in sets]
-
-    @torch.no_grad()
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step`; `ema` is what is read where the run keeps one."""
-        started, device, training = time.perf_counter(), self.sets[0].device, model.training
-        random = random_state(device)
-        sums = torch.zeros(2, dtype=widest_float(device), device=device)
-        with contextlib.nullcontext() if ema is None else ema.in_place():
-            try:
-                torch.manual_seed(0)
-                model.eval()
-                for data, count in zip(self.sets, self.counts, strict=True):
-                    for first in range(self.world.rank * self.rows, count, self.world.size * self.rows):
-                        sums += self._right(model, data, first, count).to(sums.dtype)
-            finally:
-                model.train(training)
-                restore_random_state(random, device)
-        exact, cell = (self.world.sum(sums) / sum(self.counts)).tolist()
-        return Reading(step, exact, cell, sum(self.counts), time.perf_counter() - started)
-
-    def _right(self, model: Reasoner, data: PuzzleData, first: int, count: int) -> torch.Tensor:
-        """(2,): puzzles right, and the sum of their shares of right cells, of the rows from `first` on."""
-        examples = torch.arange(first, first + self.rows, device=data.device)
-        counted = examples < count  # the last batch is padded to the static shape
-        batch = data.take(examples.clamp(max=count - 1))
-        for _, readout in unroll(model, batch, self.steps):
-            last = readout
-        right, exact = correct_cells(last.logits, batch.labels)
-        labelled = (batch.labels != IGNORE).sum(-1).clamp(min=1)
-        return torch.stack([(exact & counted).sum(), (right.sum(-1) / labelled * counted).sum()])
+        """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""

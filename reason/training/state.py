@@ -128,8 +128,8 @@ class TrainingState:
             self._refuse_other(folder, state)
             refuse_unlike(state, self._snapshot(0))
             refuse_unlike_moments(state["optimizer"], self.optimizers.weights)
-            if "carry" in state:
-                refuse_foreign_tokens(state["carry"], self.model.shape)
+            for carry in state.get("carry", ()):
+                refuse_foreign_tokens(carry, self.model.shape)
             self._restore(folder, state)
         except ConfigError:
             raise

@@ -60,7 +60,7 @@ def test_a_config_that_does_not_match_the_checkpoint(half: Path, capsys: pytest.
     # a checkpoint that kept no config: the shapes still tell
     change_json(checkpoints(half)[-1] / "state.json", lambda tree: tree.pop("config"))
     assert main(["train", "run=half", "--resume"]) == 1
-    assert "(carry.state.0 is " in capsys.readouterr().err
+    assert "(carry.0.state.0 is " in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_another_version(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,6 +217,6 @@ def test_what_cannot_be_written_is_refused_before_the_work(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("reason.cli.evaluate.tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("reason.evaluation.reading.Reading.results", lambda _: pytest.fail("it was read"))
+    monkeypatch.setattr("reason.cli.evaluate.evaluate", lambda *_: pytest.fail("it was read"))
     assert main(["evaluate", "half"]) == 1
     assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err

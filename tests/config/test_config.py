@@ -133,7 +133,7 @@ def test_an_unknown_preset_names_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "no run at"), ("{", "not a run's config"), ('{"config": {"seeed": 1}}', "unknown setting")],
+    [(None, "no run at"), ("{", "config.json is not JSON"), ('{"config": {"seeed": 1}}', "unknown setting")],
 )
 def test_a_folder_that_is_no_run(text: str | None, words: str, tmp_path: Path) -> None:
     if text is not None:

@@ -66,7 +66,7 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
 def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", "half/", "out/mine.tar.gz"]) == 0
     out = capsys.readouterr().out
-    assert "go on anywhere with: python train.py run=out/mine.tar.gz --resume" in out
+    assert "resume with: python train.py run=out/mine.tar.gz --resume" in out
     assert "left out" not in out
     names = [Path(name).name for name in members(here / "out/mine.tar.gz")]
     tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
@@ -124,7 +124,7 @@ def test_the_packed_run_says_that_its_best_stays_behind(
     assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", *every]) == 0
     change_json(here / "best/checkpoints/step-000004/state.json", lambda tree: tree["best"].update(step=2))
     assert main(["pack", "best"]) == 0
-    assert "step-000002, stays behind" in capsys.readouterr().out
+    assert "step-000002, is not packed" in capsys.readouterr().out
 
 
 def test_no_flipped_bit_passes(packed: Path, here: Path) -> None:

@@ -15,6 +15,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
 from reason.presets import preset
 from reason.runs import limits
 from reason.runs.build import load_training_set
@@ -43,7 +44,7 @@ def test_a_batch_of_a_hundred_million_is_refused(
 def test_what_activations_take_is_estimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights and the carry fit, and what autograd keeps of the cycles does not."""
     large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
-    needed = estimate_memory(large, SMALL, torch.float32, "cpu").total
+    needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
     data = load_training_set(large, CPU)
     model = build_model(large.model, data.shape)
     monkeypatch.setattr(limits, "available_memory", lambda _: needed - 1)

@@ -177,7 +177,7 @@ def test_a_state_of_other_shapes_is_refused(half: Path, sudoku_4x4: Path, capsys
     """Sealed, and not what this training saves: one line, before a step is taken."""
     folder = checkpoints(half)[-1]
     whole = load_file(folder / "state.safetensors")
-    for name in sorted(whole.keys() - {"/sampler/order"}):  # which may be empty: an epoch is over
+    for name in sorted(whole.keys() - {"/sampler/each/0/order"}):  # which may be empty: an epoch is over
         save_file(whole | {name: whole[name].flatten()[:0]}, folder / "state.safetensors")
         seal(folder)
         assert main(RESUME) == 1, name
@@ -194,7 +194,9 @@ def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: p
     folder = checkpoints(half)[-1]
     whole = load_file(folder / "state.safetensors")
     changed = {
-        name: tensor + 1000 for name, tensor in whole.items() if name.startswith(("/carry/batch", "/sampler/order"))
+        name: tensor + 1000
+        for name, tensor in whole.items()
+        if name.startswith(("/carry/0/batch", "/sampler/each/0/order"))
     }
     assert len(changed) == 4
     for name in changed:
