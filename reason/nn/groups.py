@@ -70,6 +70,6 @@ class GroupMixer(nn.Module):
         places, inner = z.view(*geometry.axes, -1, z.shape[-1]), y.view(*geometry.axes, -1, y.shape[-1])
         for weight, kept in zip(self.relations, geometry.kept, strict=True):
             others = [axis for axis in range(len(geometry.axes)) if axis not in kept]
-            members = math.prod(geometry.axes[axis] for axis in others)
+            members = math.prod([geometry.axes[axis] for axis in others])
             inner = inner + weight(places.sum(others, keepdim=True) * members**-0.5)
         return inner.view_as(y)

@@ -92,7 +92,7 @@ def test_a_carry_leaves_the_memory_of_its_graph(tiny: Config, tmp_path: Path) ->
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.optimizer_step()
     before = trainer.carry
-    after = out_of_graph(before)
+    (after,) = out_of_graph([before])
     for old, new in zip(before.state, after.state, strict=True):
         assert torch.equal(old, new)
         assert old.data_ptr() != new.data_ptr()
