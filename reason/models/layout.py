@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.nn.block import Mixer
-from reason.nn.geometry import Geometry, incidence, pooling
+from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
@@ -83,6 +83,8 @@ class Layout(nn.Module):
         groups = [structure.partition(name) for name in structure.groups] if needs.mixer == "groups" else []
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
+        axes = factored(structure.grid, groups) if groups and structure.grid else None
+        self.axes, self.kept = axes or ((), ())
         constants = {
             "rotary": _rotary(needs, self.length, structure.grid),
             "pool": None if member is None else pooling(member),
@@ -96,7 +98,8 @@ class Layout(nn.Module):
     def geometry(self, x: Tensor) -> Geometry:
         """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
         inside = None if self.outside is None else x.ne(0).any(-1, keepdim=True).to(x.dtype)
-        return Geometry(self.rotary, self.grid, inside, self.pool, self.spread, self.relations, self.symbols)
+        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept)
+        return Geometry(self.rotary, self.grid, inside, *by_group)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
