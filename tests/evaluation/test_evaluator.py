@@ -19,8 +19,11 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.boards import Boards
+from reason.evaluation.caches import Caches
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.exit_gate import ExitGate
+from reason.evaluation.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
 from reason.evaluation.votes import Votes
 from reason.models import LoopedConfig, RecursiveConfig, build_model
@@ -272,6 +275,27 @@ class Norms(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         return {"norms": seen["norm"].mean(1).tolist()}
+
+
+class Slow(Norms):
+    """A consumer that takes an hour a batch, by a clock of its own."""
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        self.clock[0] += 3600
+        return super().observe(record)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What restarts, decoding and exits compute themselves is not in them."""
+    evaluator = evaluator_of(*trained, 2, 50)
+    one = Slow(evaluator)
+    one.clock, one.timed = [0.0], timed
+    monkeypatch.setattr("reason.evaluation.evaluator.time.perf_counter", lambda: one.clock[0])
+    with torch.no_grad():
+        _, seconds = evaluator.observe([one])
+    assert seconds == (2 * 3600 if timed else 0)
+    assert [consumer.timed for consumer in (Restarts, Caches, ExitGate, Accuracy)] == [False, False, False, True]
 
 
 NORMS = Section(
