@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from reason.errors import ConfigError
+from reason.config.files import read_json
+from reason.errors import ConfigError, printable
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
 from reason.runs.folders import replaced_folder
+from reason.runs.results import compared
 
 DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> int:
     for index in SHOWN:
         view.add_column(COLUMNS[index], justify="left" if index in (0, 10) else "right")
     for row in rows:
-        view.add_row(*(row[index] for index in SHOWN))
+        view.add_row(*(escape(row[index]) for index in SHOWN))
     Console().print(view)
     for note in notes_on(evaluations):
         print(f"warning: {note}", file=sys.stderr)
@@ -73,9 +75,11 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
             what = f"evaluation {name}" if name else "evaluation"
             raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {path}")
         folder = found[-1].parent
+    file = folder / "results.json"
     try:
-        results = json.loads((folder / "results.json").read_text())
-        _ = results["run"], results["exact_by_step"], results["cell_by_step"], results["puzzles"], results["steps"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{folder / 'results.json'} holds no results ({error!r}); evaluate the run again") from None
-    return results | {"evaluation": folder.name}
+        whole = read_json(file)
+        results = compared(whole)
+    except ConfigError as error:
+        why = str(error) if str(file) in str(error) else f"{file} holds no results ({error})"
+        raise ConfigError(f"{why}; evaluate the run again") from None
+    return whole | results | {"evaluation": printable(folder.resolve().name)}

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from reason.config.files import read_json
 from reason.config.overrides import leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
+from reason.runs.results import compared
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -131,12 +132,12 @@ def measured(name: str, root: Path) -> str:
     found = []
     for path in root.glob("*/evaluation/*/results.json"):
         try:
-            results = json.loads(path.read_text())
-            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
-            if results["preset"] == name:
-                found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
-        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            results = compared(read_json(path))
+        except (OSError, ConfigError):
             continue  # another tool's file, or one being written
+        if results["preset"] == name:
+            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
+            found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
     if not found:
         return "not run"
     exact, dataset, puzzles = max(found)

@@ -76,7 +76,7 @@ def _plot(figure: Figure, together: Results) -> None:
         colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
         steps, exact = range(1, results["steps"] + 1), results["exact_by_step"]
         bounds = [wilson_interval(value, results["puzzles"]) for value in exact]
-        axes.plot(steps, exact, style, marker="o", ms=3, color=colour, label=results["run"])
+        axes.plot(steps, exact, style, marker="o", ms=3, color=colour, label=results["run"].replace("$", r"\$"))
         axes.fill_between(steps, [b[0] for b in bounds], [b[1] for b in bounds], color=colour, alpha=0.15, lw=0)
         if results["trained_steps"] <= results["steps"]:
             trained = results["trained_steps"]

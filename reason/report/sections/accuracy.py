@@ -44,7 +44,7 @@ def plot(figure: Figure, results: Results) -> None:
     if valid and valid != exact:
         axes.plot(steps, valid, color=GREEN, ls="--", label="rules hold")
     axes.set(ylabel=f"accuracy ({results['split']} split)", ylim=(0, 1.02))
-    axes.set_title(results["run"])
+    axes.set_title(results["run"].replace("$", r"\$"))
     steps_axis(axes, results)
     axes.legend(loc="lower right")
 
