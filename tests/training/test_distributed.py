@@ -112,8 +112,16 @@ def _resume_alone(run: Path) -> None:
 def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
     assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
     assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
+    assert why_processes_differ(override(tiny, {"rollout.supervision_steps": "1"})) == []
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
     assert "model.initial=random draws per process" in reasons
+    terms = {"loss.weights.rep_x": "1", "loss.weights.rep_z": "1", "loss.weights.rh_stable_z": "1"}
+    quiet = override(tiny, terms | {"rollout.halt_exploration_prob": "0"})
+    assert why_processes_differ(quiet) == [
+        "loss.weights.rep_x, loss.weights.rep_z: rows are compared within each process alone",
+        "the random directions of Jacobian terms are drawn per process",
+    ]
+    assert len(why_processes_differ(override(quiet, {"loss.trace.method": "exact"}))) == 1
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
