@@ -34,6 +34,10 @@ class DataConfig(BaseConfig):
     generate: str | None = Field(None, description="the `python -m datasets_gen` arguments that make a missing set")
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
 
+    def inert(self) -> dict[str, str]:
+        """How a missing set is made."""
+        return {"generate": "it makes the set where it is missing"}
+
 
 class PuzzleData:
     """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored."""

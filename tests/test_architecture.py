@@ -50,6 +50,9 @@ MAY_IMPORT = {
         "reason.config.base", "reason.config.foreign", "reason.config.schema", "reason.config.sections",
         "reason.errors", "reason.models",
     },
+    "reason.config.inert": {
+        "reason.config.base", "reason.config.capabilities", "reason.config.overrides", "reason.config.schema",
+    },
     "reason.config.describe": {
         "reason.config.base", "reason.config.overrides", "reason.config.schema", "reason.models",
     },
