@@ -39,6 +39,7 @@ EVERY_READOUT = "a readout of every loop"
 NEXT_READOUT = "the readout of one step further"
 # of the loss, the balancer, the start
 LEARNED_GATE = "an exit gate that learns or has learned"
+SEVERAL_TERMS = "several loss terms"
 CONSTANT_WEIGHTS = "loss weights that no balancer moves"
 BALANCER = "a balancer"
 TRAINED_RUN = "a trained run to start from"

@@ -100,8 +100,8 @@ class LossConfig(BaseConfig):
         return self
 
     def capabilities(self) -> can.Offers:
-        """Every term that takes part, and what it gives."""
-        offers: can.Offers = {}
+        """Every term that takes part, what it gives, and whether it is alone."""
+        offers: can.Offers = {can.SEVERAL_TERMS: len(self.present) > 1 or "loss.weights.TERM=1"}
         for name, term in TERMS.items():
             here = name in self.present or f"loss.weights.{name}=1"
             offers |= {given: here for given in (can.term(name), *term.gives) if offers.get(given) is not True}

@@ -55,6 +55,10 @@ class BalanceConfig(BaseConfig):
         own = [key for key in type(self).settings() if key != "kind"]
         return dict.fromkeys(own, "balance.kind=fixed") if self.kind == "fixed" else {}
 
+    def used_with(self) -> dict[str, can.Capability]:
+        """Terms to weigh against each other."""
+        return dict.fromkeys(type(self).settings(), can.SEVERAL_TERMS)
+
     def capabilities(self) -> can.Offers:
         """A balancer, or weights that stay."""
         return {

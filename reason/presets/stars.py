@@ -242,12 +242,17 @@ PARTS: tuple[tuple[PaperTable, Changes], ...] = (  # and what D 128 changes besi
 
 
 def _small(part: PaperTable, changes: Changes) -> PaperTable:
+    def of(row: Row) -> Changes:
+        """Without a first step of random loops where loops are fixed."""
+        fixed = "rollout.loops.distribution" not in row.changes
+        return {key: value for key, value in changes.items() if not (fixed and key == "rollout.loops.start")}
+
     return replace(
         part,
         name="stars-small",
         paper=f"{part.paper} at D 128",
         base=small_base,
-        rows=tuple(replace(row, changes={**row.changes, **changes}) for row in part.rows),
+        rows=tuple(replace(row, changes=row.changes | of(row)) for row in part.rows),
         inherited=inspect.getdoc(small_base) or "",
     )
 
