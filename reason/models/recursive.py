@@ -16,7 +16,7 @@ import reason.config.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
 from reason.errors import ConfigError
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import Layouts
+from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import MixingConfig, needs_of, refuse_unfit, structured_mixer
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.gate import build_gate
@@ -75,7 +75,7 @@ class RecursiveConfig(MixingConfig):
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
         refuse_unfit(self)
-        if self.mixer in ("local", "groups") and self.puzzle_emb_len:
+        if self.mixer in STRUCTURED and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
             raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
@@ -119,12 +119,33 @@ class RecursiveConfig(MixingConfig):
             (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
         )
         return offers | {
+            can.SEVERAL_MAPS: True,
+            can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
             can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
             can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
         }
+
+    def inert(self) -> dict[str, str]:
+        """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
+        found = {
+            "tolerance": "adaptive steps are taken at evaluation alone",
+            "noise_when": "training has its noise in any case",
+            "gradient_checkpointing": "the same numbers are computed again",
+        }
+        if self.mixer != "attention":
+            found["num_heads"] = f"model.mixer={self.mixer} has no heads"
+        if self.positions != "rotary":
+            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
+        if self.noise == "none":
+            found["sigma"] = "model.noise=none"
+        return found
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Where q is read from, once it is trained."""
+        return {"q_from": can.trained(can.HALTING_HEAD)}
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""
@@ -175,7 +196,7 @@ class RecursiveModel(Reasoner):
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        if c.mixer in ("local", "groups"):
+        if c.mixer in STRUCTURED:
             return Stack(
                 [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
             )
@@ -196,7 +217,7 @@ class RecursiveModel(Reasoner):
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
-        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
+        return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
