@@ -85,7 +85,7 @@ def test_a_table_is_shown_as_the_paper_prints_it(
     lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if line.startswith("│ cmm-")}
     assert len(lines) == 14 + 1  # and a variant
     assert "91.5" in lines["cmm-6-13"]
-    assert "50.0 % of" in lines["cmm-6-13"]
+    assert "50.0 % of 1,200 of mine" in lines["cmm-6-13"]
     assert "not run" in lines["cmm-6-4"]
     assert "2,520,578 (2.5M)" in lines["cmm-6-10"]
     assert measured("cmm-6-4", tmp_path / "nowhere") == "not run"
