@@ -225,8 +225,7 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
     start = Count(torch.full((3, 1, 1), 7.0))
-    records = unroll(Counter(), batch, 2, start=lambda _: start)
-    pairs = [(record.before.z[0].item(), record.state.z[0].item()) for record in records]
+    pairs = [(r.before.z[0].item(), r.state.z[0].item()) for r in unroll(Counter(), batch, 2, start=lambda _: start)]
     assert pairs == [(7, 1007), (1007, 2007)]
 
 
