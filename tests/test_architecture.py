@@ -58,6 +58,9 @@ MAY_IMPORT = {
         "reason.config.sections",
         "reason.errors", "reason.models",
     },
+    "reason.config.inert": {
+        "reason.config.base", "reason.config.capabilities", "reason.config.overrides", "reason.config.schema",
+    },
     "reason.config.describe": {
         "reason.config.base", "reason.config.overrides", "reason.config.schema", "reason.models",
     },
