@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -79,6 +79,13 @@ class Puzzle(Protocol):
     @property
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps of it: {"name": ..., sizes ...}."""
+
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]] | None:
+        """How copies of a puzzle vote (see datasets_gen/arc/vote.py); None: each example is a puzzle by itself.
+
+        (directory, split, identifiers (N,), inputs (N, S), outputs (N, S), halting (N,)) -> pass_at, tasks, unanswered.
+        """
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one example (S,), (S,), in words with the cells; None when all hold."""

@@ -40,6 +40,7 @@ class Addition:
     glyphs = characters = CHARACTERS
     fills: ClassVar[dict[int, str]] = {}
     end = EOS
+    vote = None
     rating_name = "digits of the longest operand"
     rules = "every sum is right, and every digit of it in its cell"
 

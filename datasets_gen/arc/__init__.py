@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -109,6 +110,13 @@ class Arc:
     def structure(self) -> Structure:
         """The grid; the identifier fixes the colours too, so none is interchangeable."""
         return Structure(grid=self.grid_shape, outside=PAD)
+
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]]:
+        """Augmentations undone, pass@1 and pass@2 as TRM computes them."""
+        from datasets_gen.arc.vote import vote  # which reads boards
+
+        return vote
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first of the two boards (S,), (S,) that is no grid bounded by ends."""

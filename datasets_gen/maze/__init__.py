@@ -34,7 +34,7 @@ class Maze:
     glyphs = "   SG "
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
     judges = True
-    causal, end = False, None
+    causal, end, vote = False, None, None
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class Sudoku:
         return self.size + 2
 
     judges = True
-    causal, end = False, None
+    causal, end, vote = False, None, None
     fills: ClassVar[dict[int, str]] = {}
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"

@@ -183,11 +183,6 @@ class BlindSpot(Consumer):
         self._few = evaluator.examples[:PUZZLES]
         self.cost = f"blind_spot: {len(self._few)} puzzles in float64, {max(evaluator.trained_steps, 30)} loops"
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """evaluation.blind_spot=true."""
-        return evaluator.settings.blind_spot
-
     def result(self, seen: Columns) -> dict[str, Any]:
         """Every probe, by name."""
         evaluator, batch = self.evaluator, self.evaluator.data.take(self._few)

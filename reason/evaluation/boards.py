@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Columns, Consumer
 from reason.evaluation.halting_signals import halt_signal
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Halting, unroll
@@ -59,11 +59,6 @@ def _spread(numbers: np.ndarray, count: int) -> np.ndarray:
 
 class Boards(Consumer):
     """Questions, labels and the answer at every step; which puzzles, from Accuracy's columns."""
-
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """A known puzzle, and evaluation.boards above 0."""
-        return evaluator.settings.boards > 0 and evaluator.puzzle is not None
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """boards.json."""

@@ -26,11 +26,6 @@ class Caches(Consumer):
         super().__init__(evaluator)
         self.cost = f"caches: {len(WAYS)} greedy decodings of {len(evaluator.examples):,} puzzles"
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """evaluation.caches=true."""
-        return evaluator.settings.caches
-
     def observe(self, record: StepRecord) -> Columns | None:
         """Decode the batch in every way."""
         sums = []

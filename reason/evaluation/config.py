@@ -52,5 +52,6 @@ class EvaluationConfig(BaseConfig):
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
 
     def needs(self) -> list[can.Need]:
-        """Caches ask for a model that generates with them."""
-        return [can.Need("evaluation.caches=true", can.CACHES, "evaluation.caches=false")] if self.caches else []
+        """Caches ask for a model that generates with them, probes for maps whose Jacobian they look at."""
+        asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
+        return [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]

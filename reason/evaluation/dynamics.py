@@ -23,11 +23,6 @@ class Dynamics(Consumer):
         spectra = min(2 * evaluator.settings.spectra, probed)
         self.cost = f"probes: up to {probed} puzzles in float64, {spectra} of them with spectral radius and trace"
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """evaluation.probes=true."""
-        return evaluator.settings.probes
-
     def result(self, seen: Columns) -> dict[str, Any]:
         """A row a puzzle; of the first solved and failed ones the spectra too."""
         settings, steps = self.evaluator.settings, self.evaluator.steps

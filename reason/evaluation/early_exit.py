@@ -54,11 +54,6 @@ class Policies(Consumer):
 
     _other: PuzzleData | None
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """evaluation.policies=true."""
-        return evaluator.settings.policies
-
     def result(self, seen: Columns) -> dict[str, Any]:
         """What each policy gives by the record, and by the clock against leaving nobody out."""
         evaluator, settings = self.evaluator, self.evaluator.settings

@@ -52,11 +52,6 @@ class Consumer:
         """
         self.evaluator = evaluator
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """Do the settings ask for it, and has the model what it looks at?"""
-        return True
-
     def observe(self, record: StepRecord) -> Columns | None:
         """Look at steps 1 … `steps` of a batch; at the last, say what to keep of the batch, on the host."""
         return None
@@ -115,7 +110,7 @@ class Evaluator:
         Raises:
             ConfigError: there is none.
         """
-        count = min(len(self.data), self.settings.limit or len(self.data))
+        count = self._asked
         found = self.data.scored_examples(count)
         if not len(found):
             raise ConfigError(
@@ -146,7 +141,11 @@ class Evaluator:
     @property
     def unscored(self) -> int:
         """Puzzles left out."""
-        return min(len(self.data), self.settings.limit or len(self.data)) - len(self.examples)
+        return self._asked - len(self.examples)
+
+    @property
+    def _asked(self) -> int:
+        return min(len(self.data), self.settings.limit or len(self.data))
 
     def observe(self, consumers: Sequence[Consumer]) -> tuple[dict[str, np.ndarray], float]:
         """Step through every puzzle once; what the consumers kept, of all processes, and the seconds of the pass.

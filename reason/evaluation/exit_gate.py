@@ -31,11 +31,6 @@ class ExitGate(Consumer):
         super().__init__(evaluator)
         self.steps, self._readouts = evaluator.trained_steps, list[Readout]()
 
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """A model with a gate."""
-        return evaluator.heads.gate is not None
-
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the readouts of a batch, then leave it in every way."""
         self._readouts.append(record.readout)

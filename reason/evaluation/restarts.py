@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -27,17 +26,6 @@ VARIATIONS: dict[Variation, str] = {
 }
 STILL = Moved(None, None)
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
-
-
-@dataclass(frozen=True)
-class Tries:
-    """K tries at N puzzles; the first is the plain pass."""
-
-    right: np.ndarray  # (K, N) bool: exact
-    valid: np.ndarray | None  # (K, N) bool: the rules hold; None: no rule tells
-    answers: np.ndarray  # (K, N) uint64: equal for equal answers
-    q: np.ndarray | None  # (K, N) what the halting head says of the last step
-    residual: np.ndarray  # (K, N) of the last step
 
 
 def variations_of(puzzle: Puzzle | None) -> list[Variation]:
@@ -72,11 +60,6 @@ class Restarts(Consumer):
         if evaluator.world.first:
             for generator in self.generators.values():
                 generator.set_state(state)
-
-    @classmethod
-    def wanted(cls, evaluator: Evaluator) -> bool:
-        """evaluation.restarts=K."""
-        return evaluator.settings.restarts > 1
 
     def observe(self, record: StepRecord) -> Columns | None:
         """At the last step of a batch: the other tries at it."""
@@ -134,17 +117,9 @@ class Restarts(Consumer):
         """One table a variation."""
         return {
             "restarts": {
-                kind: {"what": VARIATIONS[kind], "rows": restart_table(tries_in(seen, kind))} for kind in self.kinds
+                kind: {"what": VARIATIONS[kind], "rows": restart_table(tries_of(seen, kind))} for kind in self.kinds
             }
         }
-
-
-def tries_in(seen: Columns, kind: Variation) -> Tries:
-    """What Restarts kept of one variation."""
-    names = ("right", "valid", "answers", "q", "residual")
-    right, valid, answers, q, moves = (seen.get(f"{kind}/{name}") for name in names)
-    assert right is not None and answers is not None and moves is not None  # noqa: PT018
-    return Tries(right, valid, answers, q, moves)
 
 
 def _normal(z: Tensor, generator: torch.Generator) -> Tensor:
@@ -157,46 +132,38 @@ def _size(z: Tensor) -> Tensor:
     return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
 
 
-def chosen(tries: Tries, choice: str) -> np.ndarray:
+def tries_of(seen: Columns, kind: Variation) -> Columns:
+    """What Restarts kept of one variation (K, N): right, answers, residual; q with a head, valid where rules decide."""
+    return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
+
+
+def chosen(tries: Columns, choice: str) -> np.ndarray:
     """Which try (N,) is taken: the most frequent answer, the highest q, the smallest residual; ties to the earliest."""
     match choice:
         case "majority":
-            votes = (tries.answers[:, None] == tries.answers[None]).sum(1)
-            return votes.argmax(0)
+            return (tries["answers"][:, None] == tries["answers"][None]).sum(1).argmax(0)
         case "q":
-            assert tries.q is not None
-            return tries.q.argmax(0)
+            return tries["q"].argmax(0)
         case "residual":
-            return tries.residual.argmin(0)
+            return tries["residual"].argmin(0)
     raise ValueError(choice)
 
 
-def first_of(tries: Tries, count: int) -> Tries:
-    """The first `count` tries."""
-    valid, q = (None if a is None else a[:count] for a in (tries.valid, tries.q))
-    return Tries(tries.right[:count], valid, tries.answers[:count], q, tries.residual[:count])
-
-
-def restart_table(tries: Tries) -> list[dict[str, Any]]:
+def restart_table(tries: Columns) -> list[dict[str, Any]]:
     """Exact for 1, 2, 4, … K tries: by choice; `verified` takes the first try whose rules hold (else the majority).
 
     `any` is the share with a right answer among the tries: what no choice can exceed.
     """
-    total = len(tries.right)
+    total = len(tries["right"])
     counts = sorted({*(2**k for k in range(total.bit_length()) if 2**k <= total), total})
     rows = []
     for count in counts:
-        some = first_of(tries, count)
-
-        def exact(pick: np.ndarray, some: Tries = some) -> float:
-            return float(np.take_along_axis(some.right, pick[None], axis=0).mean())
-
-        row: dict[str, Any] = {"tries": count}
-        for choice in CHOICES:
-            row[choice] = None if choice == "q" and some.q is None else exact(chosen(some, choice))
-        row["verified"] = None
-        if some.valid is not None:
-            row["verified"] = exact(np.where(some.valid.any(0), some.valid.argmax(0), chosen(some, "majority")))
-        row["any"] = float(some.right.any(0).mean())
-        rows.append(row)
+        some = {name: values[:count] for name, values in tries.items()}
+        picks = {choice: chosen(some, choice) for choice in CHOICES if choice in ("majority", *some)}
+        if "valid" in some:
+            picks["verified"] = np.where(some["valid"].any(0), some["valid"].argmax(0), picks["majority"])
+        row: dict[str, Any] = {"tries": count, **dict.fromkeys((*CHOICES, "verified"))}
+        for choice, pick in picks.items():
+            row[choice] = float(np.take_along_axis(some["right"], pick[None], axis=0).mean())
+        rows.append(row | {"any": float(some["right"].any(0).mean())})
     return rows

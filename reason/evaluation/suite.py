@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,12 +20,24 @@ from reason.evaluation.halting_head import HaltingHead
 from reason.evaluation.halting_signals import Signals
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
+from reason.evaluation.votes import Votes
 from reason.nn.dtypes import finite
 
-CONSUMERS: tuple[type[Consumer], ...] = (
-    Accuracy, Rules, Signals, Difficulty, HaltingHead, ExitGate, Policies, Restarts, Caches, Dynamics, BlindSpot,
-    Boards,
-)  # fmt: skip
+CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with what asks for it, or makes it possible
+    Accuracy: lambda _: True,
+    Rules: lambda _: True,
+    Signals: lambda _: True,
+    Votes: lambda evaluator: evaluator.puzzle and evaluator.puzzle.vote and evaluator.data.split == "test",
+    Difficulty: lambda _: True,
+    HaltingHead: lambda _: True,
+    ExitGate: lambda evaluator: evaluator.heads.gate is not None,
+    Policies: lambda evaluator: evaluator.settings.policies,
+    Restarts: lambda evaluator: evaluator.settings.restarts > 1,
+    Caches: lambda evaluator: evaluator.settings.caches,
+    Dynamics: lambda evaluator: evaluator.settings.probes,
+    BlindSpot: lambda evaluator: evaluator.settings.blind_spot,
+    Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
+}
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:
@@ -33,7 +46,7 @@ def consumers_of(evaluator: Evaluator) -> list[Consumer]:
     Raises:
         ConfigError: what was asked for cannot be had.
     """
-    return [consumer(evaluator) for consumer in CONSUMERS if consumer.wanted(evaluator)]
+    return [consumer(evaluator) for consumer, wanted in CONSUMERS.items() if wanted(evaluator)]
 
 
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:

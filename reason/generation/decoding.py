@@ -7,7 +7,7 @@ keep keys and values, as looped transformers can.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -18,13 +18,6 @@ from reason.nn.cache import Sharing, StackCache
 from reason.rollout import unroll
 
 
-class Reader(Protocol):
-    """What has read a text as far as it goes."""
-
-    def read(self, tokens: Tensor) -> Readout:
-        """The readout of its next cells, whose tokens (B, n) are given, after all loops."""
-
-
 class Rereading:
     """Keeps the text alone: every token costs a whole unroll of `steps` loops over the cells so far."""
 
@@ -32,7 +25,7 @@ class Rereading:
         self.model, self.steps, self.pieces = model, steps, list[Tensor]()
 
     def read(self, tokens: Tensor) -> Readout:
-        """As Reader; the readout of all cells so far."""
+        """The readout of all cells so far, those of tokens (B, n) the last ones, after all loops."""
         self.pieces.append(tokens)
         text = torch.cat(self.pieces, dim=1)
         *_, last = unroll(self.model, Batch(text, text, torch.zeros_like(text[:, 0])), self.steps)
@@ -54,7 +47,7 @@ class Caches:
         return self.prelude.bytes + self.block.bytes + self.coda.bytes
 
     def read(self, tokens: Tensor) -> Readout:
-        """As Reader; keys and values of the cells are kept."""
+        """The readout of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
         x = self.model.encode_from(tokens, self.cells, self.prelude.recalls(0))
         state = self.model.initial_state(x)
         for loop in range(self.block.loops):
@@ -66,7 +59,7 @@ class Caches:
         return readout
 
 
-def decode(reader: Reader, last: Tensor, count: int, end: int | None = None) -> Tensor:
+def decode(reader: Rereading | Caches, last: Tensor, count: int, end: int | None = None) -> Tensor:
     """Logits (B, n, V) of up to `count` tokens, the likeliest each time; `last` (B, V) are those of the first.
 
     Ends early where every row has said `end`; what a row says after its own `end` counts for nothing.

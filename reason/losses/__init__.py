@@ -45,7 +45,8 @@ class LossWeights(BaseConfig):
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
         """One a term."""
-        return {name: FieldInfo.from_field(term.weight, description=term.description) for name, term in TERMS.items()}
+        fields = {name: Field(term.weight, ge=0, description=term.description) for name, term in TERMS.items()}
+        return {name: FieldInfo.from_annotated_attribute(float, field) for name, field in fields.items()}
 
     @model_validator(mode="before")
     @classmethod

@@ -16,7 +16,7 @@ import reason.config.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
 from reason.errors import ConfigError
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import Layouts
+from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import MixingConfig, needs_of, refuse_unfit, structured_mixer
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.gate import build_gate
@@ -75,7 +75,7 @@ class RecursiveConfig(MixingConfig):
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
         refuse_unfit(self)
-        if self.mixer in ("local", "groups") and self.puzzle_emb_len:
+        if self.mixer in STRUCTURED and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
             raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
@@ -175,7 +175,7 @@ class RecursiveModel(Reasoner):
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        if c.mixer in ("local", "groups"):
+        if c.mixer in STRUCTURED:
             return Stack(
                 [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
             )
@@ -196,7 +196,7 @@ class RecursiveModel(Reasoner):
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
-        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
+        return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""

@@ -9,7 +9,7 @@ from reason.config.overrides import Changes
 from reason.data import shape_of_puzzle
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
-MAZE_10, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 30))
+MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
 ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 

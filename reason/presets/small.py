@@ -103,7 +103,7 @@ def sudoku_6x6_looped() -> Config:
     )
 
 
-def maze_10x10() -> Config:
+def maze_10x10_attention() -> Config:
     """TRM with attention on 10×10 mazes: a shortest path of 4 or more cells from S to G.
 
     As addition-3, with 20,000 mazes (a maze has no symmetry that keeps its tie-broken label), half of them with paths

@@ -165,7 +165,10 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
     ("error", "said"),
     [
         (MemoryError(), "out of memory"),
-        (RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"), "out of memory"),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+            "out of memory",
+        ),
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GB"), "out of memory"),
         (FileNotFoundError(2, "No such file", "x\ny"), r"No such file (x\ny)"),
     ],

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,20 @@ import torch
 from rich.console import Console
 
 from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import read_identifiers
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.boards import Boards
+from reason.evaluation.caches import Caches
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.exit_gate import ExitGate
+from reason.evaluation.restarts import Restarts
+from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
-from reason.models import LoopedConfig, build_model
+from reason.evaluation.votes import Votes
+from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.section import Section, Table
@@ -30,6 +37,7 @@ from reason.rollout import unroll
 from reason.training.distributed import World
 
 Trained = tuple[Any, PuzzleData]
+FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
 
 
@@ -122,6 +130,26 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
     assert sum(found["p"]) == pytest.approx(1)
 
 
+def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
+    """Answers that differ in a cell from step to step, against the rules asked of each one."""
+    data = PuzzleData(sudoku_4x4, "test")
+    evaluator = evaluator_of(None, data, 6, 50)
+    rules, batch = Rules(evaluator), data.take(torch.arange(len(data)))
+    answers = batch.labels.repeat(6, 1, 1)
+    for step, row in ((1, 0), (1, 1), (3, 0), (4, 0), (4, 2), (5, 2)):  # wrong from a step on, or for one alone
+        answers[step, row, row] = 2 + (answers[step, row, row] - 1) % 4
+    answers[3] = answers[2]
+    kept = None
+    for step, answer in enumerate(answers, start=1):
+        logits = torch.nn.functional.one_hot(answer, data.shape.vocab_size)
+        kept = rules.observe(SimpleNamespace(step=step, answer=answer, logits=logits, batch=batch))
+        assert (kept is None) == (step < 6)
+    expected = [evaluator.puzzle.solved(batch.inputs.numpy(), answer.numpy()).tolist() for answer in answers]
+    assert kept["valid"].tolist() == expected
+    assert rules.result(kept)["valid_by_step"] == pytest.approx([np.mean(row) for row in expected])
+    assert len(set(map(tuple, expected))) >= 4
+
+
 def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained) -> None:
     """As if they were not there, in every figure; with a warning, and a refusal where nothing is left."""
     model, data = trained
@@ -204,6 +232,56 @@ def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
     assert found[0]["returns"] != found[2]["returns"]
 
 
+@pytest.fixture(scope="module")
+def arc(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "arc"
+    challenges = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+    words = ["import", "arc", *challenges, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
+    assert generate(words) == 0
+    return PuzzleData(directory, "test")
+
+
+def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
+    """A model that knows three of four copies' answers at the last step, and none before it."""
+    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none",
+                                        h_cycles=1, l_cycles=1, puzzle_emb_len=1), arc.shape)  # fmt: skip
+    labels = torch.where(arc.labels == -100, 0, arc.labels).long()
+    numbers = arc.take(torch.arange(len(arc))).identifiers.tolist()
+    names = read_identifiers(arc.directory, arc.metadata)
+    last = {names[number].partition("|||")[0]: number for number in sorted(numbers)}  # of each task's four copies
+    wrong = torch.tensor([number in last.values() for number in numbers])
+    rows = {(number, *arc.inputs[i].tolist()): i for i, number in enumerate(numbers)}
+    readout, encode = model.readout, model.encode
+
+    def remember(batch: Any) -> torch.Tensor:
+        asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
+        model.rows = [rows[number, *question] for number, question in asked]
+        return encode(batch)
+
+    def recite(state: Any, step: int | None = None) -> Any:
+        said = labels[model.rows].clone()
+        said[wrong[model.rows] if step == 4 else slice(None)] = 2
+        return readout(state, step)._replace(logits=torch.nn.functional.one_hot(said, arc.shape.vocab_size).float())
+
+    model.encode, model.readout = remember, recite
+    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, arc, 4, 5)
+    assert [row["step"] for row in results["votes"]] == [3, 4]
+    early, late = results["votes"]
+    assert early["pass_at"] == {"1": 0.0, "2": 0.0}
+    assert late["pass_at"] == {"1": 1.0, "2": 1.0}
+    assert late["unanswered"] == 0
+    assert results["exact_by_step"][-1] == pytest.approx(1 - wrong.float().mean().item())
+    tasks = json.loads((arc.directory / "test_puzzles.json").read_text())
+    asked = sum(len(task["test"]) for task in tasks.values())
+    assert read(model, arc, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
+    write_report(tmp_path, results)
+    assert "pass@2" in (tmp_path / "report.html").read_text()
+    console = Console(record=True, width=80)
+    print_results(results, console)
+    assert "pass@1" in console.export_text()
+    assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(arc.directory, "train"), 4, 5))
+
+
 class Norms(Consumer):
     """A consumer of one's own: the mean norm of the state's first part after the first two steps."""
 
@@ -221,6 +299,27 @@ class Norms(Consumer):
         return {"norms": seen["norm"].mean(1).tolist()}
 
 
+class Slow(Norms):
+    """A consumer that takes an hour a batch, by a clock of its own."""
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        self.clock[0] += 3600
+        return super().observe(record)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What restarts, decoding and exits compute themselves is not in them."""
+    evaluator = evaluator_of(*trained, 2, 50)
+    one = Slow(evaluator)
+    one.clock, one.timed = [0.0], timed
+    monkeypatch.setattr("reason.evaluation.evaluator.time.perf_counter", lambda: one.clock[0])
+    with torch.no_grad():
+        _, seconds = evaluator.observe([one])
+    assert seconds == (2 * 3600 if timed else 0)
+    assert [consumer.timed for consumer in (Restarts, Caches, ExitGate, Accuracy)] == [False, False, False, True]
+
+
 NORMS = Section(
     "norms",
     "How large states are",
@@ -236,7 +335,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
 ) -> None:
     """One class, one section, two entries: results.json, terminal, page, CSV and PNG have it."""
     model, data = trained
-    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", (*CONSUMERS, Norms))
+    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
     monkeypatch.setattr("reason.report.sections.SECTIONS", (*SECTIONS, NORMS))
     results = MORE | {"steps": 4, "trained_steps": 3} | read(model, data, 4, 5)
     with torch.no_grad():
@@ -260,7 +359,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
 def test_every_key_of_an_evaluation_has_its_consumer_and_section(sums: PuzzleData, trained: Trained) -> None:
     """Sections of results are shown; nothing is shown that no consumer gives."""
     asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0, "blind_spot": True}
-    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked))
+    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked)) | {"votes"}
     assert {section.key for section in SECTIONS} <= found
     lists = {key for key in found if re.search("_by_step$", key)}
     assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.early_exit import run_with
+from reason.evaluation.early_exit import MixedRecord, run_with
 from reason.evaluation.evaluator import Columns, Evaluator
 from reason.evaluation.halting_signals import Signals
 from reason.evaluation.policies import (
@@ -90,6 +90,17 @@ def test_an_allowance_is_met_to_the_last_puzzle_and_nat() -> None:
     assert calibrated(seen, "q", Allowance("perplexity", perplexity=1.0)).stops(seen).tolist() == [1] * 5
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 9), st.sampled_from(["q", "residual", "fixed"]), st.integers(0, 99))
+def test_a_higher_threshold_stops_nobody_earlier(steps: int, signal: str, seed: int) -> None:
+    """So the first threshold within the budget has the fewest steps."""
+    seen = columns(steps, 7, seed)
+    stops = [Policy("p", signal, threshold).stops(seen) for threshold in thresholds(seen, signal)]
+    assert (np.diff(stops, axis=0) >= 0).all()
+    assert (stops[0] == 1).all()
+    assert (stops[-1] == steps).all()
+
+
 @pytest.mark.parametrize("signal", ["q", "margin", "fixed"])
 @pytest.mark.parametrize("allowance", [Allowance(drop=0.05), Allowance("perplexity", perplexity=1.02)])
 def test_calibration_finds_the_fewest_steps_within_the_budget(signal: str, allowance: Allowance) -> None:
@@ -116,6 +127,8 @@ def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
         "fixed 8", "fixed 4", "q > 0, as trained", "fixed, calibrated", "q, calibrated", "margin, calibrated",
         "residual, calibrated",
     ]  # fmt: skip
+    names = [policy.name for policy in policies_for(columns(4, 20, q=False), 4, Allowance())]
+    assert names[:2] == ["fixed 4", "fixed, calibrated"]  # T is named once
     names = [policy.name for policy in policies_for(columns(1, 3, q=False), 8, Allowance())]
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
@@ -194,6 +207,21 @@ def test_rows_that_leave_leave_with_what_the_record_says(config, batch_size: int
         stops = policy.stops(seen)[examples]
         assert left.steps.tolist() == stops.tolist(), signal
         assert left.exact.tolist() == seen["exact"][stops - 1, examples].tolist()
+
+
+def test_rows_at_different_steps_are_read_as_of_their_own(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(MODELS["looped, a gate per position, read raw at first"], data.shape).eval()
+    batch = data.take(torch.arange(4))
+    with torch.no_grad():
+        *_, last = unroll(model, batch, 2)
+        taken = torch.tensor([1, 2, 3, 4])
+        mixed = MixedRecord(model, 0, batch, last.x, last.before, last.state, taken=taken).readout
+        for row, step in enumerate(taken.tolist()):
+            alone = model.readout(last.state, step)
+            assert torch.equal(mixed.logits[row], alone.logits[row])
+            assert torch.equal(mixed.gate[row], alone.gate[row])
+        assert not torch.equal(model.readout(last.state, 2).logits, model.readout(last.state, 3).logits)
 
 
 @pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)

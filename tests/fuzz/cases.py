@@ -1,4 +1,4 @@
-"""What is fuzzed: a small world of a set, runs, an archive and foreign weights; and, family by family, what is done to it."""
+"""What is fuzzed: a set, runs, an archive and foreign weights, and for each family of cases what is done to it."""
 
 from __future__ import annotations
 
@@ -100,8 +100,30 @@ def _at(file: str, damage: Callable[[Path], object]) -> Callable[[Path], object]
 @st.composite
 def repacked(draw: st.DrawFn) -> tuple[str, Callable[[Path], object]]:
     """A tar.gz whose members are not those of a run."""
-    kind = draw(st.sampled_from(["extra", "escape", "twice", "drop", "link", "hardlink", "fifo", "device", "bomb", "rename",
-                                 "content", "absolute", "folder", "control", "alone", "sparse", "deep", "raw"]))  # fmt: skip
+    kind = draw(
+        st.sampled_from(
+            [
+                "extra",
+                "escape",
+                "twice",
+                "drop",
+                "link",
+                "hardlink",
+                "fifo",
+                "device",
+                "bomb",
+                "rename",
+                "content",
+                "absolute",
+                "folder",
+                "control",
+                "alone",
+                "sparse",
+                "deep",
+                "raw",
+            ]
+        )
+    )
     at, (text, edit) = draw(st.integers(0, 100)), draw(torn())
 
     def apply(path: Path) -> None:
@@ -114,14 +136,24 @@ def repacked(draw: st.DrawFn) -> tuple[str, Callable[[Path], object]]:
         elif kind == "alone":
             members = [(m, data) for m, data in members if m.name in ("config.json", "manifest.json")]
         elif kind in ("extra", "escape", "absolute", "control", "deep"):
-            names = {"extra": "checkpoints/step-000003/evil.pkl", "escape": "../../outside.txt", "absolute": "/tmp/outside",
-                     "control": "config\x1b[31m.json", "deep": "checkpoints/step-²/state.json"}  # fmt: skip
+            names = {
+                "extra": "checkpoints/step-000003/evil.pkl",
+                "escape": "../../outside.txt",
+                "absolute": "/tmp/outside",
+                "control": "config\x1b[31m.json",
+                "deep": "checkpoints/step-²/state.json",
+            }
             members.append((tarfile.TarInfo(names[kind]), b"{}"))
         elif kind == "twice":
             members.append((chosen, content[::-1]))
         elif kind in ("link", "hardlink", "fifo", "device", "folder"):
-            types = {"link": tarfile.SYMTYPE, "hardlink": tarfile.LNKTYPE, "fifo": tarfile.FIFOTYPE, "device": tarfile.CHRTYPE,
-                     "folder": tarfile.DIRTYPE}  # fmt: skip
+            types = {
+                "link": tarfile.SYMTYPE,
+                "hardlink": tarfile.LNKTYPE,
+                "fifo": tarfile.FIFOTYPE,
+                "device": tarfile.CHRTYPE,
+                "folder": tarfile.DIRTYPE,
+            }
             chosen.type, chosen.linkname, content = types[kind], "/etc/hostname", b""
             members[index] = (chosen, content)
         elif kind == "bomb":
@@ -159,10 +191,12 @@ def archives(draw: st.DrawFn) -> Case:
 
 READERS = [
     *[RESUME] * 6,
-    ["solve", "run", SHOWN, "steps=1"], ["pack", "run", "b.tar.gz"], ["evaluate", "run", "steps=1", "evaluation.boards=0"],
+    ["solve", "run", SHOWN, "steps=1"],
+    ["pack", "run", "b.tar.gz"],
+    ["evaluate", "run", "steps=1", "evaluation.boards=0"],
     ["train", "sudoku-4x4", "data=s4", "run=new", "init_from=run", *TINY, "--max-steps", "1"],
     ["solve", "run", SHOWN, "steps=1", "evaluation.checkpoint=best"],
-]  # fmt: skip
+]
 
 
 def _read(words: list[str]) -> dict[str, Any]:
@@ -212,8 +246,24 @@ def _seal(folder: Path) -> None:
 @st.composite
 def strange_folders(draw: st.DrawFn) -> Case:
     """Folders and files that lie where checkpoints or runs do, or are gone from there."""
-    kind = draw(st.sampled_from(["step-²", "step-٣", "step-", "step-000009", "step-3", "moved", "dangling", "file", "renamed",
-                                 "no metrics", "nothing but config", "a run of ²"]))  # fmt: skip
+    kind = draw(
+        st.sampled_from(
+            [
+                "step-²",
+                "step-٣",
+                "step-",
+                "step-000009",
+                "step-3",
+                "moved",
+                "dangling",
+                "file",
+                "renamed",
+                "no metrics",
+                "nothing but config",
+                "a run of ²",
+            ]
+        )
+    )
     words = draw(
         st.sampled_from([*READERS, ["train", "sudoku-4x4", "data=s4", *TINY, "--max-steps", "1"], ["evaluate"]])
     )
@@ -243,9 +293,13 @@ def strange_folders(draw: st.DrawFn) -> Case:
 # Configs
 
 ASKED = [
-    RESUME, RESUME, ["solve", "run", SHOWN, "steps=1"],
-    ["solve", "run", SHOWN, "steps=1"], ["pack", "run", "b.tar.gz"], ["evaluate", "run", "steps=1", "evaluation.boards=0"],
-]  # fmt: skip
+    RESUME,
+    RESUME,
+    ["solve", "run", SHOWN, "steps=1"],
+    ["solve", "run", SHOWN, "steps=1"],
+    ["pack", "run", "b.tar.gz"],
+    ["evaluate", "run", "steps=1", "evaluation.boards=0"],
+]
 
 
 @st.composite
@@ -259,10 +313,13 @@ def configs(draw: st.DrawFn) -> Case:
 # Sets
 
 USES = [
-    ["train", "sudoku-4x4", "data=s4", "run=new", *TINY, "--max-steps", "1"], ["generate", "verify", "s4"],
-    ["generate", "show", "s4"], RESUME, RESUME,
+    ["train", "sudoku-4x4", "data=s4", "run=new", *TINY, "--max-steps", "1"],
+    ["generate", "verify", "s4"],
+    ["generate", "show", "s4"],
+    RESUME,
+    RESUME,
     ["evaluate", "done", "steps=1", "name=new", "evaluation.boards=1"],
-]  # fmt: skip
+]
 
 
 @st.composite
@@ -286,19 +343,100 @@ def sets(draw: st.DrawFn) -> Case:
 # Command lines
 
 FRAGMENTS = [
-    "sudoku-4x4", "sudoku-9x9", "run", "done", "a.tar.gz", "s4", "data=s4", "data=other", "data=.", "data=..", "data=",
-    "run=new", "run=run", "run=", "run=s4", "run=a.tar.gz", "run=../outside", "run=notes.txt", "name=../../x", "name=x",
-    "name=old", "name=", "evaluation.calibration=../..", "evaluation.split=../s4/test", "evaluation.split=train",
-    "evaluation.policies=true", "evaluation.checkpoint=best", "steps=1", "steps=-1", "steps=99999999999999",
-    "training.batch_size=100000000", "evaluation.batch_size=100000000", "model.num_layers=1000000", "model.h_cycles=1000000000",
-    "model.hidden_size=16384", "optimizer.lr=1000", "optimizer.lr=nan", "optimizer.betas=[1]", "optimizer.betas=[[[[[", "seed=1",
-    "seed=99999999999999999999", "device=cuda:99", "device=meta", "training.steps=0", "training.monitor.split=../test",
-    "training.precision=fp16", "init_from=.", "init_from=done", "init_from=\x1b[31m", "loss.weights={}", "model={}", "model.kind=x",
-    "data.generate=rm", "--resume", "--max-steps", "1", "--max-minutes", "0.001", "nan", "--memory", "--help", "--out", "table",
-    "..", ".", "/", "", "²", "--gif", "x.foo", "x.gif", "--json", SHOWN, "-", "--name", "old", "--table", "cmm-1", "--exact",
-    "rollout.supervision_steps=100000000", "ema.decay=1e400", "training.tracker=tensorboard", "weights/w.npz", "cells=16",
-    "weights/step_10", "weights/w.safetensors", "--rounds", "--steps", "\x1b]0;t\x07", "a" * 300, "name=" + "a" * 300, "=", "=1",
-]  # fmt: skip
+    "sudoku-4x4",
+    "sudoku-9x9",
+    "run",
+    "done",
+    "a.tar.gz",
+    "s4",
+    "data=s4",
+    "data=other",
+    "data=.",
+    "data=..",
+    "data=",
+    "run=new",
+    "run=run",
+    "run=",
+    "run=s4",
+    "run=a.tar.gz",
+    "run=../outside",
+    "run=notes.txt",
+    "name=../../x",
+    "name=x",
+    "name=old",
+    "name=",
+    "evaluation.calibration=../..",
+    "evaluation.split=../s4/test",
+    "evaluation.split=train",
+    "evaluation.policies=true",
+    "evaluation.checkpoint=best",
+    "steps=1",
+    "steps=-1",
+    "steps=99999999999999",
+    "training.batch_size=100000000",
+    "evaluation.batch_size=100000000",
+    "model.num_layers=1000000",
+    "model.h_cycles=1000000000",
+    "model.hidden_size=16384",
+    "optimizer.lr=1000",
+    "optimizer.lr=nan",
+    "optimizer.betas=[1]",
+    "optimizer.betas=[[[[[",
+    "seed=1",
+    "seed=99999999999999999999",
+    "device=cuda:99",
+    "device=meta",
+    "training.steps=0",
+    "training.monitor.split=../test",
+    "training.precision=fp16",
+    "init_from=.",
+    "init_from=done",
+    "init_from=\x1b[31m",
+    "loss.weights={}",
+    "model={}",
+    "model.kind=x",
+    "data.generate=rm",
+    "--resume",
+    "--max-steps",
+    "1",
+    "--max-minutes",
+    "0.001",
+    "nan",
+    "--memory",
+    "--help",
+    "--out",
+    "table",
+    "..",
+    ".",
+    "/",
+    "",
+    "²",
+    "--gif",
+    "x.foo",
+    "x.gif",
+    "--json",
+    SHOWN,
+    "-",
+    "--name",
+    "old",
+    "--table",
+    "cmm-1",
+    "--exact",
+    "rollout.supervision_steps=100000000",
+    "ema.decay=1e400",
+    "training.tracker=tensorboard",
+    "weights/w.npz",
+    "cells=16",
+    "weights/step_10",
+    "weights/w.safetensors",
+    "--rounds",
+    "--steps",
+    "\x1b]0;t\x07",
+    "a" * 300,
+    "name=" + "a" * 300,
+    "=",
+    "=1",
+]
 COMMANDS = {
     "train": [[], ["sudoku-4x4", "data=s4", "run=new", *TINY, "--max-steps", "1"], ["run=run", "--resume"]],
     "evaluate": [[], ["done", "steps=1"], ["done", "steps=1", "name=new"], ["done/evaluation", "steps=1"]],
@@ -333,12 +471,36 @@ def command_lines(draw: st.DrawFn) -> Case:
 
 
 YAML = [
-    "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)) + "arch: {num_heads: *i}\n",
-    "m: &m {k: 1}\n" + "".join(f"{b}: &{b}\n  <<: [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("mnopqrs", "nopqrst", strict=True)) + "arch:\n  <<: [*t, *t]\n",
-    "[" * 3000, "arch: !!python/object/apply:os.system [id]", "arch: {num_heads: 0}", "arch: {seq_len: -1}", "arch: {num_heads: 99999999999}",
-    "arch: 3", "- 1", "\x00", "arch: {H_cycles: 1000000000}", "arch: {seq_len: 1000000000000}", "arch: {expansion: .nan}", "arch: {loss: {loss_type: [1]}}",
-    "arch: {num_puzzle_identifiers: 100000000000}", "arch: {expansion: x}", "arch: {rope_theta: -1}", DEEP, "arch: {halt_max_steps: x}",
-]  # fmt: skip
+    "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    + "".join(
+        f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n"
+        for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    + "arch: {num_heads: *i}\n",
+    "m: &m {k: 1}\n"
+    + "".join(
+        f"{b}: &{b}\n  <<: [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n"
+        for a, b in zip("mnopqrs", "nopqrst", strict=True)
+    )
+    + "arch:\n  <<: [*t, *t]\n",
+    "[" * 3000,
+    "arch: !!python/object/apply:os.system [id]",
+    "arch: {num_heads: 0}",
+    "arch: {seq_len: -1}",
+    "arch: {num_heads: 99999999999}",
+    "arch: 3",
+    "- 1",
+    "\x00",
+    "arch: {H_cycles: 1000000000}",
+    "arch: {seq_len: 1000000000000}",
+    "arch: {expansion: .nan}",
+    "arch: {loss: {loss_type: [1]}}",
+    "arch: {num_puzzle_identifiers: 100000000000}",
+    "arch: {expansion: x}",
+    "arch: {rope_theta: -1}",
+    DEEP,
+    "arch: {halt_max_steps: x}",
+]
 
 
 @st.composite
@@ -347,9 +509,21 @@ def weights(draw: st.DrawFn) -> Case:
     file = draw(st.sampled_from(["step_10", "w.safetensors", "w.safetensors", "w.npz", "all_config.yaml"]))
     text = draw(st.sampled_from(YAML))
     shape = draw(st.sampled_from([(), (0,), (1,), (2, 2), (2, 2, 2), (0, 8), (6, 0)]))
-    name = draw(st.sampled_from(["embed_tokens.embedding_weight", "lm_head.weight", "L_level.layers.1000000.mlp.down_proj.weight",
-                                 "H_init", "q_head.bias", "puzzle_emb.weights", "L_level.layers.0.mlp.gate_up_proj.weight",
-                                 "L_level.layers.-1.mlp.down_proj.weight", "L_level.layers.²"]))  # fmt: skip
+    name = draw(
+        st.sampled_from(
+            [
+                "embed_tokens.embedding_weight",
+                "lm_head.weight",
+                "L_level.layers.1000000.mlp.down_proj.weight",
+                "H_init",
+                "q_head.bias",
+                "puzzle_emb.weights",
+                "L_level.layers.0.mlp.gate_up_proj.weight",
+                "L_level.layers.-1.mlp.down_proj.weight",
+                "L_level.layers.²",
+            ]
+        )
+    )
     dtype = draw(
         st.sampled_from([torch.float32, torch.int64, torch.bool, torch.complex64, torch.bfloat16, torch.float8_e4m3fn])
     )
@@ -401,8 +575,16 @@ def results(draw: st.DrawFn) -> Case:
             [[], ["--out", "table"], ["--out", "s4"], ["--out", "."], ["--out", "a.tar.gz"], ["--out", "done"]]
         )
     )
-    words = draw(st.sampled_from([["compare", "done", *out], ["compare", "done", "done", *out], ["presets", "--table", "cmm-1"],
-                                  ["evaluate", "done", "steps=1", "name=old", "evaluation.boards=0"]]))  # fmt: skip
+    words = draw(
+        st.sampled_from(
+            [
+                ["compare", "done", *out],
+                ["compare", "done", "done", *out],
+                ["presets", "--table", "cmm-1"],
+                ["evaluate", "done", "steps=1", "name=old", "evaluation.boards=0"],
+            ]
+        )
+    )
     old = tuple(f"here/done/evaluation/old/{name}" for name in _written("done/evaluation/old"))
     table = tuple(f"here/table/{name}" for name in _written("table"))
     return Case(f"{file}: {what}", _at(f"done/{file}", damage), words, (*old, *table))

@@ -33,10 +33,47 @@ TEXTS = [
     b"\x80\x04.",
 ]
 VALUES: list[Any] = [
-    None, True, -1, 0, 1, 3, 10**9, 10**12, 2**63, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf"), "", "²", "-1",
-    "../../outside", "/", ".", "..", "a/b", "\x1b[31mred\x1b[0m", "line\nline", "\x00", "a" * 5000, "auto", "cpu", "none",
-    "cuda:7", "tensor:/nowhere", [], {}, [[[[]]]], {"a": {}}, [1, 2], ["x"], {"name": "sudoku"}, {"step": 2},
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    10**9,
+    10**12,
+    2**63,
+    10**400,
+    0.5,
+    -0.0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "²",
+    "-1",
+    "../../outside",
+    "/",
+    ".",
+    "..",
+    "a/b",
+    "\x1b[31mred\x1b[0m",
+    "line\nline",
+    "\x00",
+    "a" * 5000,
+    "auto",
+    "cpu",
+    "none",
+    "cuda:7",
+    "tensor:/nowhere",
+    [],
+    {},
+    [[[[]]]],
+    {"a": {}},
+    [1, 2],
+    ["x"],
+    {"name": "sudoku"},
+    {"step": 2},
+]
 
 
 @st.composite
@@ -105,8 +142,15 @@ def nodes(tree: Any) -> Iterator[tuple[Any, Any]]:
 @st.composite
 def other_json(draw: st.DrawFn) -> Damage:
     """One to three values of a JSON file replaced, removed, renamed or added to."""
-    edits = draw(st.lists(st.tuples(POSITIONS, st.sampled_from(["set", "set", "set", "drop", "rename", "add"]),
-                                    st.sampled_from(VALUES)), min_size=1, max_size=3))  # fmt: skip
+    edits = draw(
+        st.lists(
+            st.tuples(
+                POSITIONS, st.sampled_from(["set", "set", "set", "drop", "rename", "add"]), st.sampled_from(VALUES)
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    )
 
     def apply(path: Path) -> None:
         tree = json.loads(path.read_text())
@@ -172,8 +216,35 @@ def _changed(tensors: dict[str, torch.Tensor], name: str, kind: str) -> dict[str
 def other_array(draw: st.DrawFn) -> Damage:
     """A .npy file of another type, shape or content."""
     at, value = draw(POSITIONS), draw(st.sampled_from([-1, -100, 0, 1, 7, 255, 2**31 - 1]))
-    kind = draw(st.sampled_from(["value", "value", ">i4", ">i8", "u2", "u4", "u8", "i8", "f4", "f8", "c8", "?", "S4", "U4",
-                                 "M8[s]", "flat", "deep", "short", "long", "empty", "reversed", "fortran", "constant"]))  # fmt: skip
+    kind = draw(
+        st.sampled_from(
+            [
+                "value",
+                "value",
+                ">i4",
+                ">i8",
+                "u2",
+                "u4",
+                "u8",
+                "i8",
+                "f4",
+                "f8",
+                "c8",
+                "?",
+                "S4",
+                "U4",
+                "M8[s]",
+                "flat",
+                "deep",
+                "short",
+                "long",
+                "empty",
+                "reversed",
+                "fortran",
+                "constant",
+            ]
+        )
+    )
 
     def apply(path: Path) -> None:
         with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 """1,500 damaged sets, archives, checkpoints, configs, results and command lines: each works, or is refused in one line.
 
-`pytest -m slow tests/fuzz -s` prints the counts; `--fuzz-seed N` draws other cases. A fault is named with the first case that
-shows it, and the whole list is the failure's message.
+`pytest -m slow tests/fuzz -s` prints the counts; `--fuzz-seed N` draws other cases. A fault is named with the
+first case that shows it, and the whole list is the failure's message.
 """
 
 from __future__ import annotations

@@ -38,11 +38,17 @@ class Early:
         self.said = Readout(logits, gate=gates)
 
     def readout(self, state: object, step: int | None = None) -> Readout:
+        assert step == 1, "L_0 is read as L_1 is"
         return self.said
 
 
 class One(NamedTuple):
     z: Tensor
+
+
+class Two(NamedTuple):
+    z_h: Tensor
+    z_l: Tensor
 
 
 def unrolled(kind: str, loops: int = T, m: int = 1, last: bool = True, active: Tensor | None = None) -> Unroll:
@@ -206,6 +212,8 @@ def test_norm_penalty_is_the_mean_square() -> None:
     sizes = [[np.mean([float((z[0][row, c] ** 2).mean()) for c in range(S)]) for row in range(B)] for z in states]
     expected = np.mean([sum(row[:2]) / B for row in sizes])
     assert norm_penalty(seen).item() == pytest.approx(expected, rel=1e-5)
+    pair = Two(torch.ones(B, S, 7), torch.full((B, S, 7), 3.0))
+    assert norm_penalty(Unroll(**{**vars(seen), "states": (pair,)})).item() == pytest.approx((1 + 9) / 2 * 2 / B)
     z = torch.randn(B, S, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
         lambda z: norm_penalty(Unroll(**{**vars(seen), "states": (One(z),)})).double(), z, eps=1e-2, atol=1e-3

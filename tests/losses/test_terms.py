@@ -97,6 +97,14 @@ def test_halt_loss_is_the_bce_of_being_exact() -> None:
     assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_row_without_a_label_counts_as_exact_for_the_halting_head() -> None:
+    """As in the authors' code: none of its cells is wrong."""
+    logits, labels = torch.zeros(2, 1, 2), torch.tensor([[IGNORE], [1]])
+    halt = torch.tensor([0.3, -1.2])
+    expected = (reference.bce(0.3, 1) + reference.bce(-1.2, 0)) / 2
+    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+
+
 def test_q_continue_bootstraps_from_one_step_further() -> None:
     """HRM eq. 9: the last step's target is σ(q'_halt), an earlier one's σ(max(q'_halt, q'_continue))."""
     q_continue = torch.tensor([0.5, 0.5, -2.0])

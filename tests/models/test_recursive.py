@@ -194,8 +194,9 @@ def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
     model = make(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
     x = model.encode(batch())
     z_h, z_l = start = model.initial_state(x)
+    geometry = model.layouts.geometry(x)
     for _ in range(2 * 3 * substeps):
-        high, low = model.f_h(z_h + z_l, model.rotary) - z_h, model.f_l(z_l + z_h + x, model.rotary) - z_l
+        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x, geometry) - z_l
         z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
     torch.testing.assert_close(model.step(start, x), (z_h, z_l))
 
@@ -221,7 +222,7 @@ def test_the_map_f_h_is_the_high_network() -> None:
     x = model.encode(batch())
     state = model.initial_state(x)
     move, point = model.map(state, x, "f_h")
-    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.rotary))
+    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.layouts.geometry(x)))
 
 
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])

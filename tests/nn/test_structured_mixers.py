@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from datasets_gen.sudoku import Sudoku
-from reason.nn.geometry import Geometry, incidence, pooling
+from reason.nn.geometry import Geometry, factored, incidence, members_of, pooling
+from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.rope import rotary_2d_table, rotate
@@ -52,6 +54,26 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
         np.testing.assert_allclose(got[b, s, k], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
 
 
+def test_group_attention_attends_within_the_groups_of_every_relation() -> None:
+    puzzle, width, inner, symbols = Sudoku(4), 8, 3, 5
+    groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
+    mixer = GroupAttention(width, inner, len(groups), symbols=True).double()
+    members = tuple(cells for numbers in groups if (cells := members_of(numbers)) is not None)
+    h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
+    got = mixer(h, Geometry(symbols=symbols, members=members)).detach().numpy().reshape(2, 16, symbols, width)
+    z = h.numpy().reshape(2, 16, symbols, width)
+    own, out, joined = (layer.weight.detach().numpy() for layer in (mixer.own, mixer.out, mixer.attended))
+    q, k, v = (each.reshape(2, 16, symbols, 4, 2) for each in np.split(z @ mixer.qkv.weight.detach().numpy().T, 3, -1))
+    for b, s, d in np.ndindex(2, 16, symbols):
+        heads = []
+        for head in range(4):
+            seen = (b, groups[head] == groups[head][s], d, head) if head < 3 else (b, s, slice(None), head)
+            scores = np.exp(k[seen] @ q[b, s, d, head] / np.sqrt(2))
+            heads.append(scores / scores.sum() @ v[seen])
+        y = own @ z[b, s, d] + joined @ np.concatenate(heads)
+        np.testing.assert_allclose(got[b, s, d], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
+
+
 def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:
     pool = pooling(incidence([np.array([0, 0, 0, 1])]))
     torch.testing.assert_close(pool, torch.tensor([[3**-0.5] * 3 + [0], [0, 0, 0, 1]]))
@@ -66,3 +88,30 @@ def test_rotary_2d_scores_depend_on_row_and_column_differences_alone() -> None:
     torch.testing.assert_close(scores[:-1, :-1, :-1, :-1], scores[1:, 1:, 1:, 1:], atol=1e-5, rtol=1e-5)
     assert (scores[0, 0, 0, 1] - scores[0, 0, 1, 0]).abs() > 1e-4
     assert rotary_2d_table((rows, columns), 8, prefix=2).shape == (2, 2 + rows * columns, 8)
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
+    structure, width, inner, symbols = Sudoku(size).structure, 3, 2, 5
+    assert structure.grid is not None
+    groups = [structure.partition(name) for name in structure.groups]
+    by_axes = factored(structure.grid, groups)
+    assert by_axes is not None
+    member = incidence(groups).double()
+    mixer = GroupMixer(width, inner, len(groups)).double()
+    relations = (size,) * 3
+    geometry = Geometry(pool=pooling(member), spread=member.T, relations=relations, axes=by_axes[0], kept=by_axes[1])
+    z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
+    y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
+    wanted = mixer._received(y, z, pooling(member), member.T, relations)
+    torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
+
+
+def test_partitions_that_are_no_aligned_blocks_have_no_axes() -> None:
+    row = np.arange(16).reshape(4, 4) // 4
+    assert factored((4, 4), [row]) == ((4, 4), ((0,),))
+    assert factored((4, 4), [row, row[::-1]]) is None  # numbered from below
+    jigsaw = np.array([[0, 0, 0, 1], [0, 1, 1, 1], [2, 2, 2, 3], [2, 3, 3, 3]])
+    assert factored((4, 4), [jigsaw]) is None
+    two, three = np.indices((6, 6))[0] // 2, np.indices((6, 6))[0] // 3
+    assert factored((6, 6), [two, three]) is None  # neither height divides the other

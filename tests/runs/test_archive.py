@@ -191,19 +191,31 @@ def bomb(archive: Path) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "content": (changed("config.json", lambda all_, n: all_.update({n: all_[n].replace(b"4", b"5")})), "config.json has changed"),
-    "longer": (changed("weights.safetensors", lambda all_, n: all_.update({n: all_[n] + b"\0"})), "it holds checkpoints/step-000002/weights"),
+    "content": (
+        changed("config.json", lambda all_, n: all_.update({n: all_[n].replace(b"4", b"5")})),
+        "config.json has changed",
+    ),
+    "longer": (
+        changed("weights.safetensors", lambda all_, n: all_.update({n: all_[n] + b"\0"})),
+        "it holds checkpoints/step-000002/weights",
+    ),
     "lacking": (changed("weights.safetensors", lambda all_, n: all_.pop(n)), "weights.safetensors is missing"),
     "besides": (changed("config.json", lambda all_, n: all_.update({"evil.pkl": b""})), "it holds evil.pkl"),
     "outside": (changed("config.json", lambda all_, n: all_.update({"../outside": b""})), "it holds ../outside"),
-    "no manifest": (changed("config.json", lambda all_, n: all_.pop("manifest.json")), "does not begin with manifest.json"),
-    "deep manifest": (changed("config.json", lambda all_, n: all_.update({"manifest.json": b"[" * 9999})), "manifest.json cannot be read"),
+    "no manifest": (
+        changed("config.json", lambda all_, n: all_.pop("manifest.json")),
+        "does not begin with manifest.json",
+    ),
+    "deep manifest": (
+        changed("config.json", lambda all_, n: all_.update({"manifest.json": b"[" * 9999})),
+        "manifest.json cannot be read",
+    ),
     "link": (as_a_link, "it holds config.json"),
     "too much": (manifest_says("metrics.jsonl", bytes=10**10), "and says it unpacks to 10,000,"),
     "another sum": (manifest_says("metrics.jsonl", sha256="0" * 64), "metrics.jsonl has changed"),
     "bomb": (bomb, "unpacks to more than its manifest says"),
     "text": (lambda archive: archive.write_text("not an archive"), "is torn"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

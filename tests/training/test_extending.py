@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 import reason.config.capabilities as can
 from reason.cli.evaluate import evaluate_run
-from reason.config.overrides import derive, describe_settings, override, read_config
+from reason.config.describe import describe_settings
+from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import TERMS, Term
@@ -118,9 +119,9 @@ def test_it_trains_resumes_to_the_bit_and_evaluates(mine: Config, tmp_path: Path
 
 
 def test_its_settings_are_typed_and_explained(mine: Config) -> None:
-    rows = {key: text for key, _, text in describe_settings()}
-    assert rows["model.pad"] == "pooled: a scratchpad"
-    assert rows["loss.weights.drift"] == "how far the last step moves"
+    rows = {setting.key: setting for setting in describe_settings()}
+    assert rows["model.pad"] == ("model.pad", "pooled", "false", "true | false", "a scratchpad")
+    assert rows["loss.weights.drift"] == ("loss.weights.drift", "", "0", "float ≥ 0", "how far the last step moves")
     assert override(mine, {"model.width": "4", "loss.weights.drift": "2"}).loss.weights.drift == 2
     with pytest.raises(ConfigError, match=r"model\.width=0: input should be greater .*; of the state \(default 8\)"):
         override(mine, {"model.width": "0"})

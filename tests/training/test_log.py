@@ -66,13 +66,13 @@ def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: C
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     drawn = 0
 
-    def counted() -> Batch:
+    def counted(index: int) -> Batch:
         nonlocal drawn
-        drawn += trainer.sampler.batch_size
-        return draw()
+        drawn += trainer.samplers.batch_size
+        return draw(index)
 
-    draw, trainer.sampler.draw = trainer.sampler.draw, counted  # type: ignore[method-assign]
+    draw, trainer.samplers.draw = trainer.samplers.draw, counted  # type: ignore[method-assign]
     trainer.train()
     line = read_metrics(tmp_path / "run")[-1]
-    assert line["epoch"] == pytest.approx(drawn / trainer.sampler.data.groups)
-    assert line["puzzle_steps"] == 6 * trainer.sampler.batch_size
+    assert line["epoch"] == pytest.approx(drawn / trainer.samplers.data.groups)
+    assert line["puzzle_steps"] == 6 * trainer.samplers.batch_size
