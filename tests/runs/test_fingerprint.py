@@ -24,7 +24,9 @@ def copied(here: Path) -> Path:
     """A set with everything that training reads: identifiers, groups of several puzzles of several examples."""
     tokens = np.arange(12 * 16).reshape(12, 16) ** 2 % 5 + 1
     split = Split(tokens, tokens, np.arange(6) % 2, np.array([0, 2, 4, 6, 8, 10, 12]), np.array([0, 2, 4, 6]))
-    write_dataset(here / "set", {"train": split, "validation": split}, task={}, vocab_size=6, identifiers=["a", "b", "c"])
+    write_dataset(
+        here / "set", {"train": split, "validation": split}, task={}, vocab_size=6, identifiers=["a", "b", "c"]
+    )
     return here / "set"
 
 
@@ -61,7 +63,9 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_set_that_changed_is_refused(change: str, copied: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_that_changed_is_refused(
+    change: str, copied: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["train", "sudoku-4x4", "data=set", *NARROW, *MONITORED, "run=r"]
     embedded = ["model.mixer=attention", "model.positions=rotary", "model.num_heads=2", "model.puzzle_emb_len=1"]
     words = [*dict.fromkeys(words), *embedded]

@@ -2,9 +2,9 @@
 
 `python killed.py PLAN` reads a list of {"run": DIR, "words": […], "step": N | null, "seconds": S | null, "begun": B}:
 each a command line of train.py, which goes on with the run where there is one, killed by SIGKILL in the middle of
-optimizer step N, or by the kernel once the process has used S seconds of processor time (`begun`: since its first line
-of metrics). Says of each the wait status, the last step that metrics.jsonl holds and the newest checkpoint's. One import
-of torch serves them all.
+optimizer step N, or by the kernel once the process has used S seconds of processor time (`begun`: since its first
+line of metrics). Says of each the wait status, the last step that metrics.jsonl holds and the newest checkpoint's. One
+import of torch serves them all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def dies_within(step: int) -> None:
 
 
 def dies_after(seconds: float, begun: bool) -> None:
-    """Let the kernel end this process, wherever it is then: SIGPROF, left to its default action, runs no code of ours."""
+    """Let the kernel end this process, wherever it is then: the default action of SIGPROF runs no code of ours."""
 
     def arm() -> None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)

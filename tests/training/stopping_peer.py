@@ -1,4 +1,4 @@
-"""The second of two processes, which stops (SIGSTOP) in an optimizer step: `python stopping_peer.py PORT STEP WORDS…`."""
+"""The second of two processes, which stops (SIGSTOP) within a step: `python stopping_peer.py PORT STEP WORDS…`."""
 
 from __future__ import annotations
 

@@ -88,12 +88,14 @@ def test_forty_steps_are_twenty_and_a_kill_and_the_rest(
 def test_kills_at_random_moments_lose_no_more_than_an_interval_each(
     name: str, monitored_4x4: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Also while files are written: a checkpoint every 5 steps, metrics at each; then the end is the same to the bit."""
+    """Also while files are written: a checkpoint every 5 steps, metrics at each; the end is the same to the bit."""
     count, every, run = request.config.getoption("--kills"), 5, tmp_path / "parts"
     moments, settings = random.Random(name), {"steps": 100_000, "checkpoint_every": every, "log_every": 1}
     start = words(monitored_4x4, run, FAMILIES[name], **settings)
     plan = {"run": str(run), "words": start, "step": None}
-    times = [{"seconds": moments.uniform(0.0, 1.5), "begun": kill % 4 > 0} for kill in range(count)]  # some before a step
+    times = [
+        {"seconds": moments.uniform(0.0, 1.5), "begun": kill % 4 > 0} for kill in range(count)
+    ]  # some before a step
     kills = run_plans([plan | time for time in times], tmp_path)
     assert [kill["status"] for kill in kills] == [signal.SIGPROF] * count
     reached = 0

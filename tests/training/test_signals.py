@@ -49,7 +49,9 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
 ) -> None:
     """The second of two processes is stopped (SIGSTOP) in its third step; the first says so and ends."""
     port, run = free_port(), tmp_path / "run"
-    pairs = [f"{key}={value}" for key, value in (TINY | {"training.steps": "100", "training.checkpoint_every": "1"}).items()]
+    pairs = [
+        f"{key}={value}" for key, value in (TINY | {"training.steps": "100", "training.checkpoint_every": "1"}).items()
+    ]
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={run}", *pairs]
     peer = subprocess.Popen(
         [sys.executable, str(ROOT / "tests/training/stopping_peer.py"), str(port), "3", *words],
