@@ -68,6 +68,10 @@ class DataConfig(BaseConfig):
         """The folders, one by one."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
+    def inert(self) -> dict[str, str]:
+        """How a missing set is made."""
+        return {"generate": "it makes the set where it is missing"}
+
 
 # Of dataset.json: where a set is from, and counts that follow from its arrays.
 NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}

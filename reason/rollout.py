@@ -53,6 +53,18 @@ class LoopsConfig(BaseConfig):
             raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
         return self
 
+    def inert(self) -> dict[str, str]:
+        """The parameters of other distributions, and what one loop has no use for."""
+        parameters = {"log-normal": {"mu", "sigma", "min", "max"}, "poisson": {"mean", "min", "max"}, "fixed": set()}
+        own = parameters.get(self.distribution, {"min", "max"}) | ({"start"} if self.distribution != "fixed" else set())
+        others = (key for key in ("start", "mu", "sigma", "mean", "min", "max") if key not in own)
+        found = dict.fromkeys(others, f"T is {self.distribution}")
+        if self.distribution != "fixed" and self.start == 0:
+            found["count"] = "T is random from the first step on"
+        if self.distribution == "fixed" and self.count == 1:
+            found["supervision"] = "there is one loop"
+        return found
+
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
         if self.distribution == "fixed" or step < self.start:
@@ -89,9 +101,7 @@ class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
     supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
-    accum_steps: int = Field(
-        1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
-    )
+    accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
     grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
@@ -109,6 +119,15 @@ class RolloutConfig(BaseConfig):
         0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}"
     )
     loops: LoopsConfig = LoopsConfig()
+
+    @model_validator(mode="after")
+    def _accumulates(self) -> RolloutConfig:
+        if self.carry == "persistent" and self.accum_steps > 1:
+            raise ValueError(
+                f"accum_steps={self.accum_steps} has no effect under carry=persistent, which draws at every step: type "
+                "rollout.carry=same-batch, or rollout.accum_steps=1"
+            )
+        return self
 
     @model_validator(mode="after")
     def _reaches_the_last_step(self) -> RolloutConfig:
@@ -129,6 +148,7 @@ class RolloutConfig(BaseConfig):
         per_loop = self.loops.supervision == "per-loop"
         return {
             can.TRAINED_STEPS: self.trained_steps,
+            can.SEVERAL_LOOPS: self.several_loops or "rollout.loops.count=4",
             can.ONE_SUPERVISION_STEP: self.supervision_steps == 1 or "rollout.supervision_steps=1",
             can.SEVERAL_READOUTS: (self.several_loops and per_loop)
             or "rollout.loops.count=4 rollout.loops.supervision=per-loop",
@@ -145,6 +165,17 @@ class RolloutConfig(BaseConfig):
             setting = f"count={loops.count}" if loops.distribution == "fixed" else f"distribution={loops.distribution}"
             one = "rollout.loops.distribution=fixed rollout.loops.count=1"
             found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
+        return found
+
+    def inert(self) -> dict[str, str]:
+        """What rows of a single step have no use for; the quantile of a gate that nothing asks."""
+        found = {} if self.halting == "gate" else {"gate_quantile": f"rollout.halting={self.halting}"}
+        if self.supervision_steps == 1:
+            found |= dict.fromkeys(("halting", "halt_exploration_prob"), "every row halts after its one step")
+            if self.accum_steps == 1:
+                found["carry"] = "every row takes a new puzzle at every step"
+        elif self.halting == "none":
+            found["halt_exploration_prob"] = "rollout.halting=none"
         return found
 
     def per_process(self) -> list[str]:

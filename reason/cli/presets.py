@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -11,12 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from reason.config.files import read_json
-from reason.config.overrides import leaves
+from reason.config.overrides import as_typed, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
-from reason.runs.results import compared
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -26,6 +26,8 @@ DESCRIPTION = """List the presets, show one with every setting it changes, or a 
   reason presets stars-          all whose name begins so
   reason presets cmm-6-4         one, with every setting it changes
   reason presets --table cmm-6
+  reason presets --departures    what each row states, what is decided here, what is done otherwise (Markdown)
+  reason presets --table cmm-6 --departures
   reason presets cmm-6 --memory
 
 A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
@@ -42,13 +44,18 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--table", metavar="TABLE", help="a paper's table or figures: cmm-1 … cmm-11, stars, blindspot-44m, ouro"
     )
+    parser.add_argument(
+        "--departures", action="store_true", help="row by row: stated, ours where nothing is stated, departures from it"
+    )
     parser.add_argument("--memory", action="store_true", help="estimate NAME, or all that begin with it")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
     console = Console()
-    if arguments.table is not None:
-        _show_table(console, arguments.table)
+    if arguments.departures:
+        print(departures(_tables(arguments.table) if arguments.table else TABLES))
+    elif arguments.table is not None:
+        console.print(*(_part(table) for table in _tables(arguments.table)))
     elif arguments.memory:
         from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
 
@@ -96,13 +103,34 @@ def _show(console: Console, chosen: Preset) -> None:
     console.print(view)
 
 
-def _show_table(console: Console, name: str) -> None:
+def _tables(name: str) -> list[PaperTable]:
+    """The parts of a table.
+
+    Raises:
+        ConfigError: there is none of that name; the nearest is offered.
+    """
     names = list(dict.fromkeys(table.name for table in TABLES))
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(f"no table {name}; {hint}tables are {', '.join(names)}")
-    console.print(*(_part(table) for table in TABLES if table.name == name))
+    return [table for table in TABLES if table.name == name]
+
+
+def departures(tables: Sequence[PaperTable]) -> str:
+    """Markdown: a table for each published one, a line for each row; what holds for all its rows stands above them."""
+    parts = []
+    for table in tables:
+        notes = {"Stated": table.title, "Inherited": " ".join(table.inherited.split())}
+        notes |= {"Ours": table.ours, "Departure": table.departure}
+        lines = [f"### {table.paper}: `{table.name}`", *(f"{name}: {text}" for name, text in notes.items() if text)]
+        rows = ["| preset | stated | settings | ours |", "|---|---|---|---|"]
+        for row in table.rows:
+            settings = " ".join(as_typed(row.changes)) or "the base"
+            features = row.features.replace("|", "\\|")
+            rows.append(f"| `{table.preset_name(row)}` | {features} | `{settings}` | {row.ours or '–'} |")
+        parts.append("\n\n".join([*lines, "\n".join(rows)]))
+    return "\n\n".join(parts)
 
 
 def _part(table: PaperTable) -> Group:
@@ -123,7 +151,7 @@ def _part(table: PaperTable) -> Group:
         size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
         claimed = [row.claimed] if claims else []
         view.add_row(chosen.name, row.features, *claimed, size, measured(chosen.name, ROOT))
-    notes = {"": table.title, "claimed: ": table.claimed, "ours: ": table.ours}
+    notes = {"": table.title, "claimed: ": table.claimed, "ours: ": table.ours, "departure: ": table.departure}
     return Group(view, *(Text(f"{name}{text}") for name, text in notes.items() if text))
 
 
@@ -132,12 +160,12 @@ def measured(name: str, root: Path) -> str:
     found = []
     for path in root.glob("*/evaluation/*/results.json"):
         try:
-            results = compared(read_json(path))
-        except (OSError, ConfigError):
+            results = read_json(path)
+            if results["preset"] == name:
+                exact = float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
+                found.append((exact, Path(results["dataset"]).name, int(results["puzzles"])))
+        except (OSError, ConfigError, LookupError, TypeError, ValueError):
             continue  # another tool's file, or one being written
-        if results["preset"] == name:
-            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
-            found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
     if not found:
         return "not run"
     exact, dataset, puzzles = max(found)

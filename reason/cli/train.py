@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
+from reason.config.inert import inert
 from reason.config.overrides import derive, override, read_config, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -120,6 +121,9 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     if run_name and is_archive(run_name):
         raise ConfigError(f"run={run_name} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
+    for key, why in inert(asked).items():
+        if key in pairs:
+            print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     if run_name:
         refuse_existing(Path(run_name))
     dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made

@@ -46,6 +46,14 @@ class BaseConfig(BaseModel):
         """What it asks of other sections."""
         return ()
 
+    def inert(self) -> dict[str, str]:
+        """Own settings and subsections that change no trained number beside the section's others, each with why."""
+        return {}
+
+    def used_with(self) -> dict[str, Capability]:
+        """Own settings whose value changes a trained number only where some section has a capability."""
+        return {}
+
     def per_process(self) -> Iterable[str]:
         """What each of several processes does by itself, so that their loss curve is not that of one."""
         return ()

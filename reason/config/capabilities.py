@@ -22,6 +22,8 @@ EXIT_GATE = "an exit gate"
 PUZZLE_GATE = "an exit gate per puzzle"
 MAPS = "maps of the state (Reasoner.map)"
 NETWORKS = "networks to compile one by one (Reasoner.networks)"
+SEVERAL_MAPS = "more than one map of the state"
+PUZZLE_EMBEDDING = "puzzle embeddings"
 BALANCE_WEIGHTS = "weights at which gradients are measured (Reasoner.balance_weights)"
 FREEZABLE_EMBEDDING = "an embedding that can be frozen alone"
 GRADIENT_ACROSS_STEPS = "a gradient from one step of the model to the one before"
@@ -31,11 +33,13 @@ CACHES = "a causal model that keeps keys and values"
 # of the rollout
 TRAINED_STEPS = "steps of the model in training"  # a count
 ONE_SUPERVISION_STEP = "puzzles of one supervision step"
+SEVERAL_LOOPS = "several loops in one backward pass"
 SEVERAL_READOUTS = "readouts of several loops of one backward pass"
 EVERY_READOUT = "a readout of every loop"
 NEXT_READOUT = "the readout of one step further"
 # of the loss, the balancer, the start
 LEARNED_GATE = "an exit gate that learns or has learned"
+SEVERAL_TERMS = "several loss terms"
 CONSTANT_WEIGHTS = "loss weights that no balancer moves"
 BALANCER = "a balancer"
 TRAINED_RUN = "a trained run to start from"
@@ -49,6 +53,14 @@ def trained(head: Capability) -> Capability:
 def term(name: str) -> Capability:
     """A loss term of that name, its weight above 0."""
     return f"the loss term {name}"
+
+
+def counted(offers: Iterable[Offers]) -> Counter[Capability]:
+    """How many of each capability there are."""
+    has: Counter[Capability] = Counter()
+    for offer in offers:
+        has.update({capability: value for capability, value in offer.items() if not isinstance(value, str)})
+    return has
 
 
 class Need(NamedTuple):
@@ -66,14 +78,9 @@ def refuse_unmet(needs: Iterable[Need], offers: Iterable[Offers]) -> None:
     Raises:
         ConfigError: the first need that is not met: what there is, and what to type to have it or to do without.
     """
-    has: Counter[Capability] = Counter()
-    remedies: dict[Capability, str] = {}
-    for offer in offers:
-        for capability, value in offer.items():
-            if isinstance(value, str):
-                remedies[capability] = value
-            else:
-                has[capability] += value
+    offers = list(offers)
+    has = counted(offers)
+    remedies = {capability: value for offer in offers for capability, value in offer.items() if isinstance(value, str)}
     for need in needs:
         have = has[need.capability]
         if have < need.least:

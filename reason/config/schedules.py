@@ -50,6 +50,16 @@ class ScheduleConfig(BaseConfig):
             raise ValueError(f"points {[list(p) for p in self.points]} must rise in position")
         return self
 
+    def inert(self) -> dict[str, str]:
+        """What another kind of course has."""
+        decays = self.kind in ("cosine", "exponential")
+        found = {} if decays else dict.fromkeys(("min_ratio", "start", "end", "after"), f"kind={self.kind}")
+        if decays and self.end is None:
+            found["after"] = "the decay ends with the run"
+        if self.kind == "constant" or (decays and self.end is None and self.start == 0):
+            found["unit"] = "no position is given"
+        return found
+
     @property
     def vanishes(self) -> bool:
         """Is the factor 0 at some step before the run ends?"""

@@ -57,6 +57,12 @@ class Config(BaseConfig):
         duplicated = can.Need(f"init_layers={self.init_layers}", can.TRAINED_RUN, "init_layers=same")
         return [] if self.init_layers == "same" else [duplicated]
 
+    def inert(self) -> dict[str, str]:
+        """Names and places; evaluation."""
+        evaluated = dict.fromkeys(type(self.evaluation).settings(), "it is read at evaluation")
+        placed = dict.fromkeys(("name", "device"), "it says what the run is called and where it is computed")
+        return placed | {f"evaluation.{name}": why for name, why in evaluated.items()}
+
     def refuse_unmet(self, needs: Iterable[can.Need]) -> None:
         """Raise ConfigError for the first need that no section meets, with what to type."""
         can.refuse_unmet(needs, [section.capabilities() for section in self.sections])

@@ -17,7 +17,7 @@ from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
-from reason.losses.lm import Likelihood, lm_loss
+from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
@@ -63,6 +63,11 @@ class LossConfig(BaseConfig):
     """Which terms, how heavy, and of what kind."""
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
+    reduction: Reduction = Field(
+        "row",
+        description="of lm and exit terms; row: the mean of each row's labelled cells, then of rows (HRM, TRM); token: "
+        "the mean of all labelled cells of the batch (STARS)",
+    )
     weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()
     l2: L2Config = L2Config()
@@ -96,8 +101,8 @@ class LossConfig(BaseConfig):
         return self
 
     def capabilities(self) -> can.Offers:
-        """Every term that takes part, and what it gives."""
-        offers: can.Offers = {}
+        """Every term that takes part, what it gives, and whether it is alone."""
+        offers: can.Offers = {can.SEVERAL_TERMS: len(self.present) > 1 or "loss.weights.TERM=1"}
         for name, term in TERMS.items():
             here = name in self.present or f"loss.weights.{name}=1"
             offers |= {given: here for given in (can.term(name), *term.gives) if offers.get(given) is not True}
@@ -116,6 +121,19 @@ class LossConfig(BaseConfig):
                 found.append(can.Need("loss.jsrr.convex=true", can.CONSTANT_WEIGHTS, "loss.jsrr.convex=false"))
         return found
 
+    def inert(self) -> dict[str, str]:
+        """Settings of terms that take no part."""
+        taken = {setting for name in self.present for setting in TERMS[name].settings}
+        users: dict[str, list[str]] = {}
+        for name, term in TERMS.items():
+            for setting in term.settings:
+                users.setdefault(setting, []).append(name)
+        return {s: f"no {' or '.join(names)} in this loss, to use it" for s, names in users.items() if s not in taken}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Weights that count, unless a balancer begins at 1."""
+        return {f"weights.{name}": can.CONSTANT_WEIGHTS for name in self.present}
+
     def per_process(self) -> list[str]:
         """Terms that compare rows, and those that draw."""
         compared = [f"loss.weights.{name}" for name in self.present if TERMS[name].compares_rows]
@@ -123,6 +141,8 @@ class LossConfig(BaseConfig):
         drawn = {"jsrr": True, "trace": self.trace.method == "hutchinson"}
         if any(drawn.get(setting) for name in self.present for setting in TERMS[name].settings):
             reasons.append("the random directions of Jacobian terms are drawn per process")
+        if self.reduction == "token":
+            reasons.append("loss.reduction=token: the mean is over each process's own cells")
         return reasons
 
     @property
@@ -149,7 +169,7 @@ class LossConfig(BaseConfig):
 
 GATE = (can.trained(can.EXIT_GATE), can.LEARNED_GATE)
 TERMS: dict[str, Term] = {  # a term of one's own is one entry more
-    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood",)),
+    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
     "q_halt": Term(
         halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=(can.HALTING_HEAD,),
         gives=(can.trained(can.HALTING_HEAD),)),
@@ -171,14 +191,14 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
     "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)", compares_rows=True),
     "rep_z_l": Term(repulsion_z_l, "low states z_L repel each other", needs=(can.LOW_STATE,), compares_rows=True),
     "exit": Term(
-        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm", settings=("likelihood",),
-        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
+        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
+        settings=("likelihood", "reduction"), needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
     "exit_entropy": Term(
-        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution",
+        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
         needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
     "exit_gate": Term(
-        exit_gate_loss, "Ouro stage II: the gate against what another loop gained", settings=("exit", "likelihood"),
-        needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
+        exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
+        settings=("exit", "likelihood", "reduction"), needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
     "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
 

@@ -50,6 +50,15 @@ class BalanceConfig(BaseConfig):
     reset_every: int = Field(1000, ge=1, description="alg-grad-norm: T_reset, optimizer steps between soft resets")
     reset_blend: float = Field(0.5, ge=0, le=1, description="share of the present loss that enters L(0) then")
 
+    def inert(self) -> dict[str, str]:
+        """All that a balancer has, where there is none."""
+        own = [key for key in type(self).settings() if key != "kind"]
+        return dict.fromkeys(own, "balance.kind=fixed") if self.kind == "fixed" else {}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Terms to weigh against each other."""
+        return dict.fromkeys(type(self).settings(), can.SEVERAL_TERMS)
+
     def capabilities(self) -> can.Offers:
         """A balancer, or weights that stay."""
         return {

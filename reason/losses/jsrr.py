@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
 from reason.models.base import MapKind
@@ -27,12 +28,20 @@ class JsrrConfig(BaseConfig):
     map: MapKind = Field("cycle", description="of recursive models: whose J; a looped model has one map, its loop")
     convex: bool = Field(True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)")
 
+    def used_with(self) -> dict[str, can.Capability]:
+        """A choice of maps, and an LM to take weight from."""
+        return {"map": can.SEVERAL_MAPS, "convex": can.term("lm")}
+
 
 class L2Config(BaseConfig):
     """How far the state may move in a loop."""
 
     squared: bool = Field(False, description="‖z_t − z_{t−1}‖² for ‖z_t − z_{t−1}‖")
     every_loop: bool = Field(False, description="the mean over all loops; else the last one")
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """More than one loop."""
+        return {"every_loop": can.SEVERAL_LOOPS}
 
 
 def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:

@@ -33,6 +33,10 @@ class TraceConfig(BaseConfig):
         None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
     )
 
+    def inert(self) -> dict[str, str]:
+        """Probes of an exact trace."""
+        return {"probes": "loss.trace.method=exact"} if self.method == "exact" else {}
+
 
 def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
     """[ ReLU(tr J/K − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.

@@ -35,6 +35,7 @@ class LoopedConfig(MixingConfig):
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
+    final_norm: NormKind | None = Field(None, description="of the readout; none: as norm (STARS' code: layernorm)")
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
     init_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
@@ -84,6 +85,11 @@ class LoopedConfig(MixingConfig):
             ),
         ]
 
+    def inert(self) -> dict[str, str]:
+        """A final norm that is not read through, the loop that it begins at."""
+        found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
+        return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
+
     def per_process(self) -> list[str]:
         """Dropout."""
         return ["model.dropout draws per process"] if self.dropout else []
@@ -116,12 +122,12 @@ class LoopedModel(Reasoner):
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
-        self.final_norm = self._norm() if config.readout != "raw" else None
+        self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
         self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
 
-    def _norm(self) -> Norm:
-        return Norm(self.config.hidden_size, self.config.norm, NORM_EPS[self.config.block])
+    def _norm(self, kind: NormKind | None = None) -> Norm:
+        return Norm(self.config.hidden_size, kind or self.config.norm, NORM_EPS[self.config.block])
 
     def _layers(self, count: int) -> Layers:
         return Layers([self._layer() for _ in range(count)])

@@ -119,12 +119,33 @@ class RecursiveConfig(MixingConfig):
             (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
         )
         return offers | {
+            can.SEVERAL_MAPS: True,
+            can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
             can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
             can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
         }
+
+    def inert(self) -> dict[str, str]:
+        """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
+        found = {
+            "tolerance": "adaptive steps are taken at evaluation alone",
+            "noise_when": "training has its noise in any case",
+            "gradient_checkpointing": "the same numbers are computed again",
+        }
+        if self.mixer != "attention":
+            found["num_heads"] = f"model.mixer={self.mixer} has no heads"
+        if self.positions != "rotary":
+            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
+        if self.noise == "none":
+            found["sigma"] = "model.noise=none"
+        return found
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Where q is read from, once it is trained."""
+        return {"q_from": can.trained(can.HALTING_HEAD)}
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

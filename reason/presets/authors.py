@@ -11,6 +11,7 @@ OPTIMIZER: Changes = {
     "optimizer.weight_decay": 1.0,
     "optimizer.puzzle_emb_lr": 1e-4,
     "optimizer.puzzle_emb_weight_decay": 1.0,
+    "optimizer.bias_correction": "outside",  # the fused package that both train with
     "optimizer.schedule.warmup_steps": 2000,
 }
 

@@ -33,6 +33,7 @@ def base_44m() -> Config:
             "model.norm": "rmsnorm",
             "rollout.loops.count": 4,
             "loss.likelihood": "softmax",
+            "loss.reduction": "token",
             "optimizer.kind": "adamw",
             "optimizer.lr": 3e-4,
             "optimizer.betas": (0.9, 0.999),
@@ -108,6 +109,12 @@ ROWS = (
         PER_LOOP | {"loss.weights.norm_penalty": 0.01},
     ),
     Row(
+        "terminal-penalty",
+        "terminal loss, normalised readout, norm penalty 0.01",
+        "‖h_K‖ 21 at 44M, 27 at 129M",
+        {"loss.weights.norm_penalty": 0.01},
+    ),
+    Row(
         "exit-weighted",
         "losses weighted by an exit gate, β 0.1, normalised readouts",
         "‖h_K‖ 6,470 at 44M, 4,710 at 129M",
@@ -143,6 +150,7 @@ def _table(size: str, base: Callable[[], Config], shape: Shape, note: Callable[[
         shape=shape,
         rows=ROWS,
         inherited=inspect.getdoc(note) or "",
+        departure="Addition in place of WikiText-103.",
     )
 
 

@@ -5,13 +5,35 @@ from __future__ import annotations
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
 from reason.presets.bases import MAZE_HARD
-from reason.presets.cmm import ATTENTION, IDENTICAL, STABLEMAX3, UNSTATED, cmm_table, common, symbols, table_6_base
+from reason.presets.cmm import (
+    ATTENTION,
+    FROM_BUFFERS,
+    IDENTICAL,
+    INPUT,
+    STABLEMAX3,
+    cmm_table,
+    common,
+    symbols,
+    table_6_base,
+    variant,
+)
 from reason.presets.tables import Row
 
 ODE: Changes = {"model.noise": "none"}
 SDE: Changes = {"model.noise": "additive"}
 FREEZE: Changes = {"optimizer.freeze_embedding_after": 2500}
-BALANCED: Changes = {"balance.kind": "alg-grad-norm"}
+BALANCED: Changes = {  # λ(0) = 1 whatever a weight is, so each says only that its term is there
+    "balance.kind": "alg-grad-norm",
+    "loss.weights.q_halt": 1,
+    "loss.weights.rep_x": 1,
+    "loss.weights.rep_z": 1,
+}
+ADAMW: Changes = {"optimizer.kind": "adamw"}
+AS_ADAM = '"epsilon of the optimizer Adam" is added to √v̂ inside atan2; the rows -adamw take it literally.'
+SHARES = (
+    "λ(0) = 1 for every term; a stated λ_LM is c_LM, its share of the mean gradient norm; α 1, ρ 0.9, T_reset 1000, "
+    "blend 0.5; the measured segment rotates, so that every m is seen"
+)
 EQUILIBRIUM_Z: Changes = {"loss.weights.equil_z": 1}
 REPULSION: Changes = {"loss.weights.rep_x": 1e3, "loss.weights.rep_z": 1e3}
 PLAIN_TRM: Changes = {
@@ -23,6 +45,10 @@ PLAIN_TRM: Changes = {
     "loss.weights.rep_x": 0,
     "loss.weights.rep_z": 0,
 }
+
+
+TABLE_8_ROW_2 = symbols(N_super=2, N_accum=2, N_grad=8, eps=1e-14) | {"optimizer.weight_decay": 2}
+TABLE_8_ROW_3 = symbols(N_super=3, N_accum=3, N_grad=12, eps=1e-14) | {"optimizer.weight_decay": 2}
 
 
 def table_7_base() -> Config:
@@ -75,8 +101,12 @@ TABLES = (
                 "5", "B=1000, N_super=16, N_accum=16, N_grad=16, learning rate 2e-4, gradient checkpointing", "92.7",
                 symbols(B=1000, N_accum=16, N_grad=16, lr=2e-4) | {"model.gradient_checkpointing": True},
             ),
+            variant(
+                "4-input", "row 4 from z_H(0) = x̂", symbols(N_accum=16, N_grad=64, lr=2e-4) | INPUT,
+            ),
         ),
-        f"additive noise, in cycles without gradient too; {UNSTATED}",
+        "additive noise, in cycles without gradient too",
+        FROM_BUFFERS.format("cmm-7-4-input"),
     ),
     cmm_table(
         8, "CMM-512 NSDE with AlgGradNorm. D 512, B 250, AMP, N_accum 16, N_H 3, N_L 6, StableMax3, equilibrium "
@@ -85,16 +115,20 @@ TABLES = (
             Row("1", "N_super=16, N_grad=64, λ_LM=2", "80.2", symbols(N_grad=64) | {"balance.targets": {"lm": 2}}),
             Row(
                 "2", "N_super=2, N_grad=8, Adam epsilon 1e-14, weight decay 2", "89.8",
-                symbols(N_super=2, N_accum=2, N_grad=8, eps=1e-14) | {"optimizer.weight_decay": 2},
+                TABLE_8_ROW_2,
                 ours="N_accum = N_super, which the general N_accum 16 would exceed.",
             ),
             Row(
                 "3", "N_super=3, N_grad=12, Adam epsilon 1e-14, weight decay 2", "91.7",
-                symbols(N_super=3, N_accum=3, N_grad=12, eps=1e-14) | {"optimizer.weight_decay": 2},
+                TABLE_8_ROW_3,
                 ours="N_accum = N_super, which the general N_accum 16 would exceed.",
             ),
+            variant("2-adamw", "row 2 with AdamW", TABLE_8_ROW_2 | ADAMW),
+            variant("3-adamw", "row 3 with AdamW", TABLE_8_ROW_3 | ADAMW),
+            variant("3-input", "row 3 from z_H(0) = x̂", TABLE_8_ROW_3 | INPUT),
         ),
-        f"λ_LM is c_LM, the share of the mean gradient norm; α 1, ρ 0.9, T_reset 1000, blend 0.5; {UNSTATED}",
+        SHARES,
+        f"{AS_ADAM} {FROM_BUFFERS.format('cmm-8-3-input')}",
     ),
     cmm_table(
         9, "CMM-128: NODE and NSDE. D 128, AMP, N_super 16, N_accum 2, N_grad 3, MLP mixer, StableMax3, "
@@ -150,8 +184,10 @@ TABLES = (
                 "embedding after 2500 epoch, AlgGradNorm, identical transformer layers", "84.7",
                 symbols(B=1000, N_accum=16, N_grad=16, lr=2e-3) | FREEZE | BALANCED | IDENTICAL, "0.26M",
             ),
+            variant("8-adamw", "row 8 with AdamW", symbols(B=250, N_accum=16, N_grad=64, lr=2e-3) | ADAMW),
         ),
-        f"no prefix, 8 heads, additive noise σ 0.01; {UNSTATED}",
+        f"no prefix, 8 heads, additive noise σ 0.01; where a row is balanced, {SHARES}",
+        AS_ADAM,
     ),
     cmm_table(
         10, "CMM-128 NSDE. D 128, N_H 3, N_L 6, AMP, N_super 16, N_accum 16, N_grad 16, B 1000, MLP mixer, "
@@ -166,8 +202,14 @@ TABLES = (
             Row("3", "epsilon 1e-12", "85.0", {}, "0.52M"),
             Row("4", "epsilon 1e-14", "86.1", symbols(eps=1e-14), "0.52M"),
             Row("5", "epsilon 1e-14, identical transformer layers", "85.4", symbols(eps=1e-14) | IDENTICAL, "0.26M"),
+            variant("1-adamw", "row 1 with AdamW", {"model.initial": "buffer"} | symbols(eps=1e-8) | ADAMW),
+            variant("2-adamw", "row 2 with AdamW", symbols(eps=1e-8) | ADAMW),
+            variant("3-adamw", "row 3 with AdamW", ADAMW),
+            variant("4-adamw", "row 4 with AdamW", symbols(eps=1e-14) | ADAMW),
+            variant("5-adamw", "row 5 with AdamW", symbols(eps=1e-14) | IDENTICAL | ADAMW),
         ),
-        f"atan2(m̂, √v̂ + ε); no prefix, additive noise σ 0.01; α 1, ρ 0.9, T_reset 1000, blend 0.5; {UNSTATED}",
+        f"no prefix, additive noise σ 0.01; {SHARES}",
+        AS_ADAM,
     ),
     cmm_table(
         11, "CMM-128 on Maze-Hard. D 128, N_H 3, N_L 4, AMP, N_super 16, N_accum 4, N_grad 4, B 100, StableMax3, "
@@ -178,9 +220,14 @@ TABLES = (
                 "1", "λ_LM=10, epsilon 1e-14, identical transformer layers", "82.2",
                 {"balance.targets": {"lm": 10}} | symbols(eps=1e-14) | IDENTICAL, "0.26M",
             ),
+            variant(
+                "1-adamw", "row 1 with AdamW",
+                {"balance.targets": {"lm": 10}} | symbols(eps=1e-14) | IDENTICAL | ADAMW,
+            ),
         ),
-        'attention, though the caption says "MLP-mixer": an MLP over 900 cells alone has 7 M parameters, attention '
-        f"263,938; λ_LM is c_LM; {UNSTATED}",
+        f"no prefix, additive noise σ 0.01; {SHARES}",
+        'Attention, though the caption says "MLP-mixer": an MLP over 900 cells alone has 7 M parameters, attention '
+        f"263,938, and 0.26M is printed. {AS_ADAM}",
         maze=True,
     ),
 )  # fmt: skip

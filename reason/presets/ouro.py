@@ -72,6 +72,18 @@ def _rows(stage_1: str, run: str, steps: int, layers: int) -> tuple[Row, ...]:
             "init_from names stage I's run.",
         ),
         Row(
+            "8-loops",
+            "the initial experiments: as stage I, with T = 8",
+            changes={"rollout.loops.count": 8},
+            ours="that β falls as in stage I.",
+        ),
+        Row(
+            "reduced",
+            "loops reduced from 8 to 4, which ended the loss spikes: stage I from the weights of ouro-8-loops",
+            changes={"init_from": run.replace("stage-1", "8-loops")},
+            ours="that the weights are kept. init_from names that run.",
+        ),
+        Row(
             "upcycled",
             f"upcycling: the stack of {layers // 2} grown to {layers} by duplication, and trained on",
             changes={"init_from": run, "init_layers": "cycle", "model.num_layers": layers},

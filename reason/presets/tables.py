@@ -23,6 +23,7 @@ class Row:
     changes: Changes = field(default_factory=dict)  # of the table's base
     parameters: str = ""  # as the paper prints them, where it does
     ours: str = ""  # a decision of this row alone
+    variant: bool = False  # not in the paper: another reading of a row that is
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class PaperTable:
     rows: tuple[Row, ...]
     inherited: str  # what every row has from the paper and the base
     ours: str = ""  # what the table leaves open, and what was decided
+    departure: str = ""  # where this project does something else than what the table, its text or its code states
     measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
     epochs: int | None = (
@@ -68,6 +70,10 @@ class PaperTable:
             },
         )
 
+    def decisions(self, row: Row) -> str:
+        """What is ours in a row, of the table's and its own."""
+        return " ".join(filter(None, (self.ours, row.ours)))
+
     def claim(self, row: Row) -> str:
         """The row's claim with its unit, or ""."""
         return f"{row.claimed} {self.measure}".strip() if row.claimed else ""
@@ -78,9 +84,21 @@ class PaperTable:
         together = f"Claimed: {self.claimed}." if self.claimed else ""
         size = f"Parameters as printed: {row.parameters}." if row.parameters else ""
         changed = f"The row's difference: {' '.join(as_typed(row.changes))}." if row.changes else "The table's base."
-        ours = " ".join(text for text in (self.ours, row.ours) if text)
+        ours = self.decisions(row)
         head = f"{self.paper}: {row.features}.{claim}"
         inherited = f"Inherited: {' '.join(self.inherited.split())}"
         return "\n\n".join(
-            filter(None, (head, self.title, together, size, changed, inherited, ours and f"Ours: {ours}"))
+            filter(
+                None,
+                (
+                    head,
+                    self.title,
+                    together,
+                    size,
+                    changed,
+                    inherited,
+                    ours and f"Ours: {ours}",
+                    self.departure and f"Departure: {self.departure}",
+                ),
+            )
         )

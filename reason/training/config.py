@@ -42,6 +42,16 @@ class TrainingConfig(BaseConfig):
     keep_checkpoints: int = Field(2, ge=1, description="number of newest checkpoints kept, in addition to the best")
     monitor: MonitorConfig = MonitorConfig()
 
+    def inert(self) -> dict[str, str]:
+        """What is written down, which checkpoint is chosen; modes of a compiler that does not run."""
+        found = dict.fromkeys(
+            ("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), "it is about what is kept"
+        )
+        found["monitor"] = "it chooses the best checkpoint"
+        if self.compile == "none":
+            found |= dict.fromkeys(("compile_scope", "compile_mode"), "training.compile=none")
+        return found
+
     def needs(self) -> list[can.Need]:
         """A loss for a gate trained alone, from a finished run; networks to compile alone; products to halve alone."""
         found = []

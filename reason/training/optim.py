@@ -74,6 +74,14 @@ class OptimizerConfig(BaseConfig):
         """Whether the fused package computes this update."""
         return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
 
+    def inert(self) -> dict[str, str]:
+        """Another implementation of the same update."""
+        return {"backend": "it computes the same update"}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Puzzle embeddings' own."""
+        return dict.fromkeys(("puzzle_emb_lr", "puzzle_emb_weight_decay"), can.PUZZLE_EMBEDDING)
+
     def needs(self) -> list[can.Need]:
         """An embedding that can be frozen alone."""
         if self.freeze_embedding_after is None:

@@ -86,7 +86,11 @@ def by_hand(seen: Unroll, config: ExitConfig, likelihood: str) -> np.ndarray:
 def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
     seen, config = unrolled(kind), ExitConfig(slope=3.0, threshold=0.1)
     expected = by_hand(seen, config, likelihood)
-    found = (exit_loss(seen, likelihood), exit_entropy(seen), exit_gate_loss(seen, config, likelihood))
+    found = (
+        exit_loss(seen, likelihood, "row"),
+        exit_entropy(seen, "row"),
+        exit_gate_loss(seen, config, likelihood, "row"),
+    )
     assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
     assert all(value.dtype == torch.float32 for value in found)
 
@@ -95,9 +99,9 @@ def test_inactive_rows_add_nothing() -> None:
     active = torch.tensor([True, False, True])
     seen = unrolled("position", active=active)
     rows = torch.stack(
-        [exit_loss(Unroll(**{**vars(seen), "active": torch.arange(B) == row}), "softmax") for row in range(B)]
+        [exit_loss(Unroll(**{**vars(seen), "active": torch.arange(B) == row}), "softmax", "row") for row in range(B)]
     )
-    assert exit_loss(seen, "softmax").item() == pytest.approx((rows[0] + rows[2]).item(), rel=1e-6)
+    assert exit_loss(seen, "softmax", "row").item() == pytest.approx((rows[0] + rows[2]).item(), rel=1e-6)
 
 
 @settings(max_examples=60)
@@ -127,7 +131,7 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda g: log_exit_distribution(g).exp(), gates)
     seen = unrolled("position")
     held = [out.gate.requires_grad_() for out in seen.readouts]
-    (exit_loss(seen, "softmax") + exit_entropy(seen)).backward()
+    (exit_loss(seen, "softmax", "row") + exit_entropy(seen, "row")).backward()
     assert held[-1].grad.abs().sum() == 0  # at T one leaves in any case
     assert all(g.grad[LABELS != IGNORE].abs().min() > 0 for g in held[:-1])
     assert all(g.grad[LABELS == IGNORE].abs().max() == 0 for g in held)
@@ -149,7 +153,7 @@ def test_stage_two_detaches_what_it_compares() -> None:
     seen = unrolled("position")
     logits = [out.logits.requires_grad_() for out in seen.readouts]
     gates = [out.gate.requires_grad_() for out in seen.readouts]
-    exit_gate_loss(seen, ExitConfig(), "softmax").backward()
+    exit_gate_loss(seen, ExitConfig(), "softmax", "row").backward()
     assert all(each.grad is None for each in logits)
     taught = [g.grad.abs().sum() > 0 for g in gates]
     assert taught == [False, True, True, False]
@@ -165,7 +169,7 @@ def test_stage_two_detaches_what_it_compares() -> None:
 def test_which_loops_are_taught(first: bool, m: int, last: bool, loops: int, taught: list[int]) -> None:
     seen = unrolled("puzzle", loops, m, last)
     gates = [out.gate.requires_grad_() for out in seen.readouts]
-    exit_gate_loss(seen, ExitConfig(first=first), "softmax").backward()
+    exit_gate_loss(seen, ExitConfig(first=first), "softmax", "row").backward()
     assert [int(g.grad.abs().min() > 0) for g in gates] == taught
 
 
@@ -179,7 +183,7 @@ def test_the_gate_learns_to_stay_where_a_loop_helps() -> None:
     readouts = [out._replace(gate=g) for out, g in zip(seen.readouts[1:-1], right, strict=True)]
     only = torch.arange(B) == 0
     taught = Unroll(**{**vars(seen), "readouts": (seen.readouts[0], *readouts, seen.readouts[-1]), "active": only})
-    assert exit_gate_loss(taught, config, "softmax").item() < 1e-6
+    assert exit_gate_loss(taught, config, "softmax", "row").item() < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["position", "puzzle"])

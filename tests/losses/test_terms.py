@@ -40,7 +40,7 @@ def sample(rows: int = 3, cells: int = 5, tokens: int = 4) -> tuple[Tensor, Tens
 def test_lm_equals_the_reference(likelihood: str) -> None:
     logits, labels = sample()
     expected = reference.lm_loss(logits.numpy(), labels.numpy(), likelihood)
-    assert lm_loss(unrolled(logits, labels), likelihood).item() == pytest.approx(expected, rel=1e-6)
+    assert lm_loss(unrolled(logits, labels), likelihood, "row").item() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -70,15 +70,26 @@ def test_rows_without_labels_and_masked_rows_count_nothing() -> None:
     logits, labels = sample()
     labels[1] = IGNORE
     active = torch.tensor([True, True, False])
-    alone = lm_loss(unrolled(logits[:1], labels[:1]), "stablemax")
-    assert lm_loss(unrolled(logits, labels, active), "stablemax").item() == pytest.approx(alone.item() / 3)
+    alone = lm_loss(unrolled(logits[:1], labels[:1]), "stablemax", "row")
+    assert lm_loss(unrolled(logits, labels, active), "stablemax", "row").item() == pytest.approx(alone.item() / 3)
+
+
+def test_the_mean_over_tokens_is_torchs() -> None:
+    """STARS' code: F.cross_entropy over all labelled tokens of the batch; rows with more labels weigh more."""
+    logits, labels = sample()
+    found = lm_loss(unrolled(logits, labels), "softmax", "token").item()
+    assert found == pytest.approx(torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).item())
+    assert found != pytest.approx(lm_loss(unrolled(logits, labels), "softmax", "row").item(), rel=1e-3)
+    some = lm_loss(unrolled(logits, labels, torch.tensor([True, False, True])), "softmax", "token").item()
+    cells = cell_loss(logits, labels, "softmax")
+    assert some == pytest.approx((cells[[0, 2]].sum() / (labels != IGNORE).sum()).item())
 
 
 def test_low_precision_logits_are_scored_in_float64() -> None:
     logits, labels = sample()
     rough = logits.bfloat16()
     expected = reference.lm_loss(rough.double().numpy(), labels.numpy(), "stablemax")
-    assert lm_loss(unrolled(rough, labels), "stablemax").item() == pytest.approx(expected, rel=1e-6)
+    assert lm_loss(unrolled(rough, labels), "stablemax", "row").item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_exact_means_every_labelled_cell() -> None:

@@ -64,7 +64,8 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
 
     def norm(h: np.ndarray, name: str) -> np.ndarray:
         eps = 1e-5 if c.block == "gpt" else 1e-6
-        return reference.norm(h, c.norm, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
+        kind = c.final_norm or c.norm if name == "final_norm" else c.norm
+        return reference.norm(h, kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
 
     x = stack(w["tokens.weight"][inputs] + w["positions.weight"], "prelude", c.prelude)
     z, seen = x, []

@@ -124,6 +124,6 @@ def test_auto_takes_what_the_gpu_is_fast_in(
 
 def test_no_preset_asks_for_bf16() -> None:
     """Each runs where there is none: `auto` then takes fp16."""
-    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "fp16", "fp32"}
+    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "amp", "fp16", "fp32"}
     with pytest.raises(ConfigError, match="type bf16 or fp32"):
         dtypes("fp16", torch.device("mps"))
