@@ -7,10 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reason.cli import evaluate, train
+from reason.cli import train
 from reason.config.overrides import read_config
 from reason.presets import preset
 from reason.report import print_results
+from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints, step_of
 
 PRESET = "sudoku-6x6"
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
             print("demo: interrupted; make demo resumes it")
             return 130
     print(f"demo: python evaluate.py {RUN}")
-    results, folder = evaluate.evaluate_run(RUN, {})
+    results, folder = evaluate_run(RUN, {})
     print_results(results, Console())
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
     print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))

@@ -24,6 +24,7 @@ options
   --max-steps N       stop, saved, at optimizer step N of the run
   --max-minutes M     stop, saved, after M minutes
   --memory            estimate what training would hold in memory; nothing is trained
+  --import FILE.py    models, terms and puzzles of your own; FILE.py:NAME in place of PRESET: a preset of your own
   --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
 
 settings, section.key=value; by themselves: seed, device, init_from, init_layers
@@ -79,8 +80,8 @@ def show_settings(command: str, asked: list[str]) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from reason.cli.evaluate import READABLE
     from reason.config.describe import describe_settings
+    from reason.runs.evaluation import READABLE
 
     rows = [row for row in describe_settings() if command == "train" or row.key.startswith(READABLE)]
     console = Console(highlight=False)

@@ -14,6 +14,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
+from reason.own_code import own_recipe
 from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
 from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_15, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
 from reason.presets.tables import PaperTable, Row
@@ -80,12 +81,22 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+def _own(name: str, recipe: Callable[[], object]) -> Preset:
+    made = recipe()
+    if not isinstance(made, Config):
+        raise ConfigError(f"{name} returned {type(made).__name__}; a preset returns a config: derive(Config(), {{…}})")
+    plain = name.rpartition(":")[2].replace("_", "-")
+    return Preset(plain, lambda: made, SUDOKU_9, inspect.cleandoc(recipe.__doc__ or plain))
+
+
 def preset(name: str) -> Preset:
-    """The preset of that name.
+    """The preset of that name, or the function NAME of a file of one's own, `FILE.py:NAME`.
 
     Raises:
         ConfigError: there is none; the nearest name is offered.
     """
+    if (recipe := own_recipe(name)) is not None:
+        return _own(name, recipe)
     if name in PRESETS:
         return PRESETS[name]
     family = [each for each in PRESETS if each.startswith(f"{name}-")]

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from reason.cli import main
-from reason.cli.evaluate import READABLE
 from reason.cli.help import PAGES
 from reason.cli.train import PARSER
 from reason.config.describe import describe_settings
@@ -18,6 +17,7 @@ from reason.config.overrides import nearest_setting
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
 from reason.presets import PRESETS
+from reason.runs.evaluation import READABLE
 
 SETTINGS = describe_settings()
 
