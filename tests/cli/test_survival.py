@@ -217,6 +217,6 @@ def test_what_cannot_be_written_is_refused_before_the_work(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("reason.runs.evaluation.tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("reason.cli.evaluate.evaluate", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr("reason.runs.evaluation.evaluate", lambda *_: pytest.fail("it was read"))
     assert main(["evaluate", "half"]) == 1
     assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err
