@@ -2,11 +2,11 @@
 
     python benchmarks/alpha_study.py runs/alpha --alphas 0,0.25,0.5,1 --seeds 0,1
 
-The task is sudoku-6x6-cmm-node with the six terms of CMM's tables 9 to 11 (no Routh-Hurwitz), c_n = 1 for all and
-λ(0) = 1. Each run is trained and evaluated by the ordinary commands in a folder ALPHA-SEED; a run that is there is
-resumed, and one that is evaluated is only read. Prints Markdown: exact accuracy on the test split after supervision
-step 1 and after the last trained one; LM, and the shares of the gradient that LM and halting had, over the last log
-lines.
+The task is sudoku-6x6-cmm-node with the six terms of CMM's tables 9 to 11 (no Routh-Hurwitz), λ(0) = 1, and c_LM as
+given: with c_LM = 1 nothing is solved in so few steps, and then what α does is not seen. Each run is trained and
+evaluated by the ordinary commands in a folder ALPHA-SEED; a run that is there is resumed, and one that is evaluated is
+only read. Prints Markdown: exact accuracy on the test split after supervision step 1 and after the last trained one;
+LM, and the shares of the gradient that LM and halting had, over the last log lines.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from reason.cli import main as reason
 from reason.training.log import read_metrics
 
 CHANGES = (
-    "loss.weights.rh_unstable_x=0", "loss.weights.rh_stable_z=0", "balance.targets={}", "balance.every=8",
-    "training.monitor.puzzles=0",
+    "loss.weights.rh_unstable_x=0", "loss.weights.rh_stable_z=0", "balance.every=8", "training.monitor.puzzles=0",
 )  # fmt: skip
 LAST = 10  # log lines that are averaged
 
@@ -32,6 +31,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--alphas", default="0,0.25,0.5,1")
     parser.add_argument("--seeds", default="0,1")
+    parser.add_argument("--share", default="50", help="c_LM")
     parser.add_argument("--preset", default="sudoku-6x6-cmm-node")
     parser.add_argument("--data", default="data/sudoku-6x6")
     parser.add_argument("--steps", type=int, default=800)
@@ -48,7 +48,7 @@ def main() -> None:
 
 def trained(run: Path, alpha: str, seed: str, options: argparse.Namespace) -> None:
     words = [options.preset, *CHANGES, f"data={options.data}", f"training.steps={options.steps}"]
-    words += [f"run={run}", f"balance.alpha={alpha}", f"seed={seed}"]
+    words += [f"run={run}", f"balance.alpha={alpha}", f"seed={seed}", f'balance.targets={{"lm": {options.share}}}']
     assert reason(["train", *([f"run={run}", "--resume"] if run.exists() else words)]) == 0
     if read_metrics(run)[-1]["step"] < options.steps:
         raise SystemExit(f"{run} was stopped; the same command goes on with it")

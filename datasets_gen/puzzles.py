@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -80,6 +80,13 @@ class Puzzle(Protocol):
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps of it: {"name": ..., sizes ...}."""
 
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]] | None:
+        """How copies of a puzzle vote (see datasets_gen/arc/vote.py); None: each example is a puzzle by itself.
+
+        (directory, split, identifiers (N,), inputs (N, S), outputs (N, S), halting (N,)) -> pass_at, tasks, unanswered.
+        """
+
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one example (S,), (S,), in words with the cells; None when all hold."""
 
@@ -115,6 +122,9 @@ class Puzzle(Protocol):
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart."""
+
+    def sized(self, text: str) -> Puzzle:
+        """The member of the family that a typed board is of, by its number of cells; itself where none fits."""
 
     def parse(self, text: str) -> np.ndarray:
         """The board (S,) that a person typed; DatasetError says what is malformed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,14 +13,18 @@ from pydantic import Field
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
-from datasets_gen.puzzles import Puzzle, family_of
 from datasets_gen.symmetry import GridSymmetry
 from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
 
+if TYPE_CHECKING:
+    from datasets_gen.puzzles import Puzzle
+
 
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
+    from datasets_gen.puzzles import family_of  # compiles rules with numba: not for a config alone
+
     try:
         puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
     except (DatasetError, KeyError, TypeError, ValueError):
@@ -27,16 +32,49 @@ def task_of(metadata: Metadata) -> Puzzle | None:
     return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
 
 
+def shape_of(metadata: Metadata) -> Shape:
+    """The shape that a model is built for."""
+    from datasets_gen.puzzles import structure_of
+
+    return Shape(
+        seq_len=metadata.seq_len,
+        vocab_size=metadata.vocab_size,
+        num_puzzle_identifiers=metadata.num_puzzle_identifiers,
+        structure=structure_of(metadata),
+    )
+
+
+def shape_of_puzzle(puzzle: Puzzle) -> Shape:
+    """The shape of a puzzle family."""
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
+AT_ONCE = 2**13  # examples whose labels are looked at together
+
+
 class DataConfig(BaseConfig):
     """The puzzle set and its augmentation."""
 
-    directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
-    generate: str | None = Field(None, description="the `python -m datasets_gen` arguments that make a missing set")
+    directory: str | None = Field(
+        None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
+    )
+    generate: str | None = Field(
+        None, description="the `python -m datasets_gen` arguments that make a missing set; several: between semicolons"
+    )
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
+
+    @property
+    def directories(self) -> list[str]:
+        """The folders, one by one."""
+        return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
     def inert(self) -> dict[str, str]:
         """How a missing set is made."""
         return {"generate": "it makes the set where it is missing"}
+
+
+# Of dataset.json: where a set is from, and counts that follow from its arrays.
+NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}
 
 
 class PuzzleData:
@@ -74,10 +112,14 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of inputs and labels, by which --resume recognises the run's set."""
+        """SHA-256 of all that training reads: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
-        for tokens in (self.inputs, self.labels):
-            digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
+        stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
+        digest.update(json.dumps(stated, sort_keys=True).encode())
+        for array in (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of):
+            whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
+            digest.update(str(tuple(whole.shape)).encode())
+            digest.update(whole.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -87,14 +129,22 @@ class PuzzleData:
     @property
     def shape(self) -> Shape:
         """The shape that a model is built for."""
-        m: Metadata = self.metadata
-        return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
+        return shape_of(self.metadata)
 
-    def example_ratings(self, count: int) -> np.ndarray | None:
-        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+    def ratings_of(self, examples: Tensor) -> np.ndarray | None:
+        """Difficulty of examples (N,): that of the puzzle each belongs to."""
         if self.ratings is None:
             return None
-        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
+        return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
+
+    def scored_examples(self, count: int) -> Tensor:
+        """(N,) those of the first `count` examples that have a scored cell."""
+        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
+        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for first in range(0, count, AT_ONCE):
+            labels = self.labels[first : min(first + AT_ONCE, count)].int()
+            scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
+        return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
@@ -141,8 +191,15 @@ class Sampler:
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-        self._order = state["order"].to(self.data.device)
+        """Continue from a saved state.
+
+        Raises:
+            ValueError: the order names groups that the set does not have.
+        """
+        order = state["order"]
+        if order.ndim != 1 or order.dtype != torch.int64 or not ((order >= 0) & (order < self.data.groups)).all():
+            raise ValueError("sampler.order names groups that the set does not have")
+        self._order = order.to(self.data.device)
         self.generator.set_state(state["generator"])
 
 

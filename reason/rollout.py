@@ -14,6 +14,7 @@ from torch import Tensor
 import reason.config.capabilities as can
 from reason.config.base import BaseConfig
 from reason.models.base import Batch, Readout, Reasoner, State
+from reason.models.record import StepRecord
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
@@ -35,12 +36,12 @@ class LoopsConfig(BaseConfig):
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
         "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, description="T where it is fixed")
+    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
     mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, description="smallest random T")
+    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
     max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
@@ -99,9 +100,9 @@ class LoopsConfig(BaseConfig):
 class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
+    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
     accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
-    grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
+    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
@@ -222,7 +223,7 @@ class Unroll:
 
     def cells(self, z: Tensor) -> Tensor:
         """(B, S', D) without its prefix: (B, S, D)."""
-        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+        return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:
@@ -273,19 +274,19 @@ def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
     """The carry with its puzzles for the coming step, and the rows (B,) that take part in it."""
-    everyone = torch.ones_like(carry.halted)
+    all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
-            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), everyone
+            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
-            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), everyone
+            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
         case "fresh" | "handover" if not batch_start:
             return carry, ~carry.halted
         case "fresh":
-            return replace(carry, batch=draw(), halted=everyone), everyone
+            return replace(carry, batch=draw(), halted=all_rows), all_rows
         case "handover":
-            return replace(carry, batch=draw()), everyone
+            return replace(carry, batch=draw()), all_rows
 
 
 def _survival(readout: Readout, before: Tensor) -> Tensor:
@@ -313,21 +314,23 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
     return last | (done & (steps >= least))
 
 
-def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
-    """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
-    for _, state, readout in unroll_states(model, batch, steps):
-        yield state, readout
-
-
-def unroll_states(
-    model: Reasoner, batch: Batch, steps: int, start: State | None = None
-) -> Iterator[tuple[State, State, Readout]]:
-    """The same, each with the state before it; from `start` where one is given."""
+def unroll(
+    model: Reasoner,
+    batch: Batch,
+    steps: int,
+    rows: Tensor | None = None,
+    *,
+    start: Callable[[State], State] | None = None,
+    after: Callable[[State], State] | None = None,
+) -> Iterator[StepRecord]:
+    """`steps` supervision steps from the initial state; `start` may change that state, `after` the one of each step."""
     x = model.encode(batch)
-    state = model.initial_state(x) if start is None else start
+    state = model.initial_state(x)
+    state = state if start is None else start(state)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state, step)
+        state = state if after is None else after(state)
+        yield StepRecord(model, step, batch, x, before, state, rows)
 
 
 def _detached(state: State) -> State:

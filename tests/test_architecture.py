@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")])
 
 TRAINING = {
-    "reason.config.base", "reason.config.capabilities", "reason.config.schedules", "reason.data", "reason.errors",
+    "datasets_gen.symmetry", "reason.config.base", "reason.config.capabilities", "reason.config.files",
+    "reason.config.schedules",
+    "reason.data", "reason.errors",
     "reason.losses", "reason.models.base", "reason.nn.dtypes", "reason.rollout",
 }  # fmt: skip
 
@@ -22,15 +24,19 @@ MAY_IMPORT = {
     "reason.version": {"datasets_gen.version"},
     "reason.errors": set(),
     "reason.config.capabilities": {"reason.errors"},
-    "reason.config.base": {"reason.config.capabilities"},
+    "reason.config.base": {"reason.config.capabilities", "reason.errors"},
+    "reason.config.files": {"reason.errors"},
     "reason.config.schedules": {"reason.config.base"},
     "reason.nn": set(),
     "reason.dynamics": {"reason.errors", "reason.nn"},
     "reason.models": {
-        "reason.config.base", "reason.config.capabilities", "reason.dynamics", "reason.errors", "reason.nn",
+        "datasets_gen.structure", "reason.config.base", "reason.config.capabilities", "reason.dynamics",
+        "reason.errors", "reason.nn",
     },
     "reason.data": {"datasets_gen", "reason.config.base", "reason.models.base"},
-    "reason.rollout": {"reason.config.base", "reason.config.capabilities", "reason.models.base"},
+    "reason.rollout": {
+        "reason.config.base", "reason.config.capabilities", "reason.models.base", "reason.models.record",
+    },
     "reason.losses": {
         "reason.config.base", "reason.config.capabilities", "reason.config.schedules", "reason.dynamics",
         "reason.models.base", "reason.nn.dtypes", "reason.rollout",
@@ -40,14 +46,16 @@ MAY_IMPORT = {
     "reason.training.memory": TRAINING | {"reason.config.schema", "reason.models", "reason.training"},
     "reason.training.state": TRAINING | {"reason.config.schema", "reason.training"},
     "reason.evaluation": {
-        "datasets_gen", "reason.config.base", "reason.data", "reason.dynamics", "reason.errors", "reason.generation",
-        "reason.losses", "reason.models", "reason.nn", "reason.rollout", "reason.training.distributed",
+        "datasets_gen", "reason.config.base", "reason.config.capabilities", "reason.data", "reason.dynamics",
+        "reason.errors", "reason.generation", "reason.losses", "reason.models", "reason.nn", "reason.rollout",
+        "reason.training.checkpoint", "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
     },
     "reason.report": {"datasets_gen"},
     "reason.config.sections": set(),
     "reason.config.foreign": set(),
     "reason.config.overrides": {
-        "reason.config.base", "reason.config.foreign", "reason.config.schema", "reason.config.sections",
+        "reason.config.base", "reason.config.files", "reason.config.foreign", "reason.config.schema",
+        "reason.config.sections",
         "reason.errors", "reason.models",
     },
     "reason.config.inert": {

@@ -28,6 +28,14 @@ MODELS = {
         "rollout.loops.supervision": "per-loop",
     },
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
+    "groups": {"model.mixer": "groups", "model.q_from": "mean", "model.gradient": "2"},
+    "groups of symbols": {"model.mixer": "groups", "model.symbols": "true", "model.q_from": "mean"},
+    "local": {"model.mixer": "local", "model.q_from": "mean", "model.states": "1", "model.initial": "random"},
+    "looped, local": LOOPED
+    | {"model.mixer": "local", "model.positions": "none", "rollout.loops.supervision": "per-loop"},
+    "looped, groups of symbols": LOOPED
+    | {"model.mixer": "groups", "model.symbols": "true", "model.positions": "none"}
+    | {"rollout.loops.supervision": "terminal"},
     "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
     "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
@@ -51,12 +59,13 @@ TERMS |= {
 TERMS["all but halting, balanced"] = {
     key: value for key, value in TERMS["everything, balanced"].items() if "halt" not in key and "q_" not in key
 }
-REFUSED = {("trm single z", "rep_z_l"): "needs a low state"}
+REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
 for model in MODELS:
     if "looped" not in model and model != "trm, three steps a pass":
         REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
-REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
-for looped in ("looped, terminal", "looped, per loop"):
+for looped in ("looped, terminal", "looped, groups of symbols"):
+    REFUSED |= {(looped, term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
+for looped in (name for name in MODELS if name.startswith("looped")):
     REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
 

@@ -33,7 +33,8 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
     brief = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
     config = override(own, NARROW | brief)
     task = {"causal": getattr(config.model, "causal", False)}
-    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
+    sets = {"train": Split.of_puzzles(tokens, tokens)}
+    write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
     if config.init_from is not None:
         config = config.model_copy(update={"init_from": str(_source(config, tmp_path))})

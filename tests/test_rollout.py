@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import Carry, LoopsConfig, RolloutConfig, first_carry, supervise, unroll
+from reason.rollout import Carry, LoopsConfig, RolloutConfig, first_carry, supervise, unroll, unroll_states
 
 
 class Count(NamedTuple):
@@ -113,6 +113,34 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     assert carries[5].state.z.flatten()[2].item() == 9 + 3000
 
 
+class Once(Counter):
+    """Wants to halt after its first step alone."""
+
+    def readout(self, state: Count, step: int | None = None) -> Readout:
+        out = super().readout(state)
+        return out._replace(q_halt=1.5 - state.z.flatten() / 1000)
+
+
+def test_a_halted_row_stays_so_until_the_next_batch() -> None:
+    model, stream = Once(), Stream(1)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
+    carry, active = first_carry(model, stream()), []
+    model.initial_state = lambda x: Count(torch.zeros_like(x[:, :, :1]))  # type: ignore[method-assign]
+    for index in range(6):
+        carry, seen = supervise(model, carry, stream, config, index)
+        active.append(seen.active.item())
+    assert active == [True, False, False] * 2
+
+
+def test_halting_is_read_after_the_last_loop() -> None:
+    loops = LoopsConfig(count=3, supervision="per-loop")
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
+    model, stream = Counter(), Stream(2)
+    model.patience = torch.tensor([2.5, 3.5])
+    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0, loops=3)
+    assert carry.halted.tolist() == [True, False]
+
+
 def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
@@ -155,21 +183,50 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
 def test_q_learning_compares_halt_with_continue() -> None:
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
     model, stream = Counter(), Stream(3)
-    model.patience = torch.tensor([0.0, 1e9, 1e9])  # halt − continue = 1 > 0 only for row 0
+    model.patience = torch.tensor([0.0, 1.0, 1e9])  # halt − continue = 1 for row 0 alone, 0 for row 1
     carry, seen = supervise(model, first_carry(model, stream()), stream, config, 0)
     assert carry.halted.tolist() == [True, False, False]
-    assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
+    assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
+
+
+class Learned(Counter):
+    """The same with a weight in every step, and in where it starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(()))
+
+    def initial_state(self, x: Tensor) -> Count:
+        return Count(self.weight * x[:, :, :1])
+
+    def step(self, state: Count, x: Tensor) -> Count:
+        return Count(self.weight * state.z + 1000)
 
 
 def test_the_carry_holds_no_gradient() -> None:
-    carries, _ = play(RolloutConfig(), 2, FOREVER)
-    assert not carries[-1].state.z.requires_grad
+    """The gradient reaches through this backward's loops, and stops where the supervision step began."""
+    model, stream = Learned(), Stream(2)
+    config = RolloutConfig(supervision_steps=9, halting="q-learning", halt_exploration_prob=0)
+    carry = first_carry(model, stream())
+    assert not carry.state.z.requires_grad
+    for index in range(2):
+        carry, seen = supervise(model, carry, stream, config, index, loops=2)
+        assert not carry.state.z.requires_grad
+        assert not carry.survival.requires_grad
+        assert not seen.next_readout.q_halt.requires_grad
+        assert seen.states[-1].z.requires_grad
+    (reach,) = torch.autograd.grad(seen.states[-1].z.sum(), model.weight)
+    start = seen.before.z.detach().double().sum()  # w²z + 1000w: the weight before them is out of reach
+    assert reach.item() == pytest.approx(2 * start.item() + 2 * 1000)
 
 
 def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     batch = Stream(3)()
-    states = [state.z.flatten().tolist() for state, _ in unroll(Counter(), batch, 3)]
+    states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
+    start = Count(torch.full((3, 1, 1), 7.0))
+    pairs = [(a.z[0].item(), b.z[0].item()) for a, b, _ in unroll_states(Counter(), batch, 2, start)]
+    assert pairs == [(7, 1007), (1007, 2007)]
 
 
 class Gated(Counter):
@@ -184,8 +241,8 @@ class Gated(Counter):
 @pytest.mark.parametrize("quantile", [0.0, 0.4, 0.7, 1.0])
 def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: float) -> None:
     """λ constant: 1 − (1 − λ)^m > q. A row that halts begins anew, its survival too."""
-    chances = [0.05, 0.3, 0.8]
-    model, stream = Gated(), Stream(3)
+    chances = [0.05, 0.3, 0.8, 1.0]
+    model, stream = Gated(), Stream(4)
     model.logits = torch.logit(torch.tensor(chances))
     limit = 6
     config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, halt_exploration_prob=0)
@@ -219,7 +276,7 @@ class Asked(Counter):
 
 def test_every_readout_knows_its_step() -> None:
     model, stream = Asked(), Stream(2)
-    list(unroll(model, stream(), 4))
+    assert all(record.readout for record in unroll(model, stream(), 4))
     assert model.read == [1, 2, 3, 4]
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)

@@ -40,6 +40,7 @@ class Addition:
     glyphs = characters = CHARACTERS
     fills: ClassVar[dict[int, str]] = {}
     end = EOS
+    vote = None
     rating_name = "digits of the longest operand"
     rules = "every sum is right, and every digit of it in its cell"
 
@@ -239,6 +240,10 @@ class Addition:
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
+
+    def sized(self, text: str) -> Addition:
+        """Itself: there is one size of board."""
+        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.

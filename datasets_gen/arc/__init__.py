@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -110,6 +111,13 @@ class Arc:
         """The grid; the identifier fixes the colours too, so none is interchangeable."""
         return Structure(grid=self.grid_shape, outside=PAD)
 
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]]:
+        """Augmentations undone, pass@1 and pass@2 as TRM computes them."""
+        from datasets_gen.arc.vote import vote  # which reads boards
+
+        return vote
+
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first of the two boards (S,), (S,) that is no grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
@@ -179,6 +187,10 @@ class Arc:
         rows = np.array(list(DIGITS))[board_of(tokens)]
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
+
+    def sized(self, text: str) -> Arc:
+        """Itself: there is one size of board."""
+        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a grid typed as lines of digits.

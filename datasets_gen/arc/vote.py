@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets_gen.arc import board_of, crop
 from datasets_gen.arc.augment import Augmentation
-from datasets_gen.arc.tasks import Task
-from datasets_gen.layout import DatasetError
+from datasets_gen.arc.tasks import Task, tasks_asked
+from datasets_gen.layout import DatasetError, read_identifiers, read_split
 
 Key = tuple[tuple[int, ...], bytes]  # a grid, hashable
 
@@ -74,6 +75,21 @@ def score(
         by_task[name] = dict(zip(ks, np.mean(hits, axis=0).tolist(), strict=True))
     pass_at = {k: float(np.mean([shares[k] for shares in by_task.values()])) for k in ks}
     return Score(pass_at, by_task, attempts, unanswered)
+
+
+def vote(
+    directory: Path, name: str, identifiers: np.ndarray, inputs: np.ndarray, outputs: np.ndarray, halting: np.ndarray
+) -> dict[str, Any]:
+    """`score` of predictions for the split `name` of a set; identifiers: (N,) numbers. JSON-ready.
+
+    pass_at: by K. tasks: how many; unanswered: test inputs that no prediction is for.
+    """
+    metadata, split = read_split(directory, name)
+    names = read_identifiers(directory, metadata)
+    asked = [names[number] for number in identifiers.tolist()]
+    found = score(asked, inputs, outputs, halting, tasks_asked(directory, names, split))
+    passed = {str(k): share for k, share in found.pass_at.items()}
+    return {"pass_at": passed, "tasks": len(found.by_task), "unanswered": len(found.unanswered)}
 
 
 def turned_back(tokens: np.ndarray, augmentation: Augmentation) -> tuple[np.ndarray, Key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ class Maze:
     glyphs = "   SG "
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
     judges = True
-    causal, end = False, None
+    causal, end, vote = False, None, None
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
@@ -158,14 +159,20 @@ class Maze:
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
 
+    def sized(self, text: str) -> Maze:
+        """The maze with as many rows as are typed, or columns as its longest line; itself where there are none."""
+        lines = _lines(text)
+        size = max(len(lines), *map(len, lines)) if len(lines) > 1 else math.isqrt(sum(map(len, lines)))
+        return Maze(size) if size >= 2 else self
+
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
 
         Raises:
             DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
-        lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
-        typed = "".join(line.ljust(self.size) for line in lines if line) if len(lines) > 1 else lines[0]
+        lines = _lines(text)
+        typed = "".join(line.ljust(self.size) for line in lines) if len(lines) > 1 else "".join(lines)
         for place, character in enumerate(typed):
             if character not in READ:
                 raise DatasetError(
@@ -179,3 +186,9 @@ class Maze:
             if (count := int((tokens == token).sum())) != 1:
                 raise DatasetError(f"the maze has {count} cells {name}; mark one")
         return tokens
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a drawing, without its frame."""
+    lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
+    return [line for line in lines if line]

@@ -13,7 +13,7 @@ from datasets_gen.structure import Structure, partitions
 from datasets_gen.sudoku.geometry import BOXES, geometry
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
-from datasets_gen.sudoku.text import draw, parse
+from datasets_gen.sudoku.text import RULING, draw, parse
 from datasets_gen.symmetry import GridSymmetry
 
 UNIT_NAMES = ("row", "column", "box")
@@ -39,7 +39,7 @@ class Sudoku:
         return self.size + 2
 
     judges = True
-    causal, end = False, None
+    causal, end, vote = False, None, None
     fills: ClassVar[dict[int, str]] = {}
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
@@ -192,6 +192,11 @@ class Sudoku:
         """The board (S,) as text; a digit that `question` leaves open gets a prime."""
         given = tokens > 1 if question is None else question > 1
         return draw(np.where(tokens > 1, tokens - 1, 0), given)
+
+    def sized(self, text: str) -> Sudoku:
+        """The Sudoku with as many cells as are typed; itself where none has."""
+        cells = sum(character not in RULING for character in text)
+        return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed board, '.' or 0 for open cells.

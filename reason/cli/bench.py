@@ -26,9 +26,9 @@ from reason.runs.build import build_trainer, load_training_set
 from reason.training.loop import Trainer
 from reason.training.precision import pick_device
 
-DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (draw, forward, backward, move, average),
+DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA)
 on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that
-a busy machine slows them alike; read the ratio before the number.
+other load on the machine affects all of them; ratios are more reliable than absolute numbers.
 
   reason bench sudoku-6x6
   reason bench sudoku-6x6 training.precision=fp32,bf16 training.compile=none,inductor
@@ -73,7 +73,8 @@ def main(argv: list[str]) -> int:
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
     task = {"causal": config.model.has(can.CAUSAL)}
-    write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
+    split = Split.of_puzzles(tokens, tokens)
+    write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 

@@ -10,15 +10,15 @@ from typing import Any
 from rich.console import Console
 
 from reason.cli.arguments import Parser
-from reason.cli.further import draw_further, further, refuse_caches
 from reason.config.overrides import override, read_config, split_arguments
 from reason.config.schema import Config
-from reason.data import PuzzleData, task_of
+from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.reading import Reading
-from reason.nn.dtypes import finite
-from reason.report import headline, table, write_report
-from reason.runs.directory import load_run, newest_run, read_record, replaced_folder
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.report import headline, print_results, write_report
+from reason.runs.directory import load_run, newest_run, read_record
+from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
     results, folder = evaluate_run(run, pairs)
     if not results:  # a process that only took part
         return 0
-    Console().print(table(results))
+    print_results(results, Console())
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
@@ -71,8 +71,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     """
     pairs = dict(pairs)
     name = pairs.pop("name", None)
-    if name is not None and (not name or Path(name).name != name or name.startswith(".")):
-        raise ConfigError(f"name={name} is no plain folder name")
+    if name is not None:
+        plain_name(name, "name")
     refuse_unreadable(pairs)
     own = read_config(run / "config.json")
     config = override(own, pairs)
@@ -82,39 +82,42 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    if len(config.data.directories) > 1:
+        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
     device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
-    if not data.shape.fits(trained.shape):
+    if not trained.model.reads(data.shape):
         raise ConfigError(
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
+    trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    refuse_caches(config)
-    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
-    if folder.exists() and not (folder / "results.json").exists():
-        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
+    folder = run / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
+    refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
-        found = Reading(
+        evaluator = Evaluator(
             trained.model,
             data,
-            task_of(data.metadata),
             settings,
-            steps,
             trained_steps,
             likelihood=config.loss.likelihood,
             halting=config.rollout.halting,
             seed=config.seed,
             progress=world.first,
             world=world,
-        ).results()
+        )
+        consumers = consumers_of(evaluator)
+        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
+            print(cost)
+        found = evaluate(evaluator, consumers)
     if not found:
         return {}, folder
     results = {
-        "run": run.name,
+        "run": run.resolve().name,
         "preset": config.name,
         "dataset": str(directory),
         "split": settings.split,
@@ -129,11 +132,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "version": __version__,
         **found,
     }
-    beyond = further(trained.model, data, config)
-    results |= finite(beyond)
-    with replaced_folder(folder, "results.json") as scratch:
+    with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
-        draw_further(beyond, scratch)
     return results, folder
 
 
@@ -171,4 +171,4 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
     """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
-    return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
+    return "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
+import re
 import sys
 from pathlib import Path
 from typing import Any, cast
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 import yaml
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
+from reason.config.files import read_text
 from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -25,6 +24,7 @@ from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_f
 from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
 from reason.models import RecursiveModel, Shape, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
+from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
@@ -43,10 +43,7 @@ train.*, grad.*), the imported model is held against them."""
 
 _NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold
 _HOLDERS = ("model", "state_dict", "model_state_dict")
-UNREADABLE = (
-    pickle.UnpicklingError, RuntimeError, ValueError, OSError, KeyError, EOFError, SafetensorError, BadZipFile,
-    yaml.YAMLError,
-)  # fmt: skip
+SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
 
 def main(argv: list[str]) -> int:
@@ -67,7 +64,7 @@ def main(argv: list[str]) -> int:
     if typed := pairs.pop("cells", None):
         stated["seq_len"] = typed
     stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
-    stated = _whole_numbers(stated)
+    stated = _numbers(stated)
     ours = from_foreign(weights)
     section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
     tree = Config(name="imported").model_dump() | {"model": section}
@@ -85,6 +82,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )
+    refuse_large_model(config.model, shape, torch.device("cpu"))
     model = cast(RecursiveModel, build_model(config.model, shape))
     load_foreign(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")
@@ -154,7 +152,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         stated: dict[str, Any] = {}
         for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
-            stated |= _architecture(yaml.safe_load(sibling.read_text())) if sibling.is_file() else {}
+            stated |= _architecture(_settings(sibling)) if sibling.is_file() else {}
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 stated |= _architecture(json.loads(_text(arrays["config"]))) if "config" in arrays else {}
@@ -164,7 +162,9 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if file.suffix == ".safetensors":
             return load_file(file), stated
         loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except UNREADABLE as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # a torn file makes numpy, torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(
             f"{file} cannot be read as weights ({reason}); a torch state_dict, .safetensors or .npz is needed"
@@ -177,12 +177,32 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return loaded, stated
 
 
+def _settings(file: Path) -> Any:
+    """A small YAML file without aliases, a few lines of which can stand for more than memory holds.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    text = read_text(file, SETTINGS)
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
+            raise ConfigError(f"{file} has YAML aliases, which are not read; write the values out")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or "nested too deep"
+        raise ConfigError(f"{file} is not YAML ({reason[:200]}); mend it, or move it away") from None
+
+
 def _architecture(tree: Any) -> dict[str, Any]:
     """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
     if not isinstance(tree, dict):
         return {}
     arch = tree.get("arch", tree if {"hidden_size", *OUR_SETTINGS} & tree.keys() else {})
-    return {key: value for key, value in arch.items() if value is not None} if isinstance(arch, dict) else {}
+    if not isinstance(arch, dict):
+        return {}
+    loss = arch.get("loss")
+    plain = {key: value for key, value in arch.items() if isinstance(value, str | int | float)}
+    return plain | ({"loss_type": loss.get("loss_type", "")} if isinstance(loss, dict) else {})
 
 
 def _text(array: np.ndarray) -> str:
@@ -191,24 +211,28 @@ def _text(array: np.ndarray) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _whole_numbers(stated: dict[str, Any]) -> dict[str, Any]:
-    """The counts among the stated settings as whole numbers above 0 (a prefix may be 0).
+def _numbers(stated: dict[str, Any]) -> dict[str, Any]:
+    """The stated settings as numbers, counts as whole ones above 0 (a prefix may be 0).
 
     Raises:
         ConfigError: one of them is not.
     """
-    for key in ("seq_len", *OUR_SETTINGS):
+    for key in ("seq_len", "num_puzzle_identifiers", "halt_max_steps", *OUR_SETTINGS):
         if key in stated:
             text, least = str(stated[key]), 0 if key == "puzzle_emb_len" else 1
-            if not text.isdecimal() or int(text) < least:
-                raise ConfigError(f"{key}={text}: a whole number from {least} on is needed")
+            if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+                raise ConfigError(f"{key}={text[:100]}: a whole number from {least} to 999999999 is needed")
             stated[key] = int(text)
+    for key in ("rms_norm_eps", "rope_theta", "expansion"):
+        try:
+            stated |= {key: float(stated[key])} if key in stated else {}
+        except ValueError:
+            raise ConfigError(f"{key}={stated[key]}: a number is needed") from None
     return stated
 
 
 def _loss_type(stated: dict[str, Any]) -> str:
-    loss = stated.get("loss", stated.get("loss_type", ""))
-    return str(loss.get("loss_type", "") if isinstance(loss, dict) else loss).replace("stablemax", "")
+    return str(stated.get("loss", stated.get("loss_type", ""))).replace("stablemax", "")
 
 
 def _computed_in(stated: dict[str, Any], weights: dict[str, Tensor]) -> torch.dtype:

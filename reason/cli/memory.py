@@ -10,6 +10,7 @@ import reason.config.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
 from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
+from reason.data import shape_of
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
@@ -34,8 +35,8 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
     config = override(chosen.config(), pairs)
     device = pick_device(config.device)
     computed = dtypes(config.training.precision, device)
-    directory = config.data.directory
-    shape = shape_of(directory) if directory and "train" in splits_of(directory) else chosen.shape
+    made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
+    shape = max(map(shape_in, made), key=lambda shape: shape.seq_len) if made else chosen.shape
     memory = estimate_memory(config, shape, computed, device.type)
     how = f"{computed} on {device}"
     print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")
@@ -98,7 +99,6 @@ def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory
     return known[key]
 
 
-def shape_of(directory: str) -> Shape:
+def shape_in(directory: str) -> Shape:
     """The shape of a set's puzzles, from its metadata alone."""
-    m = read_metadata(directory, "train")
-    return Shape(seq_len=m.seq_len, vocab_size=m.vocab_size, num_puzzle_identifiers=m.num_puzzle_identifiers)
+    return shape_of(read_metadata(directory, "train"))

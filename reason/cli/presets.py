@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,13 +11,13 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from reason.cli.memory import memory_table
+from reason.config.files import read_json
 from reason.config.overrides import as_typed, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
-from reason.runs.directory import ROOT
+from reason.runs.results import compared
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -59,6 +58,8 @@ def main(argv: list[str]) -> int:
     elif arguments.table is not None:
         console.print(*(_part(table) for table in _tables(arguments.table)))
     elif arguments.memory:
+        from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
+
         console.print(memory_table(arguments.name or ""))
     elif arguments.name in (None, ""):
         _list(console)
@@ -135,6 +136,8 @@ def departures(tables: Sequence[PaperTable]) -> str:
 
 def _part(table: PaperTable) -> Group:
     """The rows of a table, then its title, claim and decisions."""
+    from reason.runs.directory import ROOT
+
     claims = any(row.claimed for row in table.rows)
     title = f"{table.paper}: {table.measure}" if table.measure else table.paper
     view = Table(title=title, title_justify="left")
@@ -158,12 +161,12 @@ def measured(name: str, root: Path) -> str:
     found = []
     for path in root.glob("*/evaluation/*/results.json"):
         try:
-            results = json.loads(path.read_text())
-            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
-            if results["preset"] == name:
-                found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
-        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            results = compared(read_json(path))
+        except (OSError, ConfigError):
             continue  # another tool's file, or one being written
+        if results["preset"] == name:
+            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
+            found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
     if not found:
         return "not run"
     exact, dataset, puzzles = max(found)

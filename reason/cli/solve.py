@@ -16,10 +16,12 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
 from reason.config.overrides import override, read_config, split_arguments
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.boards import Thought, complete, shown, think
-from reason.models.base import IGNORE, Batch
-from reason.report.drawing import animate, board, glyph_of
+from reason.evaluation.boards import Thought, think
+from reason.generation.decoding import generate
+from reason.models.base import IGNORE, Batch, Reasoner
+from reason.report.drawing import animate, board, character_of
 from reason.runs.directory import load_run, read_record
 from reason.training.precision import pick_device
 
@@ -35,6 +37,7 @@ DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change 
 Cells that change are marked, in colour where the terminal has it. The exit status is 0 where the rules hold at the
 last step, 1 where they do not or the puzzle is malformed."""
 
+PAD = 0  # of every family, behind a prompt
 SHORTCUTS = {"steps": "evaluation.steps"}
 
 
@@ -57,26 +60,32 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    puzzle = _family(run)
-    question = puzzle.parse(_text(words[1]))
+    text = _text(words[1])
+    puzzle = _family(run).sized(text)
+    question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    model = load_run(run, device, config, config.evaluation.weights).model
+    trained = load_run(run, device, config, config.evaluation.weights)
+    model, shape = trained.model, shape_of_puzzle(puzzle)
+    if not model.reads(shape):
+        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
+    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
+    question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
-    if puzzle.task.get("causal"):
-        tokens = complete(model, tokens, steps)
-        question = tokens[0].cpu().numpy().astype(question.dtype)
-    nothing = torch.full_like(tokens, IGNORE)
-    batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
+    batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    solved = describe(puzzle, question, thought) | {"run": run.name}
-    frames = shown(puzzle, question, thought.answers)
+    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
+    frames = puzzle.frames(question, thought.answers)
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
-        animate(arguments.gif, puzzle, frames, _given(puzzle, question), captions)
+        animate(arguments.gif, puzzle, frames, puzzle.given(question), captions)
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
@@ -105,15 +114,18 @@ def _text(word: str) -> str:
     return word
 
 
-def _given(puzzle: Puzzle, question: np.ndarray) -> np.ndarray:
-    """(S,) bool: cells that the question fixes."""
-    name = puzzle.task["name"]
-    return question > 1 if name == "sudoku" else question != 2 if name == "maze" else np.zeros(len(question), bool)
+def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
+    """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
+    asked, question = int((prompt != PAD).sum()), prompt.copy()
+    tokens = torch.from_numpy(prompt[:asked].astype(np.int64))[None].to(device)
+    said = generate(model, tokens, len(prompt) - asked, steps, end=puzzle.end).tokens[0]
+    question[asked : asked + len(said)] = said.cpu().numpy()
+    return question
 
 
 def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
     """What --json prints: the answer, whether the rules hold, and every step."""
-    frames = shown(puzzle, question, thought.answers)
+    frames = puzzle.frames(question, thought.answers)
     answers = thought.answers.astype(question.dtype)
     holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None
     steps = [
@@ -138,16 +150,13 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
 
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    glyphs = [glyph_of(puzzle, token) for token in tokens]
-    if puzzle.task["name"] == "sudoku":
-        glyphs = ["." if glyph == " " else glyph for glyph in glyphs]
-    width = puzzle.grid_shape[1]
-    return ["".join(glyphs[i : i + width]) for i in range(0, len(glyphs), width)]
+    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
+    return [text[i : i + width] for i in range(0, len(text), width)]
 
 
 def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
     """The question, every step that changes something, and the verdict."""
-    given, nothing = _given(puzzle, question), np.zeros(len(question), bool)
+    given, nothing = puzzle.given(question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
     console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
     for m, row in enumerate(solved["steps"], start=1):

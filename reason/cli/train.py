@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import shlex
@@ -19,15 +20,18 @@ from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run
 from reason.runs.build import (
     build_trainer,
+    fingerprints,
     load_training_set,
     make_data_once,
     names_presets_own_set,
+    refuse_other_set,
     why_processes_differ,
 )
 from reason.runs.directory import (
     ROOT,
     change_config,
     create_run,
+    has_lost_checkpoints,
     locked,
     read_record,
     refuse_existing,
@@ -73,7 +77,8 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
     except OSError as error:
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
-        raise OSError(error.errno, f"{error.strerror or error}: free some space; {left}", error.filename) from error
+        mend = "free some space; " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise OSError(error.errno, f"{error.strerror or error}: {mend}{left}", error.filename) from error
 
 
 def _greet(trainer: Trainer) -> None:
@@ -125,12 +130,12 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     config, world = _world(asked, held)
     if world.first and "data.directory" not in pairs:
         make_data_once(config)
-    world.tell("the set is there")
+    world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
     run = Path(world.tell(run_name or (str(reserve_run(config.name)) if world.first else "")))
     trainer = build_trainer(config, run, data, world)
     if world.first:
-        create_run(run, asked, data.shape, data.metadata.task, sys.argv, data.fingerprint)
+        create_run(run, asked, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
         refuse_full_disk(run, trainer.checkpoint_size())
     return trainer
@@ -154,14 +159,10 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     folder = _newest(run, world)
     if world.first and names_presets_own_set(config):
         make_data_once(config)  # an archive may come without its set
-    world.tell("the set is there")
+    world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    if data.fingerprint != read_record(run)["training_set"]:
-        raise ConfigError(
-            f"{data.directory} is not the set that {run} was started with, or has changed since; "
-            "name that one with data=DIR"
-        )
     trainer = build_trainer(config, run, data, world)
+    refuse_other_set(trainer, read_record(run)["training_set"])
     if folder is not None:
         trainer.resume(folder)
     if trainer.step >= config.training.steps:
@@ -209,6 +210,8 @@ def _newest(run: Path, world: World) -> Path | None:
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is None and has_lost_checkpoints(run):
+        raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
     if folder is not None:
         refuse_weights_alone(folder)
     return folder

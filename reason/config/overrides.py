@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from reason.config.base import BaseConfig
+from reason.config.files import read_json
 from reason.config.foreign import name_here
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
@@ -232,10 +233,10 @@ def read_config(path: Path | str) -> Config:
     """
     path = Path(path)
     try:
-        return validated(json.loads(path.read_text())["config"])
+        return validated(read_json(path)["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

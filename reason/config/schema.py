@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field, model_validator
 
 import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
 from reason.data import DataConfig
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
@@ -23,7 +23,7 @@ from reason.training.warm_start import LayerOrder
 class Config(BaseConfig):
     """The whole config of a run; equal configs and data sets give equal runs."""
 
-    name: str = Field("custom", description="the preset it came from")
+    name: str = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
     init_from: str | None = Field(None, description="a run whose trained weights this one starts from; none: random")
     init_layers: LayerOrder = Field(

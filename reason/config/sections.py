@@ -4,7 +4,7 @@ from __future__ import annotations
 
 SECTIONS = {
     "data": "the puzzle set: its directory, the command that makes it, augmentation",
-    "model": "recursive (HRM, TRM, CMM) or looped: sizes, cycles, gradient, noise, exit gate",
+    "model": "recursive (HRM, TRM, CMM) or looped: sizes, mixer, cycles, gradient, noise, exit gate",
     "rollout": "supervision steps, carry, halting, gradient accumulation, random loops",
     "loss": "likelihood, the weight λ of every term, schedules of the weights",
     "balance": "AlgGradNorm: weights λ that follow gradient norms",

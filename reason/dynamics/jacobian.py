@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -117,6 +116,7 @@ def dominant_eigenvalue(f: Map, z: Tensor, tolerance: float = 1e-5, max_iteratio
     if size < 8:
         values = torch.linalg.eigvals(full_jacobian(f, z)[0].detach().double())
         return complex(values[values.abs().argmax()])
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function alone: slow to import
 
     @torch.no_grad()
     def product(v: np.ndarray) -> np.ndarray:

@@ -1,12 +1,13 @@
-"""Greedy decoding by a causal model.
+"""Greedy generation by a causal model: the token it says after each cell becomes the next cell.
 
-`greedy` runs the whole text for every token, with any model; `generate` caches keys and values of looped transformers.
+One decoder and two ways to read the text so far: `Rereading` unrolls it anew for every token, with any model; `Caches`
+keep keys and values, as looped transformers can.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -17,41 +18,25 @@ from reason.nn.cache import Sharing, StackCache
 from reason.rollout import unroll
 
 
-@torch.inference_mode()
-def greedy(model: Reasoner, prompts: Tensor, lengths: Tensor, steps: int, end: int | None = None) -> Tensor:
-    """Continue prompts (B, S) greedily, row b from its first lengths[b] ≥ 1 cells; the cells after them are ignored.
+class Rereading:
+    """Keeps the text alone: every token costs a whole unroll of `steps` loops over the cells so far."""
 
-    Returns labels (B, S): cell i holds the token generated after cell i, IGNORE inside the prompt and after `end`.
-    Every token costs an unroll of `steps` loops over all cells so far.
-    """
-    rows, cells = prompts.shape
-    if int(lengths.min()) < 1:
-        raise ValueError(f"a prompt of {int(lengths.min())} tokens: a model says what comes after at least one")
-    tokens, said = prompts.clone(), torch.full_like(prompts, IGNORE)
-    identifiers = torch.zeros(rows, dtype=torch.long, device=prompts.device)
-    running = torch.ones(rows, dtype=torch.bool, device=prompts.device)
-    for cell in range(int(lengths.min()) - 1, cells):
-        seen = tokens[:, : cell + 1]
-        (_, readout), *_ = deque(unroll(model, Batch(seen, seen, identifiers), steps), maxlen=1)
-        token = readout.logits[:, -1].argmax(-1)
-        free = running & (cell >= lengths - 1)
-        said[:, cell] = torch.where(free, token, IGNORE)
-        if cell + 1 < cells:
-            tokens[:, cell + 1] = torch.where(free, token, tokens[:, cell + 1])
-        if end is not None:
-            running = running & ~(free & (token == end))
-    return said
+    def __init__(self, model: Reasoner, steps: int):
+        self.model, self.steps, self.pieces = model, steps, list[Tensor]()
 
-
-def prompt_lengths(labels: Tensor) -> Tensor:
-    """Labels (B, S) of causal examples -> (B,): prompt lengths, up to and with the first scored cell."""
-    return (labels != IGNORE).int().argmax(-1) + 1
+    def read(self, tokens: Tensor) -> Readout:
+        """The readout of all cells so far, those of tokens (B, n) the last ones, after all loops."""
+        self.pieces.append(tokens)
+        text = torch.cat(self.pieces, dim=1)
+        *_, last = unroll(self.model, Batch(text, text, torch.zeros_like(text[:, 0])), self.steps)
+        return last.readout
 
 
 class Caches:
-    """Caches of a looped transformer: one set for prelude and coda, one per loop for the block."""
+    """What a text that grows keeps: of the prelude and the coda as of any transformer, of the block loop by loop."""
 
     def __init__(self, model: LoopedModel, loops: int):
+        self.model = model
         self.prelude, self.coda = (StackCache(len(stack.blocks), 1) for stack in (model.prelude, model.coda))
         self.block = StackCache(len(model.block.blocks), loops)
         self.cells = 0  # read so far
@@ -61,79 +46,99 @@ class Caches:
         """Memory of all keys and values."""
         return self.prelude.bytes + self.block.bytes + self.coda.bytes
 
+    def read(self, tokens: Tensor) -> Readout:
+        """The readout of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
+        x = self.model.encode_from(tokens, self.cells, self.prelude.recalls(0))
+        state = self.model.initial_state(x)
+        for loop in range(self.block.loops):
+            state = self.model.step(state, x, self.block.recalls(loop))
+        readout = self.model.readout(state, self.block.loops, self.coda.recalls(0))
+        for cache in (self.prelude, self.block, self.coda):
+            cache.commit()
+        self.cells += tokens.shape[1]
+        return readout
 
-def read(model: LoopedModel, tokens: Tensor, caches: Caches) -> Readout:
-    """Append tokens (B, n) to the text; returns their readout after all loops."""
-    x = model.encode_from(tokens, caches.cells, caches.prelude.recalls(0))
-    state = model.initial_state(x)
-    for loop in range(caches.block.loops):
-        state = model.step(state, x, caches.block.recalls(loop))
-    readout = model.readout(state, caches.block.loops, caches.coda.recalls(0))
-    for cache in (caches.prelude, caches.block, caches.coda):
-        cache.commit()
-    caches.cells += tokens.shape[1]
-    return readout
+
+def decode(reader: Rereading | Caches, last: Tensor, count: int, end: int | None = None) -> Tensor:
+    """Logits (B, n, V) of up to `count` tokens, the likeliest each time; `last` (B, V) are those of the first.
+
+    Ends early where every row has said `end`; what a row says after its own `end` counts for nothing.
+    """
+    logits = [last]
+    ended = torch.zeros(len(last), dtype=torch.bool, device=last.device)
+    while len(logits) < count:
+        token = logits[-1].argmax(-1, keepdim=True)
+        if end is not None:
+            ended |= token.squeeze(1) == end
+            if ended.all():
+                break
+        logits.append(reader.read(token).logits[:, -1])
+    return torch.stack(logits, dim=1)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A greedy continuation and the memory of its caches."""
+    """What was said after a prompt."""
 
-    tokens: Tensor  # (B, n) the most probable ones, each given those before it
+    tokens: Tensor  # (B, n) the likeliest ones, each chosen given those before it
     logits: Tensor  # (B, n, V) from which they were chosen
-    prompt_bytes: int  # of keys and values after the prompt: one set per loop
-    cache_bytes: int  # at the end, prompt and answer
+    prompt_bytes: int = 0  # of keys and values while the prompt was read: one set per loop
+    cache_bytes: int = 0  # at the end, prompt and answer: what one set per loop or a shared one holds
 
 
 @torch.inference_mode()
 def generate(
-    model: LoopedModel,
+    model: Reasoner,
     prompt: Tensor,
     count: int,
     loops: int,
-    sharing: Sharing = "per-loop",
+    sharing: Sharing | None = None,
     keep_prompt: bool = False,
+    end: int | None = None,
 ) -> Generated:
-    """Generate `count` tokens greedily after a prompt (B, n), each with `loops` loops (docs/math.md §13).
+    """Greedily up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; see `decode` for `end`.
 
-    The prompt uses one set of keys and values per loop. `per-loop` keeps one set per loop and equals a forward pass
-    over the whole text; with `last`, `mean` or `first` all loops attend to one shared set, T times smaller (Ouro: last
-    and mean cost little accuracy, first collapses). `keep_prompt` keeps the prompt's sets per loop and shares those of
-    generated tokens only (ours: the paper allows both readings).
+    sharing: none: every token reads the whole text anew, with any model. Else keys and values are kept (looped
+    models). The prompt is read with those of each loop for that loop alone. While generating, `per-loop` goes on so,
+    which computes what reading anew would; with `last`, `mean` or `first` all loops look at one shared set (Ouro:
+    last and mean cost little, first collapses), T times smaller. `keep_prompt`: the prompt's stay one set per loop,
+    and only the tokens said are shared (ours: the paper can be read either way).
     """
-    assert model.config.causal, "only a causal model says the next token"
+    assert prompt.shape[1], "a model says what comes after at least one token"
     model.eval()
-    caches = Caches(model, loops)
-    said = [read(model, prompt, caches).logits[:, -1]]
+    if sharing is None:
+        reader = Rereading(model, loops)
+        logits = decode(reader, reader.read(prompt).logits[:, -1], count, end)
+        return Generated(logits.argmax(-1), logits)
+    caches = Caches(cast(LoopedModel, model), loops)
+    first = caches.read(prompt).logits[:, -1]
     prompt_bytes = caches.bytes
     caches.block.share(sharing, keep_prompt)
-    for _ in range(count - 1):
-        said.append(read(model, said[-1].argmax(-1, keepdim=True), caches).logits[:, -1])
-    logits = torch.stack(said, dim=1)
+    logits = decode(caches, first, count, end)
     return Generated(logits.argmax(-1), logits, prompt_bytes, caches.bytes)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Greedy answers of a batch compared with its labels, and the memory of the caches."""
+    """Greedy answers held against the labels of a batch, and what the caches of its rows took."""
 
     exact: Tensor  # (B,) bool: every scored token right
-    loss: Tensor  # (B,) mean −ln p of the right token given the generated history, softmax
+    loss: Tensor  # (B,) mean −ln p of the right token where greedy decoding stands: its own history, softmax
     cache_bytes: int
     prompt_bytes: int
 
 
 @torch.inference_mode()
 def answer(
-    model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per-loop", keep_prompt: bool = False
+    model: Reasoner, batch: Batch, loops: int, sharing: Sharing | None = None, keep_prompt: bool = False
 ) -> Answers:
     """Generate the scored cells of each row from the cells before them, and compare.
 
-    A row's prompt ends with its first scored cell, whose label is the first generated token; rows of equal prompt
-    length are decoded together.
+    A row's prompt ends with its first scored cell, whose label is the first token said; rows of one prompt length go
+    together.
     """
     scored = batch.labels != IGNORE
-    lengths = prompt_lengths(batch.labels)
+    lengths = scored.int().argmax(-1) + 1
     exact = torch.zeros(len(scored), dtype=torch.bool, device=scored.device)
     loss = torch.zeros(len(scored), device=scored.device)
     cache_bytes = prompt_bytes = 0

@@ -25,6 +25,7 @@ _WHOLE = {
     "H_init": "initial_h",
     "L_init": "initial_l",
 }
+_DIMENSIONS = {name: 1 if name.endswith(("bias", "init")) else 2 for name in _WHOLE}
 _STACKS = {"H_level": "f_h", "L_level": "f_l"}
 _LAYERS = {
     "self_attn.qkv_proj": "attention.qkv",
@@ -34,7 +35,7 @@ _LAYERS = {
     "mlp.gate_up_proj": "mlp.gate_up",
     "mlp.down_proj": "mlp.down",
 }
-_LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.(\d+)\.([\w.]+)\.weight")
+_LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.([0-9]{1,9})\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
 OUR_SETTINGS = {
     "num_heads": "num_heads",
@@ -42,6 +43,7 @@ OUR_SETTINGS = {
     "L_cycles": "l_cycles",
     "puzzle_emb_len": "puzzle_emb_len",
 }
+_WHOLE_NUMBERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 RMS_EPS = 1e-5
 _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
 _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
@@ -64,6 +66,8 @@ def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, value in weights.items():
         bare = _bare(name)
         layer = _LAYER_NAME.fullmatch(bare)
+        if bare in _DIMENSIONS or layer is not None:
+            _refuse_dimensions(name, value, _DIMENSIONS.get(bare, 2))
         if bare in _WHOLE:
             ours[_WHOLE[bare]] = value.float()
         elif layer is not None and layer[3] in _LAYERS:
@@ -74,6 +78,21 @@ def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if missing:
         raise ConfigError(f"no HRM or TRM without {', '.join(missing)} (our names); is this one of their checkpoints?")
     return ours
+
+
+def _refuse_dimensions(name: str, value: Tensor, dimensions: int) -> None:
+    """Raises ConfigError for a weight that is no table of real numbers of so many dimensions."""
+    if (
+        value.ndim != dimensions
+        or not value.numel()
+        or not (value.is_floating_point() or value.dtype in _WHOLE_NUMBERS)
+    ):
+        shape, kind = list(value.shape), str(value.dtype).removeprefix("torch.")
+        raise ConfigError(
+            f"weight {name} is {kind} of shape {shape}; {dimensions} dimensions of real numbers are needed"
+        )
+    if not value.float().isfinite().all():
+        raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
 
 
 def to_foreign(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
@@ -173,8 +192,16 @@ def inferred(
 
 
 def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
-    """Layers of F_L or F_H."""
-    return 1 + max(int(name.split(".")[2]) for name in weights if name.startswith(f"{stack}."))
+    """Layers of F_L or F_H.
+
+    Raises:
+        ConfigError: their numbers leave one out.
+    """
+    numbers = {int(name.split(".")[2]) for name in weights if name.startswith(f"{stack}.")}
+    missing = next((n for n in range(len(numbers)) if n not in numbers), None)
+    if missing is not None:
+        raise ConfigError(f"the weights have layer {max(numbers)} of {stack} and no layer {missing}; copy them again")
+    return len(numbers)
 
 
 def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:

@@ -98,9 +98,9 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
     segments = [int(named[2]) for name in recorded if (named := _SEGMENT.fullmatch(name))]
     found = {}
     with torch.no_grad():
-        for segment, (state, out) in enumerate(unroll(model, batch, max(segments, default=0) + 1)):
-            seen = {"z_H": state.z_h, "z_L": state.z_l, "logits": out.logits, "q_halt": out.q_halt}
-            for name, value in (seen | {"q_continue": out.q_continue}).items():
+        for segment, record in enumerate(unroll(model, batch, max(segments, default=0) + 1)):
+            seen = {"z_H": record.state.z_h, "z_L": record.state.z_l, **record.readout._asdict()}
+            for name, value in seen.items():
                 if value is not None:
                     found[f"eval.{name}.{segment}"] = value.float().numpy()
     return found

@@ -45,14 +45,15 @@ class LossWeights(BaseConfig):
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
         """One a term."""
-        return {name: FieldInfo.from_field(term.weight, description=term.description) for name, term in TERMS.items()}
+        fields = {name: Field(term.weight, ge=0, description=term.description) for name, term in TERMS.items()}
+        return {name: FieldInfo.from_annotated_attribute(float, field) for name, field in fields.items()}
 
     @model_validator(mode="before")
     @classmethod
     def _of_every_term(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        if strangers := given.keys() - TERMS:
+        if strangers := [name for name in given if name not in TERMS]:
             errors = [InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in strangers]
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return {name: term.weight for name, term in TERMS.items()} | given

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from datasets_gen.structure import Structure
 from reason.config.base import BaseConfig
 from reason.nn.dtypes import Dtypes
 
@@ -20,19 +21,15 @@ ReadoutKind = Literal["norm", "raw", "final-only"]
 
 
 class Shape(BaseConfig):
-    """What a data set asks of a model: cells S, vocabulary V, and how many puzzle identifiers."""
+    """What a data set asks of a model: cells S, vocabulary V, how many puzzle identifiers, and the cells' structure."""
 
     seq_len: int = Field(ge=1)
     vocab_size: int = Field(ge=1)
     num_puzzle_identifiers: int = Field(1, ge=1)
+    structure: Structure = Structure()
 
     def __str__(self) -> str:
         return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
-
-    def fits(self, built: Shape) -> bool:
-        """Can a model built for `built` read a set of this shape? It must know every identifier."""
-        same = (self.seq_len, self.vocab_size) == (built.seq_len, built.vocab_size)
-        return same and self.num_puzzle_identifiers <= built.num_puzzle_identifiers
 
 
 class Batch(NamedTuple):
@@ -71,10 +68,11 @@ class Reasoner(nn.Module, ABC):
     dtype: torch.dtype  # of states; weights are float32
     products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
     final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
+    prefix: int = 0  # positions of x̂ and of the states before those of the cells
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
-        """Tokens and identifiers -> x̂ (B, S', D), S' = prefix + cells: the parameter of the dynamics."""
+        """Tokens and identifiers -> x̂ (B, S', D), the parameter of the dynamics; S' = prefix + positions of cells."""
 
     @abstractmethod
     def initial_state(self, x: Tensor) -> State:
@@ -104,6 +102,14 @@ class Reasoner(nn.Module, ABC):
         """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
         start = self.initial_state(x)
         return type(start)(*(x if z is start[0] else z for z in start))
+
+    def reads(self, shape: Shape) -> bool:
+        """Can the model, once it has been told with `add_shape`, read puzzles of this shape?"""
+        return shape == self.shape
+
+    def add_shape(self, shape: Shape) -> None:
+        """Take puzzles of this shape, which the model `reads`, beside those that it was built for."""
+        assert self.reads(shape), "asked before"
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""

@@ -10,24 +10,26 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import reason.config.capabilities as can
-from reason.models.base import Batch, MapKind, ModelConfig, Readout, ReadoutKind, Reasoner, Shape
+from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+from reason.models.layout import Layouts, Positions
+from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
+from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
-from reason.nn.gate import GateKind, build_gate
+from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 
 
-class LoopedConfig(ModelConfig):
+class LoopedConfig(MixingConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
-    num_layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
-    prelude: int = Field(0, ge=0, description="layers before the loops")
-    coda: int = Field(0, ge=0, description="layers after them, in the readout")
-    num_heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
+    num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
+    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
+    expansion: float = Field(2.0, gt=0, description="inner width of MLP, local and groups = expansion · D")
+    positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
@@ -40,14 +42,17 @@ class LoopedConfig(ModelConfig):
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
     readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
     final_from: int = Field(4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per position, or per puzzle (not causal)")
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
-        if self.hidden_size % self.num_heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
-        if round(self.expansion * self.hidden_size) < 1:
-            raise ValueError(f"expansion {self.expansion:g} leaves no inner width: type model.expansion=4")
+        refuse_unfit(self)
+        if self.mixer == "mlp":
+            raise ValueError("a looped model has no MLP over cells: type model.mixer=attention, local or groups")
+        if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
+            key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
+            raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
+        if self.coda and self.mixer == "local":
+            raise ValueError("a coda reads the state alone, not which cells lie inside: type model.coda=0")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
@@ -79,8 +84,10 @@ class LoopedConfig(ModelConfig):
         ]
 
     def inert(self) -> dict[str, str]:
-        """A final norm that is not read through, the loop that it begins at."""
-        found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
+        """What another mixer has; a final norm that is not read through, the loop that it begins at."""
+        found = super().inert()
+        if self.readout != "final-only":
+            found["final_from"] = f"model.readout={self.readout}"
         return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
 
     def per_process(self) -> list[str]:
@@ -108,8 +115,10 @@ class LoopedModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocab_size, width, config.init_std)
-        self.positions = Embedding(shape.seq_len, width, config.init_std)
+        self.layouts = Layouts(needs_of(config), shape)
+        self.tokens = Embedding(self.layouts.needs.embeddings(shape), width, config.init_std)
+        length = self.layouts.needs.positions_of(shape)
+        self.positions = Embedding(length, width, config.init_std) if config.positions == "learned" else None
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
@@ -121,16 +130,16 @@ class LoopedModel(Reasoner):
         return Norm(self.config.hidden_size, kind or self.config.norm, NORM_EPS[self.config.block])
 
     def _layers(self, count: int) -> Layers:
+        return Layers([self._layer() for _ in range(count)])
+
+    def _layer(self) -> TransformerBlock | StructuredLayer:
         c = self.config
-        inner = round(c.expansion * c.hidden_size)
-        return Layers(
-            [
-                TransformerBlock(
-                    c.hidden_size, c.num_heads, inner, c.block, c.norm_placement, c.norm, c.causal, c.init_std
-                )
-                for _ in range(count)
-            ]
-        )
+        if c.mixer == "attention":
+            return TransformerBlock(
+                c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
+            )
+        mixer = structured_mixer(c, self.shape, std=c.init_std)
+        return StructuredLayer(mixer, c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
@@ -141,10 +150,15 @@ class LoopedModel(Reasoner):
 
     def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
-        x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
-        x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
+        layout = self.layouts.of_cells(tokens)
+        x = self.tokens(layout.embedded(tokens))
+        if self.positions is not None:
+            x = x + self.positions.weight[start : start + x.shape[1]]
+        x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
+        if self.config.mixer == "groups":
+            x = sequence_first(x)
         with self.autocast():
-            return self.prelude(x, self._dropout(), recalls)
+            return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
@@ -162,15 +176,16 @@ class LoopedModel(Reasoner):
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.input_injection:
             z = z + x
-        return self.block(z, dropout, recalls)
+        return self.block(z, self.layouts.geometry(x), dropout, recalls)
 
     def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
+        layout = self.layouts.of_positions(state.z)
         with self.autocast():
-            z = self.coda(state.z, self._dropout(), recalls)
+            z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
             if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
-            logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
+            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
@@ -183,6 +198,12 @@ class LoopedModel(Reasoner):
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
-        last = self.block.blocks[-1]
-        assert isinstance(last, TransformerBlock)
-        return [last.mlp.down.weight, self.tokens.weight]
+        return [self.block.output, self.tokens.weight]
+
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
+
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)

@@ -5,156 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-import reason.config.capabilities as can
-from reason.dynamics.integrate import Integrator, Noise, euler_maruyama, integrate
-from reason.errors import ConfigError
-from reason.models.base import Batch, MapKind, ModelConfig, Readout, Reasoner, Shape
-from reason.nn.block import Block, Mixer, Stack, sequence_first
-from reason.nn.gate import GateKind, build_gate
+from reason.dynamics.integrate import Noise, euler_maruyama, integrate
+from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
+from reason.models.layout import Layouts
+from reason.models.mixing import needs_of, structured_mixer
+from reason.models.recursive_config import RecursiveConfig
+from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
+from reason.nn.gate import build_gate
+from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
-from reason.nn.mlp import Activation
 from reason.nn.norms import rms_norm
-from reason.nn.rope import rotary_table
-
-
-class RecursiveConfig(ModelConfig):
-    """The settings in which HRM, TRM and CMM differ."""
-
-    kind: Literal["recursive"] = "recursive"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
-    num_layers: int = Field(2, ge=1, description="layers of each reasoning network")
-    num_h_layers: int | None = Field(
-        None, ge=1, description="layers of F_H where it has its own weights; none: as layers"
-    )
-    repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
-    separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
-    mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
-    num_heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
-    activation: Activation = Field("silu", description="of the gates")
-    positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
-    rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
-    puzzle_emb_len: int = Field(16, ge=0, description="P, puzzle tokens before the cells; they hold the identifier")
-    puzzle_emb_ndim: int | None = Field(
-        None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
-    )
-    h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
-    l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
-    states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
-    gradient: Literal["last-call", "last-cycle", "all-cycles"] = Field(
-        "last-cycle", description="how far back it reaches: HRM, TRM, or every cycle of the step"
-    )
-    initial: Literal["buffer", "input", "random"] = Field(
-        "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
-    )
-    dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
-    integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
-    substeps: int = Field(1, ge=1, description="equal integration steps in each Δt")
-    tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
-    equation: Literal["impulse", "averaged"] = Field(
-        "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
-    )
-    noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
-    sigma: float = Field(0.01, gt=0, description="its magnitude σ")
-    noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
-    gradient_checkpointing: bool = Field(
-        False, description="compute each call again in the backward pass: less memory, about 1.3 × the time"
-    )
-    q_from: Literal["first", "mean"] = Field(
-        "first", description="halting is read from the first slot, or the mean over cells"
-    )
-    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
-
-    @model_validator(mode="after")
-    def _fits(self) -> RecursiveConfig:
-        if self.mixer == "attention" and self.hidden_size % self.num_heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.num_heads} heads")
-        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.num_heads % 2:
-            raise ValueError("rotary positions need an even head size; change heads or hidden_size")
-        if self.mixer == "mlp" and self.positions == "rotary":
-            raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
-        if self.num_h_layers is not None and not self.separate_networks:
-            raise ValueError(
-                "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
-            )
-        if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
-            needed = -(-self.puzzle_emb_ndim // self.hidden_size)
-            raise ValueError(
-                f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
-                f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
-            )
-        if self.states == 1 and self.separate_networks:
-            raise ValueError("a single state has one network: type model.separate_networks=false")
-        if self.noise != "none" and self.integrator != "euler":
-            raise ValueError(
-                f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
-                "model.integrator=euler"
-            )
-        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or self.gradient == "last-call"):
-            raise ValueError(
-                "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
-                "and model.gradient=last-cycle, or model.equation=impulse"
-            )
-        return self
-
-    @property
-    def gradient_from(self) -> tuple[int, int]:
-        """The first cycle, and in it the first low call, that carry a gradient."""
-        last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
-        return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
-
-    def capabilities(self) -> can.Offers:
-        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
-        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
-        offers: can.Offers = dict.fromkeys(
-            (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
-        )
-        return offers | {
-            can.SEVERAL_MAPS: True,
-            can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
-            can.LOW_STATE: self.states == 2 or "model.states=2",
-            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
-            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
-            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
-            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
-        }
-
-    def inert(self) -> dict[str, str]:
-        """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
-        found = {
-            "tolerance": "adaptive steps are taken at evaluation alone",
-            "noise_when": "training has its noise in any case",
-            "gradient_checkpointing": "the same numbers are computed again",
-        }
-        if self.mixer != "attention":
-            found["num_heads"] = f"model.mixer={self.mixer} has no heads"
-        if self.positions != "rotary":
-            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
-        if self.noise == "none":
-            found["sigma"] = "model.noise=none"
-        return found
-
-    def used_with(self) -> dict[str, can.Capability]:
-        """Where q is read from, once it is trained."""
-        return {"q_from": can.trained(can.HALTING_HEAD)}
-
-    def refuse_training(self) -> None:
-        """Raise ConfigError where steps are adaptive."""
-        if self.integrator == "adaptive":
-            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
-
-    def per_process(self) -> list[str]:
-        """What is drawn in training."""
-        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
-        return [f"{setting} draws per process" for setting, used in drawn.items() if used]
 
 
 class RecursiveState(NamedTuple):
@@ -165,17 +31,18 @@ class RecursiveState(NamedTuple):
 
 
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor
-    rotary: Tensor | None
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
-        width, length = config.hidden_size, config.puzzle_emb_len + shape.seq_len
-        self.tokens = Embedding(shape.vocab_size, width)
+        self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
+        needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
+        length = needs.positions_of(shape)
+        self.tokens = Embedding(needs.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:
             count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
@@ -183,7 +50,7 @@ class RecursiveModel(Reasoner):
         self.positions = Embedding(length, width) if config.positions == "learned" else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
-        self.head = Linear(width, shape.vocab_size)
+        self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -191,12 +58,13 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
-        rotates = config.positions == "rotary"
-        rotary = rotary_table(length, width // config.num_heads, config.rope_theta) if rotates else None
-        self.register_buffer("rotary", rotary, persistent=False)
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
+        if c.mixer in ("local", "groups"):
+            return Stack(
+                [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
+            )
         blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
@@ -205,15 +73,16 @@ class RecursiveModel(Reasoner):
 
         Every table is rounded to the states' type before it is scaled, as in the code of HRM and TRM.
         """
-        x = self.tokens(batch.inputs).to(self.dtype)  # (B, S, D)
+        layout = self.layouts.of_cells(batch.inputs)
+        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D)
         if self.puzzle_embedding is not None:
             own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
             own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
             x = torch.cat([own.view(len(own), -1, x.shape[-1]), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
-        x = math.sqrt(self.config.hidden_size) * x
-        return sequence_first(x) if self.config.mixer == "mlp" else x
+        x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
+        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
@@ -253,16 +122,17 @@ class RecursiveModel(Reasoner):
     ) -> RecursiveState:
         """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z)."""
         z_h, z_l = state
-        (first_h, first_l), single = gradient_from, self.config.states == 1
-        learns, move = torch.is_grad_enabled(), partial(self._move, noise=noise, recompute=recompute)
+        first_h, single = gradient_from[0], self.config.states == 1
+        learns, geometry = torch.is_grad_enabled(), self.layouts.geometry(x)
+        move = partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
         for h_step in range(cycles):
             with torch.set_grad_enabled(learns and h_step >= first_h):
                 if self.config.equation == "averaged":
-                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, recompute)
+                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, geometry, recompute)
                     visit(RecursiveState(z_h, z_l))
                     continue
                 for l_step in range(self.config.l_cycles):
-                    with torch.set_grad_enabled(torch.is_grad_enabled() and l_step >= first_l):
+                    with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
                         z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
                     visit(RecursiveState(z_l if single else z_h, z_l))
                 z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
@@ -270,24 +140,28 @@ class RecursiveModel(Reasoner):
                 visit(RecursiveState(z_h, z_l))
         return RecursiveState(z_h, z_l)
 
-    def _averaged_cycle(self, z_h: Tensor, z_l: Tensor, x: Tensor, recompute: bool) -> tuple[Tensor, ...]:
+    def _averaged_cycle(
+        self, z_h: Tensor, z_l: Tensor, x: Tensor, geometry: Geometry, recompute: bool
+    ) -> tuple[Tensor, ...]:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
         c = self.config
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
-            high = (self._call(self._f_h, z_h + z_l, recompute) - z_h) / c.l_cycles
-            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), recompute) - z_l], dim=1)
+            high = (self._call(self._f_h, z_h + z_l, geometry, recompute) - z_h) / c.l_cycles
+            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), geometry, recompute) - z_l], dim=1)
 
         steps, start = c.l_cycles * c.substeps, torch.stack([z_h, z_l], dim=1)
         return integrate(velocity, start, c.l_cycles * c.dt, steps, c.integrator, c.tolerance).unbind(1)
 
-    def _move(self, network: Stack, z: Tensor, *injected: Tensor, noise: Noise, recompute: bool) -> Tensor:
+    def _move(
+        self, network: Stack, z: Tensor, *injected: Tensor, geometry: Geometry, noise: Noise, recompute: bool
+    ) -> Tensor:
         """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
 
         def f(z: Tensor) -> Tensor:
-            return self._call(network, z + reduce(torch.add, injected) if injected else z, recompute)
+            return self._call(network, z + reduce(torch.add, injected) if injected else z, geometry, recompute)
 
         if c.integrator != "euler":
             return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
@@ -295,10 +169,10 @@ class RecursiveModel(Reasoner):
             z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
         return z
 
-    def _call(self, network: Stack, h: Tensor, recompute: bool) -> Tensor:
+    def _call(self, network: Stack, h: Tensor, geometry: Geometry, recompute: bool) -> Tensor:
         if recompute and torch.is_grad_enabled():
-            return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
-        return network(h, self.rotary)
+            return checkpoint(network, h, geometry, use_reentrant=False, preserve_rng_state=False)
+        return network(h, geometry)
 
     @property
     def _f_h(self) -> Stack:
@@ -311,12 +185,20 @@ class RecursiveModel(Reasoner):
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
-            logits = self.head(read)
+            logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
+
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
+
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
@@ -335,7 +217,8 @@ class RecursiveModel(Reasoner):
         """
         parts = self.config.states
         if kind == "f_h":
-            return lambda z: self._f_h(z if parts == 1 else z + state.z_l, self.rotary), state.z_h
+            f_h, geometry = self._f_h, self.layouts.geometry(x)
+            return lambda z: f_h(z if parts == 1 else z + state.z_l, geometry), state.z_h
         cycles = self.config.h_cycles if kind == "step" else 1
 
         def mapped(pair: Tensor) -> Tensor:

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from reason.nn.attention import Attention
 from reason.nn.cache import Recall
+from reason.nn.geometry import UNKNOWN, Geometry
+from reason.nn.groups import GroupMixer
+from reason.nn.local import LocalMixer
 from reason.nn.mlp import GeluMLP, SwiGLU
 from reason.nn.norms import Norm, NormKind
 
@@ -70,21 +73,60 @@ class TransformerBlock(nn.Module):
             Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, dropout: float = 0.0, recall: Recall | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
+    ) -> Tensor:
         """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none; `recall` as in `Attention`."""
-        x = self.attention_half(x, lambda h: self.attention(h, dropout=dropout, recall=recall))
+        x = self.attention_half(x, lambda h: self.attention(h, geometry.rotary, dropout, recall))
         return self.mlp_half(x, lambda h: nn.functional.dropout(self.mlp(h), dropout))
+
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the MLP."""
+        return self.mlp.down.weight
+
+
+class StructuredLayer(nn.Module):
+    """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
+
+    def __init__(
+        self, mixer: LocalMixer | GroupMixer, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"
+    ):
+        super().__init__()
+        self.mixer = mixer
+        self.residual = Half(PLACEMENTS[placement], lambda: Norm(mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
+
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
+    ) -> Tensor:
+        """(B, S', D) -> (B, S', D); `dropout` of the mixer's value."""
+        assert recall is None, "not causal"
+        return self.residual(x, lambda h: nn.functional.dropout(self.mixer(h, geometry), dropout))
+
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the mixer."""
+        return self.mixer.out.weight
 
 
 class Layers(nn.Module):
     """A sequence of blocks."""
 
-    def __init__(self, blocks: list[TransformerBlock]):
+    def __init__(self, blocks: Sequence[TransformerBlock | StructuredLayer]):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
 
-    def forward(self, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the last block."""
+        last = self.blocks[-1]
+        assert isinstance(last, TransformerBlock | StructuredLayer)
+        return last.output
+
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recalls: Sequence[Recall] | None = None
+    ) -> Tensor:
         """(B, S, D) -> (B, S, D); `recalls` one for each block."""
         for index, block in enumerate(self.blocks):
-            x = block(x, dropout, None if recalls is None else recalls[index])
+            x = block(x, geometry, dropout, None if recalls is None else recalls[index])
         return x

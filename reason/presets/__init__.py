@@ -14,8 +14,8 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars
-from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
+from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
+from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_15, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
 from reason.presets.tables import PaperTable, Row
 
 
@@ -64,7 +64,11 @@ PRESETS: dict[str, Preset] = {
         _of_recipe("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
         _of_recipe("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
         _of_recipe("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
-        _of_recipe("maze-10x10", small.maze_10x10, MAZE_10),
+        _of_recipe("maze-10x10", structured.maze_10x10, MAZE_10),
+        _of_recipe("maze-10x10-attention", small.maze_10x10_attention, MAZE_10),
+        _of_recipe("maze-any", structured.maze_any, MAZE_15),
+        _of_recipe("sudoku-9x9", structured.sudoku_9x9, SUDOKU_9),
+        _of_recipe("sudoku-9x9-long", structured.sudoku_9x9_long, SUDOKU_9),
         _of_recipe("addition-3", small.addition_3, BLANK_ADDITION_3),
         _of_recipe("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
         _of_recipe("hrm-maze", authors.hrm_maze, MAZE_30),

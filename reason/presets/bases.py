@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datasets_gen.addition import Addition
+from datasets_gen.maze import Maze
+from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
-from reason.models.base import Shape
+from reason.data import shape_of_puzzle
 
-SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(seq_len=n * n, vocab_size=n + 2) for n in (4, 6, 9))
-MAZE_10, MAZE_30 = (Shape(seq_len=n * n, vocab_size=6) for n in (10, 30))
-ADDITION_3, ADDITION_4 = Shape(seq_len=13, vocab_size=15), Shape(seq_len=16, vocab_size=15)
-BLANK_ADDITION_3 = Shape(seq_len=14, vocab_size=16)
+SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
+MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
+ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
+BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 
 SUDOKU_EXTREME: Changes = {
     "data.directory": "data/sudoku-extreme",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -44,13 +45,18 @@ class PaperTable:
         None  # optimizer steps follow from epochs of `PUZZLES`, B, N_accum and N_grad; none: the base's
     )
 
+    @functools.cached_property
+    def common(self) -> Config:
+        """The base's config, derived once."""
+        return self.base()
+
     def preset_name(self, row: Row) -> str:
         """The row's name for `train.py`."""
         return f"{self.name}-{row.label}".removesuffix("-")
 
     def config(self, row: Row) -> Config:
         """The row's whole config."""
-        config = derive(self.base(), row.changes)
+        config = derive(self.common, row.changes)
         if self.epochs is None:
             return config
         rollout, batch = config.rollout, config.training.batch_size

@@ -11,22 +11,12 @@ from rich.text import Text
 from datasets_gen.puzzles import Puzzle
 
 PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#c8324c"
-FILLS = {  # of tokens that a picture shows by colour
-    "maze": {1: "#6a6f78", 3: "#3a9d6a", 4: "#d1495b", 5: "#2f74b5"},
-    "arc": dict(
-        enumerate(
-            ("#000000", "#1e7fd8", "#e8413a", "#35b34a", "#f6d51f", "#a0a0a0", "#d930b4", "#f0852c", "#8fd3ee",
-             "#7d1a2c"),
-            start=2,
-        )
-    ),
-}  # fmt: skip
 MARK = "'"  # behind a cell that has just changed, where there is no colour
 
 
-def glyph_of(puzzle: Puzzle, token: int) -> str:
+def character_of(characters: str, token: int) -> str:
     """How a token is written; '?' for one that a model says and the puzzle does not know."""
-    return puzzle.glyphs[token] if token < len(puzzle.glyphs) else "?"
+    return characters[token] if token < len(characters) else "?"
 
 
 def board(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.ndarray, wrong: np.ndarray) -> Text:
@@ -42,12 +32,10 @@ def board(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.nda
                 text.append("+-".join(["-" * width] * (columns // puzzle.box_shape[1])) + "\n", style="dim")
         if puzzle.box_shape and column and column % puzzle.box_shape[1] == 0:
             text.append("| ", style="dim")
-        glyph = glyph_of(puzzle, token)
         style = "bold" if given[cell] else "cyan"
         style = "black on yellow" if changed[cell] else style
         style = "bold red" if wrong[cell] else style
-        shown = "." if glyph == " " and puzzle.box_shape else glyph
-        text.append(shown, style=style)
+        text.append(character_of(puzzle.characters, token), style=style)
         text.append(MARK if changed[cell] else "" if rows == 1 else " ", style=style if changed[cell] else "")
     return text
 
@@ -72,16 +60,14 @@ def _picture(puzzle: Puzzle, tokens: np.ndarray, given: np.ndarray, changed: np.
     image = Image.new("RGB", (width, rows * side + 2 * edge + foot), PAPER)
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(round(0.6 * side))
-    fills = FILLS.get(str(puzzle.task["name"]), {})
     for cell, token in enumerate(tokens.tolist()):
         row, column = divmod(cell, columns)
         x, y = edge + column * side, edge + row * side
-        fill = fills.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
+        fill = puzzle.fills.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
         draw.rectangle((x, y, x + side, y + side), fill=fill, outline=LINE)
-        if changed[cell] and token in fills:
+        if changed[cell] and token in puzzle.fills:
             draw.rectangle((x + 1, y + 1, x + side - 1, y + side - 1), outline="#e0a52b", width=2)
-        if token not in fills or token in (3, 4):
-            draw.text((x + side / 2, y + side / 2), glyph_of(puzzle, token), fill=INK, font=font, anchor="mm")
+        draw.text((x + side / 2, y + side / 2), character_of(puzzle.glyphs, token), fill=INK, font=font, anchor="mm")
     if puzzle.box_shape:
         height, width_of_box = puzzle.box_shape
         for row in range(0, rows + 1, height):

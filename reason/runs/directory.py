@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +14,18 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 
-from datasets_gen.layout import atomic_directory
+from reason.config.files import read_json
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.training.checkpoint import best_checkpoint, load_into, readable, step_of
+from reason.runs.folders import directory_lock, plain_name
+from reason.runs.limits import refuse_large_model
+from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
+from reason.training.identity import refuse_other_config
 from reason.training.precision import dtypes
 from reason.version import __version__
 
@@ -30,9 +35,10 @@ ROOT = Path("runs")
 def reserve_run(name: str) -> Path:
     """Make the folder runs/NAME-N with the smallest N ≥ 1 above every one that is there, and take it."""
     ROOT.mkdir(exist_ok=True)
+    numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
     while True:
-        taken = [path.name.removeprefix(f"{name}-") for path in ROOT.glob(f"{name}-*")]
-        run = ROOT / f"{name}-{max((int(n) for n in taken if n.isdigit()), default=0) + 1}"
+        taken = [int(match[1]) for path in ROOT.iterdir() if (match := numbered.fullmatch(path.name))]
+        run = ROOT / f"{name}-{max(taken, default=0) + 1}"
         try:
             run.mkdir()
         except FileExistsError:  # another process was faster
@@ -42,24 +48,26 @@ def reserve_run(name: str) -> Path:
 
 @contextlib.contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Train in a run's folder alone.
+    """Train in a run's folder alone: the folder itself is locked, and .lock where folders cannot be.
 
     Raises:
         ConfigError: another process trains there, or nothing can be written there.
     """
+    held = contextlib.ExitStack()
     lock = FileLock(run / ".lock", timeout=0)
     try:
         lock.acquire()
-    except Timeout:
+        held.callback(lock.release)
+        held.enter_context(directory_lock(run))
+    except (Timeout, BlockingIOError):
+        held.close()
         raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
     except OSError as error:
         raise ConfigError(
             f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def refuse_full_disk(run: Path, size: int) -> None:
@@ -78,16 +86,28 @@ def newest_run() -> Path:
     Raises:
         ConfigError: there is none.
     """
-    found = [(path.stat().st_mtime, path.parents[2]) for path in ROOT.glob("*/checkpoints/step-*/state.json")]
+    found = [
+        (folder.stat().st_mtime, run)
+        for run in ROOT.glob("*")
+        for folder in checkpoints(run)
+        if (run / "config.json").exists()
+    ]
     if not found:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
     return max(found)[1]
 
 
 def create_run(
-    run: Path, config: Config, shape: Shape, task: dict[str, Any], command: list[str], fingerprint: str = ""
+    run: Path,
+    config: Config,
+    shape: Shape,
+    task: dict[str, Any],
+    command: list[str],
+    fingerprints: dict[str, str] | None = None,
 ) -> None:
     """Make the folder and its config.json: all that evaluation and resume need to know, written in one rename.
+
+    `fingerprints` are those of the splits that training reads.
 
     Raises:
         ConfigError: the folder already holds a run.
@@ -99,7 +119,7 @@ def create_run(
         "config": config.model_dump(mode="json"),
         "shape": shape.model_dump(),
         "task": task,
-        "training_set": fingerprint,
+        "training_set": fingerprints or {},
         "command": command,
         "version": __version__,
         "torch": torch.__version__,
@@ -136,21 +156,10 @@ def refuse_existing(run: Path) -> None:
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
 
 
-@contextlib.contextmanager
-def replaced_folder(folder: Path, holds: str) -> Iterator[Path]:
-    """A scratch folder that takes the place of `folder` when the block ends well; `holds` is a file that marks ours.
-
-    Raises:
-        ConfigError: `folder` is there and is not one of ours.
-    """
-    if folder.exists() and not (folder / holds).exists():
-        raise ConfigError(f"{folder} is there and holds no {holds}; name another folder")
-    fresh = folder.with_name(f".{folder.name}.fresh")
-    shutil.rmtree(fresh, ignore_errors=True)
-    with atomic_directory(fresh) as scratch:
-        yield scratch
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)
+def has_lost_checkpoints(run: Path) -> bool:
+    """Whether a run without a checkpoint had one: training writes one before its first line of metrics."""
+    folder = run / "checkpoints"
+    return (run / "metrics.jsonl").exists() or folder.is_symlink() or folder.is_file()
 
 
 @dataclass(frozen=True)
@@ -167,15 +176,17 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
 
     Raises:
-        ConfigError: there is no checkpoint, none is the best, it does not fit the config, or it has no EMA and one was
-            asked for.
+        ConfigError: there is no checkpoint, none is the best, it does not fit the config, its weights are not finite,
+            or it has no EMA and one was asked for.
     """
     folder = _chosen(run, config.evaluation.checkpoint)
+    refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
     has_ema = (folder / "ema.safetensors").exists()
     if weights == "ema" and not has_ema:
         raise ConfigError(f"evaluation.weights=ema: {run} keeps no EMA; type evaluation.weights=raw")
     which = "raw" if weights == "raw" or not has_ema else "ema"
     shape = read_shape(run)
+    refuse_large_model(config.model, shape, device)
     model = build_model(config.model, shape, *dtypes(config.training.precision, device))
     load_into(model, folder, which)
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
@@ -189,13 +200,22 @@ def _chosen(run: Path, which: str) -> Path:
             "type evaluation.checkpoint=newest"
         )
     if folder is None:
-        raise ConfigError(f"{run} holds no checkpoint yet; train it further with --resume")
+        raise ConfigError(f"{run} holds no checkpoint that can be read; train it further with --resume")
     return folder
 
 
 def read_shape(run: Path) -> Shape:
-    """The puzzle shape that a run was built for."""
-    return Shape.model_validate(read_record(run)["shape"])
+    """The puzzle shape that a run was built for.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return Shape.model_validate(read_record(run)["shape"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, ("shape", *first["loc"])))
+        raise ConfigError(f"{run / 'config.json'}: {where}: {first['msg'].lower()}; put the file back") from None
 
 
 def read_record(run: Path) -> dict[str, Any]:
@@ -205,8 +225,10 @@ def read_record(run: Path) -> dict[str, Any]:
         ConfigError: the folder holds no run, or its config.json is damaged.
     """
     read_config(run / "config.json")  # says what is wrong with a folder that is no run
-    record = json.loads((run / "config.json").read_text())
-    missing = [key for key in ("shape", "training_set") if key not in record]
+    record = read_json(run / "config.json")
+    missing = [key for key in ("shape", "task", "training_set") if key not in record]
     if missing:
         raise ConfigError(f"{run / 'config.json'} lacks {', '.join(missing)}; it was not written by this version")
+    if not isinstance(record["task"], dict):
+        raise ConfigError(f"{run / 'config.json'}: task={record['task']} is no table; put the file back")
     return record

@@ -12,6 +12,8 @@ from reason.models.base import Reasoner
 from reason.rollout import Carry
 from reason.training.config import TrainingConfig
 
+GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
+
 
 def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> None:
     """Compile every network call or the supervision step, in place; a graph break is an error (fullgraph).
@@ -26,6 +28,7 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
             f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
             "type training.compile_mode=default"
         )
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
     options: dict[str, Any] = {"backend": config.compile, "dynamic": False, "fullgraph": True}
     if config.compile == "inductor":
         options["mode"] = config.compile_mode
@@ -41,8 +44,8 @@ def records_graphs(config: TrainingConfig) -> bool:
     return config.compile == "inductor" and config.compile_mode == "reduce-overhead"
 
 
-def out_of_graph(carry: Carry) -> Carry:
-    """Copy the carry out of a CUDA graph's memory, and allow the next replay."""
-    state = type(carry.state)(*(z.clone() for z in carry.state))
+def out_of_graph(carries: list[Carry]) -> list[Carry]:
+    """Copy the carries out of a CUDA graph's memory, and allow the next replay."""
+    moved = [replace(carry, state=type(carry.state)(*(z.clone() for z in carry.state))) for carry in carries]
     torch.compiler.cudagraph_mark_step_begin()
-    return replace(carry, state=state)
+    return moved

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from reason.errors import ConfigError
+from reason.errors import ConfigError, PartnerLost
 
+PATIENCE = timedelta(minutes=10)  # for another process that computes; a checkpoint is written in seconds
+A_DAY = timedelta(days=1)  # for the first one to make the set
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
@@ -31,6 +35,7 @@ class World:
     rank: int = 0
     size: int = 1
     control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
+    patient: Any = None  # another, with a timeout of a day
 
     @property
     def first(self) -> bool:
@@ -107,6 +112,11 @@ class World:
         dist.broadcast_object_list(box, group=self.control)
         return box[0]
 
+    def await_first(self) -> None:
+        """Wait until the first process is here too, however long its work takes."""
+        if self.size > 1:
+            dist.broadcast(torch.zeros(1), 0, group=self.patient)
+
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
         if self.size == 1:
@@ -144,18 +154,60 @@ def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The process group of torchrun; without torchrun, this process alone."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    """The process group of torchrun; without torchrun, this process alone.
+
+    Raises:
+        ConfigError: the variables that torchrun sets are not all there.
+        PartnerLost: another process has stopped, or is gone.
+    """
+    size = world_size()
     if size == 1:
         yield World()
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # The step's last word is the control group's, so that it, not NCCL's watchdog, is the first to lose patience.
     try:
-        yield World(dist.get_rank(), size, dist.new_group(backend="gloo"))
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=2 * PATIENCE)
+        control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
+        yield World(dist.get_rank(), size, control, patient)
+    except RuntimeError as error:
+        lost = _lost(str(error))
+        if lost is None:
+            raise
+        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _lost(text: str) -> str | None:
+    """What has become of another process, where that is what an error of gloo or of the store says."""
+    if "imed out" in text:
+        return f"has not answered for {PATIENCE.total_seconds() / 60:g} minutes: it is stopped, stuck or gone"
+    return "is gone" if "gloo" in text and "onnection" in text else None
+
+
+def world_size() -> int:
+    """How many processes torchrun started; 1 without it.
+
+    Raises:
+        ConfigError: WORLD_SIZE is set, and what else torchrun sets is not.
+    """
+    given = {name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")}
+    if given["WORLD_SIZE"] in ("", "1"):
+        return 1
+    for name, value in given.items():
+        if not re.fullmatch("[0-9]{1,6}", value):
+            raise ConfigError(
+                f"WORLD_SIZE={given['WORLD_SIZE']} in the environment, and {name}={value}: start several processes "
+                "with torchrun, or one with: unset WORLD_SIZE"
+            )
+    size, rank = int(given["WORLD_SIZE"]), int(given["RANK"])
+    if rank >= size or "MASTER_ADDR" not in os.environ:
+        what = "MASTER_ADDR is not set" if rank < size else f"RANK={rank} is not below it"
+        raise ConfigError(f"WORLD_SIZE={size} in the environment, and {what}: start several processes with torchrun")
+    return size
 
 
 def device_of_process(name: str) -> str:
@@ -164,7 +216,7 @@ def device_of_process(name: str) -> str:
     Raises:
         ConfigError: one named GPU, and several processes.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if world_size() == 1:
         return name
     if name.startswith("cuda:"):
         raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")

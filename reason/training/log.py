@@ -31,7 +31,8 @@ class MetricsLog:
         `tracker` gets every line as well.
         """
         self._tracker = tracker
-        self._file = path.open("ab")
+        self._path = path
+        self._file = path.open("a+b")
         if self.position < position:
             warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
             position = path.read_bytes().rfind(b"\n") + 1
@@ -51,7 +52,17 @@ class MetricsLog:
         return self._file.seek(0, 2)
 
     def sync(self) -> int:
-        """fsync, before a checkpoint that stores the position; returns the position."""
+        """fsync, before a checkpoint that stores the position; returns the position.
+
+        A file that was removed meanwhile is written anew, from the one that is still open.
+        """
+        if not self._path.exists():
+            self._file.seek(0)
+            lines = self._file.read()
+            self._file.close()
+            self._file = self._path.open("a+b")
+            self._file.write(lines)
+            self._file.flush()
         os.fsync(self._file.fileno())
         return self.position
 

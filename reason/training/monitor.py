@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-import torch
 from pydantic import Field, field_validator
 
-from reason.config.base import BaseConfig
+from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
-from reason.losses.halting import correct_cells
-from reason.models.base import IGNORE, Reasoner
-from reason.nn.dtypes import widest_float
-from reason.rollout import unroll
-from reason.training.checkpoint import random_state, restore_random_state
-from reason.training.distributed import World
+from reason.models.base import Reasoner
 from reason.training.ema import Ema
 
 
 class MonitorConfig(BaseConfig):
     """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the validation split; no validation if the set lacks it")
+    split: str = Field(
+        "validation", pattern=PLAIN, description="the validation split; no validation if the set lacks it"
+    )
     every: int | None = Field(
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
@@ -57,41 +52,12 @@ class Reading:
         return asdict(self)
 
 
-class Monitor:
-    """Validation on the first puzzles of a split, in batches of one shape, distributed over processes.
+class Monitor(Protocol):
+    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
 
-    Random initial states come from seed 0 at every call; the random streams of training are unchanged.
-    """
+    @property
+    def sets(self) -> Sequence[PuzzleData]:
+        """The splits that are read, one of each set."""
 
-    def __init__(self, data: PuzzleData, puzzles: int, steps: int, rows: int, world: World):
-        self.data, self.steps, self.rows, self.world = data, steps, rows, world
-        self.count = min(len(data), puzzles)
-
-    @torch.no_grad()
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step`; `ema` is what is read where the run keeps one."""
-        started, device, training = time.perf_counter(), self.data.device, model.training
-        random = random_state(device)
-        sums = torch.zeros(2, dtype=widest_float(device), device=device)
-        with contextlib.nullcontext() if ema is None else ema.in_place():
-            try:
-                torch.manual_seed(0)
-                model.eval()
-                for first in range(self.world.rank * self.rows, self.count, self.world.size * self.rows):
-                    sums += self._right(model, first).to(sums.dtype)
-            finally:
-                model.train(training)
-                restore_random_state(random, device)
-        exact, cell = (self.world.sum(sums) / self.count).tolist()
-        return Reading(step, exact, cell, self.count, time.perf_counter() - started)
-
-    def _right(self, model: Reasoner, first: int) -> torch.Tensor:
-        """(2,): puzzles right, and the sum of their shares of right cells, of the rows from `first` on."""
-        examples = torch.arange(first, first + self.rows, device=self.data.device)
-        counted = examples < self.count  # the last batch is padded to the static shape
-        batch = self.data.take(examples.clamp(max=self.count - 1))
-        for _, readout in unroll(model, batch, self.steps):
-            last = readout
-        right, exact = correct_cells(last.logits, batch.labels)
-        labelled = (batch.labels != IGNORE).sum(-1).clamp(min=1)
-        return torch.stack([(exact & counted).sum(), (right.sum(-1) / labelled * counted).sum()])
+        """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""

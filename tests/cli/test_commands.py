@@ -44,7 +44,7 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.Ca
     assert f"report {folder.relative_to(here)}/report.html" in out
     assert {path.name for path in folder.iterdir()} == {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png",
-        "difficulty.csv", "difficulty.png", "halting.png",
+        "difficulty.csv", "difficulty.png", "halting.png", ".written.json",
     }  # fmt: skip
     config = json.loads((here / "runs/mine/config.json").read_text())
     assert config["config"]["seed"] == 0

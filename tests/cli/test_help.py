@@ -66,7 +66,8 @@ def test_a_section_shows_each_of_its_settings(
             assert " ".join(f"{row.key}={row.default} {row.allowed} {row.text}".split()) in shown
 
 
-def test_families_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_families_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
     main(["train", "--help", "model.expansion"])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0] == "recursive models"
@@ -89,7 +90,7 @@ def test_ranges_are_those_that_are_checked() -> None:
     assert allowed["ema.decay"] == "0 ≤ float < 1 | none"
     assert allowed["optimizer.schedule.end"] == "float ≥ 0 | none"
     assert allowed["optimizer.schedule.points"] == "[[float ≥ 0, float ≥ 0], …]"
-    assert allowed["model.gradient"] == "last-call | last-cycle | all-cycles"
+    assert allowed["model.gradient"] == "last-call | last-cycle | all-cycles | int ≥ 1"
     assert allowed["model.causal"] == "true | false"
 
 

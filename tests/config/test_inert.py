@@ -23,6 +23,7 @@ from reason.models import RecursiveModel
 from reason.presets import TABLES, preset
 from reason.presets.tables import PaperTable
 from reason.runs.build import build_trainer
+from reason.training.sets import TrainingSets
 
 STEPS = 3  # of the optimizer
 SMALL: Changes = {
@@ -95,7 +96,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
         write_dataset(
             folder / f"{causal}", {"train": Split.of_puzzles(inputs, labels)}, task={"causal": causal}, vocab_size=6
         )
-        sets[causal] = PuzzleData(folder / f"{causal}", "train")
+        sets[causal] = TrainingSets([PuzzleData(folder / f"{causal}", "train")])
 
     def train(config: Config) -> list[torch.Tensor]:
         key = json.dumps(config.model_dump(exclude={"name", "data", "evaluation"}), default=str)

@@ -14,6 +14,7 @@ from reason.evaluation import probes as P
 from reason.evaluation.trajectories import plane, trajectories
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.rollout import unroll
 
 
 class One(NamedTuple):
@@ -63,7 +64,8 @@ def recursive(**changes: object) -> Reasoner:
 
 def test_norm_and_residual_by_hand() -> None:
     model = diagonal(0.5, 0.5)
-    start, after = list(P.states(model, model.encode(puzzles(3)), 1))
+    (record,) = unroll(model, puzzles(3), 1)
+    start, after = record.before, record.state
     assert P.norm(start).tolist() == pytest.approx([math.sqrt(2)] * 3)
     assert P.norms(after)["z"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
     assert P.residual(start, after).tolist() == pytest.approx([0.5] * 3)
@@ -75,15 +77,6 @@ def test_radius_and_trace_of_a_known_map() -> None:
     state = model.initial_state(x)
     assert P.radius(model, state, x) == pytest.approx([0.9, 0.9])
     assert P.trace(model, state, x) == pytest.approx([-0.2 / 3] * 2)
-    (seen,) = P.probe_steps(model, puzzles(5), at=[3], spectra=1)
-    assert (seen.step, seen.exact, seen.radius, seen.trace) == pytest.approx((3, 0.0, 0.9, -0.2 / 3))
-    assert seen.norm == pytest.approx(math.sqrt(0.9**6 + 0.5**6 + 0.2**6))
-
-
-def test_no_spectra_cost_nothing_and_say_nan() -> None:
-    seen = P.probe_steps(diagonal(0.5), puzzles(2), at={1, 4}, spectra=0)
-    assert [probe.step for probe in seen] == [1, 4]
-    assert all(math.isnan(probe.radius) and math.isnan(probe.trace) for probe in seen)
 
 
 def test_a_push_returns_as_fast_as_the_map_contracts() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.generation.decoding import Caches, answer, generate, greedy, prompt_lengths, read
+from reason.generation.decoding import Caches, answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch
 from reason.nn.attention import attend
@@ -33,8 +33,8 @@ def make(dtype: torch.dtype = torch.float32, **changes: object) -> LoopedModel:
 def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
     """Logits of the last cell, the whole text read without any cache."""
     whole = Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long))
-    *_, (_, out) = unroll(model, whole, loops)
-    return out.logits[:, -1].detach()
+    *_, last = unroll(model, whole, loops)
+    return last.logits[:, -1].detach()
 
 
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
@@ -42,7 +42,7 @@ def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
 def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> None:
     model = make(**changes)
     prompt = torch.randint(0, 7, (3, 4))
-    found = generate(model, prompt, 5, loops)
+    found = generate(model, prompt, 5, loops, "per-loop")
     text = prompt
     for i in range(5):
         torch.testing.assert_close(found.logits[:, i], anew(model, text, loops), atol=1e-5, rtol=1e-5)
@@ -54,11 +54,10 @@ def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> 
 def test_a_text_may_be_read_in_pieces(sizes: tuple[int, ...]) -> None:
     model = make(torch.float64, num_layers=2, coda=1)
     text = torch.randint(0, 7, (2, 5))
-    caches, said = Caches(model, 3), []
-    for piece in text.split(sizes, dim=1):
-        said.append(read(model, piece, caches).logits)
-    *_, (_, out) = unroll(model, Batch(text, text, torch.zeros(2, dtype=torch.long)), 3)
-    torch.testing.assert_close(torch.cat(said, dim=1), out.logits)
+    caches = Caches(model, 3)
+    said = [caches.read(piece).logits for piece in text.split(sizes, dim=1)]
+    *_, last = unroll(model, Batch(text, text, torch.zeros(2, dtype=torch.long)), 3)
+    torch.testing.assert_close(torch.cat(said, dim=1), last.logits)
 
 
 def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: str, keep: bool) -> Tensor:
@@ -126,8 +125,9 @@ def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
 
 def test_one_loop_shares_with_nobody() -> None:
     model, prompt = make(torch.float64), torch.randint(0, 7, (2, 3))
+    alone = generate(model, prompt, 4, 1, "per-loop").logits
     for sharing in ("last", "mean", "first"):
-        torch.testing.assert_close(generate(model, prompt, 4, 1, sharing).logits, generate(model, prompt, 4, 1).logits)
+        torch.testing.assert_close(generate(model, prompt, 4, 1, sharing).logits, alone)
 
 
 def test_memory_is_told() -> None:
@@ -169,11 +169,12 @@ def test_answers_are_held_against_the_labels() -> None:
         labels[row, start : start + 3] = said if row < 5 else (said + 1) % 7
         inputs[row, start + 1 : start + 3] = labels[row, start : start + 2]
     batch = Batch(inputs, labels, torch.zeros(8, dtype=torch.long))
-    *_, (_, out) = unroll(model, batch, 3)
-    forced = ((out.logits.argmax(-1) == labels) | (labels == IGNORE)).all(1)
-    found = answer(model, batch, 3)
-    assert torch.equal(found.exact, forced)
-    assert forced.tolist() == [True] * 5 + [False] * 3
+    *_, last = unroll(model, batch, 3)
+    found = answer(model, batch, 3, "per-loop")
+    assert torch.equal(found.exact, last.exact)
+    assert last.exact.tolist() == [True] * 5 + [False] * 3
     assert found.loss.isfinite().all()
-    anew = greedy(model, inputs, prompt_lengths(labels), 3)
-    assert torch.equal(((anew == labels) | (labels == IGNORE)).all(1), found.exact)
+    anew = answer(model, batch, 3)
+    assert torch.equal(anew.exact, found.exact)
+    torch.testing.assert_close(anew.loss, found.loss)
+    assert (anew.cache_bytes, found.cache_bytes > 0) == (0, True)

@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from datasets_gen.__main__ import main as generate
+from datasets_gen.__main__ import main as make
 from reason.config.overrides import override
 from reason.data import PuzzleData
-from reason.generation.decoding import greedy, prompt_lengths
-from reason.losses.halting import correct_cells
+from reason.generation.decoding import answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.presets import preset
@@ -46,15 +45,18 @@ class Successor(Reasoner):
 
 
 def test_generation_by_hand() -> None:
-    """Prompts of two lengths, rubbish after them, one row that says the end early."""
-    prompts = torch.tensor([[3, 4, 9, 9, 9, 9], [5, 11, 12, 9, 9, 9], [8, 0, 0, 0, 0, 0]])
-    said = greedy(Successor(), prompts, torch.tensor([2, 3, 1]), steps=1, end=END)
-    no = IGNORE
-    assert said.tolist() == [[no, 5, 6, 7, 8, 9], [no, no, 13, 14, no, no], [9, 10, 11, 12, 13, 14]]
-    assert prompts[0].tolist() == [3, 4, 9, 9, 9, 9]
-    assert greedy(Successor(), prompts[:1], torch.tensor([2]), steps=3).tolist() == [[no, 7, 10, 13, 16, 19]]
-    with pytest.raises(ValueError, match="at least one"):
-        greedy(Successor(), prompts, torch.tensor([0, 1, 1]), steps=1)
+    prompts = torch.tensor([[3, 4], [9, 11]])
+    assert generate(Successor(), prompts, 4, loops=1).tokens.tolist() == [[5, 6, 7, 8], [12, 13, 14, 15]]
+    assert generate(Successor(), prompts[:1], 3, loops=3).tokens.tolist() == [[7, 10, 13]]
+    assert prompts.tolist() == [[3, 4], [9, 11]]
+
+
+def test_generation_stops_when_every_row_has_said_the_end() -> None:
+    prompts = torch.tensor([[11, 12], [10, 11]])
+    assert generate(Successor(), prompts, 9, loops=1, end=END).tokens.tolist() == [[13, 14, 15], [12, 13, 14]]
+    assert generate(Successor(), prompts[:1], 9, loops=1, end=END).tokens.tolist() == [[13, 14]]
+    assert generate(Successor(), prompts[:1], 1, loops=1, end=END).tokens.tolist() == [[13]]
+    assert generate(Successor(), prompts[:1], 4, loops=1).tokens.tolist() == [[13, 14, 15, 16]]
 
 
 @pytest.fixture(scope="module")
@@ -62,26 +64,26 @@ def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sums of one and two digits: prompts of several lengths."""
     directory = tmp_path_factory.mktemp("sets") / "addition"
     words = f"addition --digits 2 --min-digits 1 --train 300 --test 100 --seed 0 --output-dir {directory}"
-    assert generate(words.split()) == 0
+    assert make(words.split()) == 0
     return directory
 
 
 def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
     """Is greedy exact where teacher forcing is, row by row, and said alike up to the first mistake? The share exact."""
     batch = data.take(torch.arange(len(data)))
-    *_, (_, readout) = unroll(model.eval(), batch, steps)
-    forced = readout.logits.argmax(-1)
-    _, exact = correct_cells(readout.logits, batch.labels)
-    said = greedy(model, batch.inputs, prompt_lengths(batch.labels), steps, END)
+    with torch.no_grad():
+        *_, forced = unroll(model.eval(), batch, steps)
+        assert forced.logits.isfinite().all()
+    assert torch.equal(answer(model, batch, steps).exact, forced.exact)
     scored = batch.labels != IGNORE
-    right = ((said == batch.labels) | ~scored).all(-1)
-    assert torch.equal(right, exact)
     for row in range(len(data)):
-        for cell in scored[row].nonzero().flatten().tolist():
-            assert said[row, cell] == forced[row, cell]
-            if said[row, cell] != batch.labels[row, cell]:
+        cells = scored[row].nonzero().flatten().tolist()
+        said = generate(model, batch.inputs[row : row + 1, : cells[0] + 1], len(cells), steps).tokens[0].tolist()
+        for token, cell in zip(said, cells, strict=True):
+            assert token == forced.answer[row, cell]
+            if token != batch.labels[row, cell]:
                 break
-    return exact.float().mean().item()
+    return forced.exact.float().mean().item()
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "coda": 1, "input_injection": True}])

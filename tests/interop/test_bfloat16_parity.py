@@ -43,7 +43,7 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
     batch = Batch(*(torch.from_numpy(arrays[f"batch.{k}"]).long() for k in ("inputs", "labels", "puzzle_identifiers")))
     with torch.no_grad(), np.load(FIXTURES / f"{name}.npz") as single:
         assert np.array_equal(model.encode(batch).float().numpy(), arrays["x"])
-        for segment, (_, out) in enumerate(unroll(model, batch, 4)):
+        for segment, out in enumerate(unroll(model, batch, 4)):
             key = f"eval.logits.{segment}"
             rounding = np.abs(arrays[key] - single[key]).max()
             assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment

@@ -74,7 +74,7 @@ def test_a_target_of_ten_settles_at_ten_times_the_others() -> None:
     assert [lm / other for other in others] == pytest.approx([10] * 3, rel=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     slopes=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
     losses=st.lists(st.lists(st.floats(1e-3, 1e2), min_size=4, max_size=4), min_size=2, max_size=5),
@@ -227,7 +227,7 @@ def trainer_of(config: Config, run: Path) -> Trainer:
 def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tmp_path: Path) -> None:
     """An epoch is 3 optimizer steps here: after the first one rep x has no gradient, keeps λ, and training goes on."""
     changes = EIGHT | {"optimizer.freeze_embedding_after": "1", "rollout.grad_steps": "2", "training.steps": "4"}
-    config = override(tiny, changes | {"rollout.accum_steps": "2"})
+    config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})
     trainer = trainer_of(config, tmp_path / "run")
     embeddings = []
     step = trainer.optimizer_step

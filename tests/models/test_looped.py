@@ -31,6 +31,7 @@ OPTIONS = {
     "raw": {"readout": "raw", "norm_placement": "pre"},
     "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
     "llama": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "expansion": 4.0},
+    "another final norm": {"norm": "rmsnorm", "final_norm": "layernorm"},
 }
 TWELVE = {f"{p} {n} {b}": {"norm_placement": p, "norm": n, "block": b}
           for p, n, b in itertools.product(PLACEMENTS, NORMS, ("gpt", "llama"))}  # fmt: skip
@@ -90,9 +91,9 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
     model, puzzles = make(**changes), batch()
     for row in range(2):
         expected = naive(model, puzzles.inputs[row].numpy(), 3)
-        for (state, out), want in zip(unroll(model, puzzles, 3), expected, strict=True):
-            np.testing.assert_allclose(state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
-            np.testing.assert_allclose(out.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+        for seen, want in zip(unroll(model, puzzles, 3), expected, strict=True):
+            np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
+            np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
 
 
 def test_a_readout_without_a_step_is_a_final_one() -> None:
@@ -109,7 +110,7 @@ def test_a_readout_without_a_step_is_a_final_one() -> None:
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     model = make(**changes)
-    *_, (_, out) = unroll(model, batch(), 3)
+    *_, out = unroll(model, batch(), 3)
     (out.logits * torch.randn_like(out.logits)).sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
 
@@ -124,12 +125,10 @@ def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.
     for cell in range(SHAPE.seq_len - 1):
         other = one.inputs.clone()
         other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.seq_len - cell - 1)) % SHAPE.vocab_size
-        for (a, out_a), (b, out_b) in zip(
-            unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True
-        ):
-            assert torch.equal(a.z[:, : cell + 1], b.z[:, : cell + 1])
-            assert torch.equal(out_a.logits[:, : cell + 1], out_b.logits[:, : cell + 1])
-            assert not torch.equal(a.z[:, cell + 1 :], b.z[:, cell + 1 :])
+        for a, b in zip(unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True):
+            assert torch.equal(a.state.z[:, : cell + 1], b.state.z[:, : cell + 1])
+            assert torch.equal(a.logits[:, : cell + 1], b.logits[:, : cell + 1])
+            assert not torch.equal(a.state.z[:, cell + 1 :], b.state.z[:, cell + 1 :])
     x = model.encode(one).detach().requires_grad_()
     state = model.step(model.step(model.initial_state(x), x), x)
     for cell in range(SHAPE.seq_len):
@@ -148,8 +147,8 @@ def test_not_causal_sees_every_cell() -> None:
 def test_fewer_cells_are_the_first_cells() -> None:
     """What decoding relies on: a causal model reads the beginning of a text as it reads it within the whole."""
     model, whole = make(coda=1), batch()
-    *_, (_, full) = unroll(model, whole, 3)
-    *_, (_, part) = unroll(model, whole._replace(inputs=whole.inputs[:, :3]), 3)
+    *_, full = unroll(model, whole, 3)
+    *_, part = unroll(model, whole._replace(inputs=whole.inputs[:, :3]), 3)
     torch.testing.assert_close(part.logits, full.logits[:, :3])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import reference
@@ -172,6 +174,57 @@ def test_random_initial_states_differ_between_rows() -> None:
     assert abs(z.z_h.std().item() - 1) < 0.2
 
 
+@pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
+def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
+    """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
+    model = make(**changes)
+    x = model.encode(batch())
+    start = model.initial_state(x)
+    path = model.path(start, x)
+    assert len(path) == (2 if changes.get("equation") else 2 * (3 + 1))
+    torch.testing.assert_close(path[-1], model.step(start, x))
+    if not changes:
+        assert [torch.equal(a.z_h, b.z_h) for a, b in pairwise(path)] == [True, True, False] + [True] * 3 + [False]
+        assert not any(torch.equal(a.z_l, b.z_l) for a, b in pairwise(path[:3]))
+
+
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
+    """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
+    model = make(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
+    x = model.encode(batch())
+    z_h, z_l = start = model.initial_state(x)
+    geometry = model.layouts.geometry(x)
+    for _ in range(2 * 3 * substeps):
+        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x, geometry) - z_l
+        z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
+    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
+
+
+def test_an_input_state_carries_no_gradient() -> None:
+    model = make(initial="input")
+    x = model.encode(batch())
+    assert x.requires_grad
+    assert not any(z.requires_grad for z in model.initial_state(x))
+
+
+@pytest.mark.parametrize("states", [1, 2])
+def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
+    model = make(states=states)
+    x = model.encode(batch())
+    z_h, z_l = model.input_state(x)
+    assert z_h is x
+    assert torch.equal(z_l, x if states == 1 else model.initial_state(x).z_l)
+
+
+def test_the_map_f_h_is_the_high_network() -> None:
+    model = make(separate_networks=True)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    move, point = model.map(state, x, "f_h")
+    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.layouts.geometry(x)))
+
+
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 @pytest.mark.parametrize("states", [1, 2])
 def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
@@ -181,7 +234,7 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     move, point = model.map(state, x, kind)
     if kind == "f_h":
         argument = state.z_h if states == 1 else state.z_h + state.z_l
-        torch.testing.assert_close(move(point), model.f_l(argument, model.rotary))
+        torch.testing.assert_close(move(point), model.f_l(argument, model.layouts.geometry(x)))
     else:
         moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))

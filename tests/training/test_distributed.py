@@ -130,8 +130,9 @@ def test_each_process_takes_its_share() -> None:
 
 def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_of_process("cuda:1") == "cuda:1"
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
+    launched = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in launched.items():
+        monkeypatch.setenv(name, value)
     assert device_of_process("cuda") == "cuda:1"
     assert device_of_process("cpu") == "cpu"
     with pytest.raises(ConfigError, match="type device=cuda"):

@@ -97,7 +97,7 @@ def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, t
     assert whole.keys() == parts.keys()
     assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
     assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
-    assert ("state.safetensors//memory/jsrr" in whole) == ("loss.jsrr.warm_start" in changes)
+    assert ("state.safetensors//memory/0/jsrr" in whole) == ("loss.jsrr.warm_start" in changes)
 
 
 def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -38,7 +38,7 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Con
     for index in range(len(data)):
         batch = data.take(torch.tensor([index]))
         with torch.no_grad():
-            *_, (_, out) = unroll(model, batch, watched.rollout.supervision_steps)
+            *_, out = unroll(model, batch, watched.rollout.supervision_steps)
         right = out.logits.argmax(-1) == batch.labels
         exact += right.all().item() / len(data)
         cell += right.float().mean().item() / len(data)

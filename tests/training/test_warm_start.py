@@ -125,8 +125,8 @@ def test_a_cycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: 
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     deep = list(unroll(new, batch, 2))
     shallow = list(unroll(old, batch, 2 * times))[times - 1 :: times]
-    for (a, said), (b, expected) in zip(deep, shallow, strict=True):
-        torch.testing.assert_close(a.z, b.z)
+    for said, expected in zip(deep, shallow, strict=True):
+        torch.testing.assert_close(said.state.z, expected.state.z)
         torch.testing.assert_close(said.logits, expected.logits)
 
 
@@ -148,7 +148,7 @@ def test_a_recursive_stack_grows_too() -> None:
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "cycle"))
     inputs = torch.randint(0, 7, (2, 5))
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
-    for (_, a), (_, b) in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
+    for a, b in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
         torch.testing.assert_close(a.logits, b.logits)
 
 

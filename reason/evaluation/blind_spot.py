@@ -13,13 +13,18 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from reason.evaluation.probes import precise, states
-from reason.losses.halting import correct_cells
+from reason.dynamics.jacobian import jvp
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.probes import precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
+from reason.models.record import StepRecord
+from reason.rollout import unroll
 
 ClampMode = Literal["rescale", "subtract"]
+PUZZLES = 128  # at most: all their loops are held in float64
 SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
+HORIZONS = (1, 2, 4)  # t of ∂L_{k+t}/∂log s_k
 
 
 def read_part(state: State) -> Tensor:
@@ -55,27 +60,50 @@ def token_norms(h: Tensor) -> dict[str, float]:
     }
 
 
-def token_loss(model: Reasoner, state: State, batch: Batch, step: int | None, likelihood: Likelihood) -> Tensor:
-    """CE: the mean over all labelled cells of all rows, of the readout after `step` loops (none: a final one)."""
-    losses = cell_loss(model.readout(state, step).logits, batch.labels, likelihood)
-    return losses.sum() / (batch.labels != IGNORE).sum()
+def token_loss(record: StepRecord, h: Tensor, likelihood: Likelihood) -> Tensor:
+    """CE: the mean over all labelled cells of all rows, of the record's readout with another h."""
+    labels = record.batch.labels
+    losses = cell_loss(record.read(with_read_part(record.state, h)).logits, labels, likelihood)
+    return losses.sum() / (labels != IGNORE).sum()
 
 
-def radial_gradient(
-    model: Reasoner, state: State, batch: Batch, step: int | None, likelihood: Likelihood
-) -> tuple[float, float]:
+def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, float]:
     """(r, g): mean |cos(∇_h L, h)| over the tokens that L reaches, and Σ_tokens ⟨∇_h L, h⟩ = ∂L/∂log s (table 3).
 
     L is the CE of this loop's own readout, h a leaf. A token without a gradient, as one that is not scored, has no
     direction and does not count in r (ours).
     """
     with torch.enable_grad():
-        h = read_part(state).detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(token_loss(model, with_read_part(state, h), batch, step, likelihood), h)
+        h = read_part(record.state).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(token_loss(record, h, likelihood), h)
     along = (gradient * h.detach()).sum(-1)
     sizes = torch.linalg.vector_norm(gradient, dim=-1) * torch.linalg.vector_norm(h.detach(), dim=-1)
     reached = sizes > 0
     return (along[reached].abs() / sizes[reached]).mean().item(), along.sum().item()
+
+
+@torch.no_grad()
+def future_gradients(course: list[StepRecord], loop: int, likelihood: Likelihood) -> dict[str, float]:
+    """g_t = ∂L_{k+t}/∂log s_k of k = `loop` by forward-mode differentiation along h_k, where loop k + t is known.
+
+    L_{k+t} is the CE read t whole loops later, none of them detached. Eq. 4 bounds |g_t| by C·t/s_k behind a scale-free
+    readout of a pre-norm residual loop.
+    """
+    start, horizons = course[loop - 1], [t for t in HORIZONS if loop + t <= len(course)]
+
+    def losses(h: Tensor) -> Tensor:
+        state, found = with_read_part(start.state, h), []
+        for later in course[loop : loop + max(horizons)]:
+            state = start.model.step(state, start.x)
+            if later.step - loop in horizons:
+                found.append(token_loss(later, read_part(state), likelihood))
+        return torch.stack(found)
+
+    if not horizons:
+        return {}
+    h = read_part(start.state)
+    slopes = jvp(losses, h, h).tolist()
+    return {f"g_{t}": slope for t, slope in zip(horizons, slopes, strict=True)}
 
 
 def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
@@ -121,59 +149,68 @@ def clamped_states(model: Reasoner, x: Tensor, loops: int, mode: ClampMode) -> S
 
 
 @torch.no_grad()
-def clamp(model: Reasoner, batch: Batch, loops: int, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
+def clamp(last: StepRecord, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
     """ΔCE = clamped − not clamped at the last loop, and the norm ratio ‖h_K clamped‖/‖h_K‖ (table 4)."""
-    x = model.encode(batch)
-    *_, free = states(model, x, loops)
-    held = clamped_states(model, x, loops, mode)
-    ce, held_ce = (token_loss(model, state, batch, loops, likelihood).item() for state in (free, held))
-    norms = [torch.linalg.vector_norm(read_part(state), dim=-1).mean().item() for state in (free, held)]
+    held = clamped_states(last.model, last.x, last.step, mode)
+    both = [read_part(last.state), read_part(held)]
+    ce, held_ce = (token_loss(last, h, likelihood).item() for h in both)
+    norms = [torch.linalg.vector_norm(h, dim=-1).mean().item() for h in both]
     return {"ce": ce, "clamped_ce": held_ce, "delta_ce": held_ce - ce, "norm_ratio": norms[1] / norms[0]}
 
 
 @torch.no_grad()
-def scale_sweep(
-    model: Reasoner, state: State, batch: Batch, likelihood: Likelihood, step: int | None = None
-) -> list[dict[str, float]]:
-    """CE of the final state's h times α, α from 0.1 to 10 (figure 5)."""
-    h = read_part(state)
-    return [
-        {"alpha": a, "ce": token_loss(model, with_read_part(state, a * h), batch, step, likelihood).item()}
-        for a in SWEEP
-    ]
+def scale_sweep(last: StepRecord, likelihood: Likelihood) -> list[dict[str, float]]:
+    """CE of the state's h times α, α from 0.1 to 10 (figure 5)."""
+    h = read_part(last.state)
+    return [{"alpha": a, "ce": token_loss(last, a * h, likelihood).item()} for a in SWEEP]
 
 
 def blind_spot(
     model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
 ) -> dict[str, Any]:
-    """Every probe of this module, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
-    model = precise(model)
+    """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
     with torch.no_grad():
-        x = model.encode(batch)
-        course = list(states(model, x, max(loops, far)))[1:]
+        course = list(unroll(precise(model), batch, max(loops, far)))
     by_loop = []
-    for k, state in enumerate(course, start=1):
-        r, g = radial_gradient(model, state, batch, k, likelihood)
+    for record in course:
+        r, g = radial_gradient(record, likelihood)
+        h = read_part(record.state)
         with torch.no_grad():
             row: dict[str, Any] = {
-                "loop": k,
-                "norm": token_norms(read_part(state)),
+                "loop": record.step,
+                "norm": token_norms(h),
                 "r": r,
                 "g": g,
-                "ce": token_loss(model, state, batch, k, likelihood).item(),
-                "exact": correct_cells(model.readout(state, k).logits, batch.labels)[1].double().mean().item(),
+                "ce": token_loss(record, h, likelihood).item(),
+                "exact": record.exact.double().mean().item(),
             }
-            if k < len(course):
-                row |= residual_update(read_part(state), read_part(course[k]))
+            if record.step < len(course):
+                row |= residual_update(h, read_part(course[record.step].state))
+            row |= future_gradients(course, record.step, likelihood)
         by_loop.append(row)
     last = course[loops - 1]
+    width = read_part(last.state).shape[-1]
     return {
         "puzzles": len(batch.inputs),
         "loops": loops,
-        "width": read_part(last).shape[-1],
-        "random_r": random_alignment(read_part(last).shape[-1]),
+        "width": width,
+        "random_r": random_alignment(width),
         "ce_gap": by_loop[0]["ce"] - by_loop[loops - 1]["ce"],
         "by_loop": by_loop,
-        "clamp": {mode: clamp(model, batch, loops, mode, likelihood) for mode in ("rescale", "subtract")},
-        "scale_sweep": scale_sweep(model, last, batch, likelihood, loops),
+        "clamp": {mode: clamp(last, mode, likelihood) for mode in ("rescale", "subtract")},
+        "scale_sweep": scale_sweep(last, likelihood),
     }
+
+
+class BlindSpot(Consumer):
+    """The first puzzles, at most as many as are held in float64 through all loops."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self._few = evaluator.examples[:PUZZLES]
+        self.cost = f"blind_spot: {len(self._few)} puzzles in float64, {max(evaluator.trained_steps, 30)} loops"
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Every probe, by name."""
+        evaluator, batch = self.evaluator, self.evaluator.data.take(self._few)
+        return {"blind_spot": blind_spot(evaluator.model, batch, evaluator.trained_steps, evaluator.likelihood)}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from reason.evaluation import blindspot as S
+from reason.evaluation import blind_spot as S
 from reason.evaluation import probes as P
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.record import StepRecord
 from reason.nn.norms import Norm
-from reason.report.figures import BLIND_SPOT, draw_blind_spot, draw_exits
 from reason.rollout import unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)
@@ -52,11 +52,12 @@ def puzzles(rows: int = 3) -> Batch:
     return Batch(inputs, labels, torch.zeros(rows, dtype=torch.long))
 
 
-def at_scale(model: Reasoner, batch: Batch, s: float) -> object:
-    """A state of random directions, every token of ‖·‖_rms = s."""
+def at_scale(model: Reasoner, batch: Batch, s: float) -> StepRecord:
+    """A state of random directions, every token of ‖·‖_rms = s, as after a loop that is read with the final readout."""
     x = model.encode(batch)
     u = torch.randn(x.shape, generator=torch.Generator().manual_seed(3), dtype=x.dtype)
-    return S.with_read_part(model.initial_state(x), s * u / S.rms(u))
+    state = S.with_read_part(model.initial_state(x), s * u / S.rms(u))
+    return StepRecord(model, 100, batch, x, state, state)
 
 
 def order(sizes: list[float], errors: list[float]) -> float:
@@ -67,11 +68,11 @@ def order(sizes: list[float], errors: list[float]) -> float:
 def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) -> None:
     batch = puzzles()
     model = looped(eps=0.0, norm=norm)
-    r, g = S.radial_gradient(model, at_scale(model, batch, 2.0), batch, None, "softmax")
+    r, g = S.radial_gradient(at_scale(model, batch, 2.0), "softmax")
     assert r < 1e-13
     assert abs(g) < 1e-13
     raw = looped(norm=norm, readout="raw")
-    r, g = S.radial_gradient(raw, at_scale(raw, batch, 2.0), batch, None, "softmax")
+    r, g = S.radial_gradient(at_scale(raw, batch, 2.0), "softmax")
     assert r > 1e-2
     assert abs(g) > 1e-2
 
@@ -79,7 +80,7 @@ def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) ->
 def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
     model, batch = looped(), puzzles()
     sizes = [2.0**k for k in range(2, 7)]
-    seen = [abs(S.radial_gradient(model, at_scale(model, batch, s), batch, None, "softmax")[1]) for s in sizes]
+    seen = [abs(S.radial_gradient(at_scale(model, batch, s), "softmax")[1]) for s in sizes]
     assert order(sizes, seen) == pytest.approx(-2, abs=0.02)
 
 
@@ -98,7 +99,7 @@ def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
     x = model.encode(batch)
     sizes, scale, angle, bs = [2.0**k for k in range(7, 13)], [], [], []
     for s in sizes:
-        state = at_scale(model, batch, s)
+        state = at_scale(model, batch, s).state
         after = model.step(state, x).z
         u = state.z / s
         b = after - state.z
@@ -116,7 +117,7 @@ def test_an_unnormalised_recurrence_has_no_such_expansion() -> None:
     """The negative control: behind a post-norm the scale is gone after one loop."""
     model, batch = looped(eps=0.0, norm_placement="post"), puzzles()
     for s in (10.0, 1000.0):
-        after = model.step(at_scale(model, batch, s), model.encode(batch)).z
+        after = model.step(at_scale(model, batch, s).state, model.encode(batch)).z
         assert S.rms(after).max() < 3
 
 
@@ -145,19 +146,56 @@ def test_token_norms_by_hand() -> None:
 def test_radial_gradient_is_the_derivative_along_log_s() -> None:
     """g against a central difference of the loss under h ← e^{±t} h; r against the cosine token by token."""
     model, batch = looped(readout="raw"), puzzles()
-    state = at_scale(model, batch, 1.5)
-    r, g = S.radial_gradient(model, state, batch, None, "stablemax")
+    record = at_scale(model, batch, 1.5)
+    r, g = S.radial_gradient(record, "stablemax")
 
     def loss(factor: float) -> float:
-        scaled = S.with_read_part(state, factor * S.read_part(state))
-        return S.token_loss(model, scaled, batch, None, "stablemax").item()
+        return S.token_loss(record, factor * S.read_part(record.state), "stablemax").item()
 
     t = 1e-5
     assert g == pytest.approx((loss(math.exp(t)) - loss(math.exp(-t))) / (2 * t), rel=1e-6)
-    h = S.read_part(state).detach().requires_grad_()
-    S.token_loss(model, S.with_read_part(state, h), batch, None, "stablemax").backward()
+    h = S.read_part(record.state).detach().requires_grad_()
+    S.token_loss(record, h, "stablemax").backward()
     cosines = torch.nn.functional.cosine_similarity(h.grad, h.detach(), dim=-1)[batch.labels != IGNORE]
     assert r == pytest.approx(cosines.abs().mean().item())
+
+
+@pytest.mark.parametrize("model", [looped(), looped(readout="raw"), recursive(h_cycles=2, dt=0.5)])
+def test_future_gradients_are_derivatives_along_log_s(model: Reasoner) -> None:
+    """g_t against a central difference through t loops of h_k ← e^{±δ} h_k, early H-cycles included."""
+    batch, d = puzzles(), 1e-5
+    course = list(unroll(model, batch, 6))
+    start = course[1]
+
+    def loss(factor: float, t: int) -> float:
+        state = S.with_read_part(start.state, factor * S.read_part(start.state))
+        for _ in range(t):
+            state = model.step(state, start.x)
+        return S.token_loss(course[1 + t], S.read_part(state), "softmax").item()
+
+    found = S.future_gradients(course, 2, "softmax")
+    expected = {f"g_{t}": (loss(math.exp(d), t) - loss(math.exp(-d), t)) / (2 * d) for t in (1, 2, 4)}
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-10)
+    assert all(found.values())
+    assert list(S.future_gradients(course, 4, "softmax")) == ["g_1", "g_2"]
+    assert S.future_gradients(course, 6, "softmax") == {}
+
+
+def test_future_gradients_fall_as_one_over_scale() -> None:
+    """Eq. 4: |g_t| = O(t/s_k) in a pre-norm residual loop with a scale-free readout."""
+    model, batch = looped(eps=0.0), puzzles()
+    sizes, seen = [2.0**k for k in range(7, 12)], []
+    for s in sizes:
+        record = at_scale(model, batch, s)
+        course, state = [record], record.state
+        for step in (1, 2):
+            before, state = state, model.step(state, record.x)
+            course.append(StepRecord(model, record.step + step, batch, record.x, before, state))
+        course = [replace(out, step=k) for k, out in enumerate(course, 1)]
+        seen.append(S.future_gradients(course, 1, "softmax"))
+    slopes = {t: [abs(found[f"g_{t}"]) for found in seen] for t in (1, 2)}
+    assert [order(sizes, slopes[t]) for t in (1, 2)] == pytest.approx([-1, -1], abs=0.05)
+    assert slopes[2][-1] == pytest.approx(2 * slopes[1][-1], rel=0.1)  # and grow with t
 
 
 def test_random_alignment_is_that_of_random_directions() -> None:
@@ -179,10 +217,10 @@ def test_clamps_hold_the_scale() -> None:
     torch.testing.assert_close((u * (subtracted - first.z)).mean(-1), torch.zeros(3, 5, dtype=torch.float64))
     along = (moved - subtracted) / u
     torch.testing.assert_close(along, along.mean(-1, keepdim=True).expand_as(along))  # what was taken is radial
-    found = S.clamp(model, batch, 3, "rescale", "softmax")
-    *_, (state, _) = unroll(model, batch, 3)
+    *_, last = unroll(model, batch, 3)
+    found = S.clamp(last, "rescale", "softmax")
     assert found["norm_ratio"] == pytest.approx(
-        (S.clamped_states(model, x, 3, "rescale").z.norm(dim=-1).mean() / state.z.norm(dim=-1).mean()).item()
+        (S.clamped_states(model, x, 3, "rescale").z.norm(dim=-1).mean() / last.state.z.norm(dim=-1).mean()).item()
     )
     assert found["delta_ce"] == pytest.approx(found["clamped_ce"] - found["ce"])
 
@@ -191,7 +229,7 @@ def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
     batch = puzzles()
     for readout, flat in (("norm", True), ("raw", False)):
         model = looped(eps=0.0, readout=readout)
-        rows = S.scale_sweep(model, at_scale(model, batch, 2.0), batch, "softmax")
+        rows = S.scale_sweep(at_scale(model, batch, 2.0), "softmax")
         assert (rows[0]["alpha"], rows[10]["alpha"], rows[-1]["alpha"]) == pytest.approx((0.1, 1, 10))
         assert (max(row["ce"] for row in rows) - min(row["ce"] for row in rows) < 1e-9) == flat
 
@@ -204,18 +242,12 @@ def test_every_probe_on_every_family(model: Reasoner) -> None:
     found = S.blind_spot(model, batch, loops=3, far=4)
     assert [row["loop"] for row in found["by_loop"]] == [1, 2, 3, 4]
     json.dumps(found, allow_nan=False)
-    for k, (state, out) in enumerate(unroll(P.precise(model), batch, 3)):
-        assert found["by_loop"][k]["norm"] == pytest.approx(S.token_norms(S.read_part(state)), rel=1e-9)
+    for k, out in enumerate(unroll(P.precise(model), batch, 3)):
+        assert found["by_loop"][k]["norm"] == pytest.approx(S.token_norms(S.read_part(out.state)), rel=1e-9)
         ce = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), batch.labels.flatten())
         assert found["by_loop"][k]["ce"] == pytest.approx(ce.item())
     assert found["ce_gap"] == found["by_loop"][0]["ce"] - found["by_loop"][2]["ce"]
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-
-
-def test_every_probe_is_drawn(tmp_path: Path) -> None:
-    paths = draw_blind_spot(S.blind_spot(looped(), puzzles(), loops=2, far=3), tmp_path)
-    assert len(paths) == len(BLIND_SPOT) == len({*paths})
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths)
 
 
 def test_recursive_readouts_differ_where_the_state_is_not_normalised() -> None:
@@ -224,16 +256,10 @@ def test_recursive_readouts_differ_where_the_state_is_not_normalised() -> None:
     for kind in ("raw", "norm"):
         torch.manual_seed(4)
         model = recursive(readout=kind, dt=0.5)
-        *_, (state, out) = unroll(model, batch, 2)
-        read = state.z_h[:, 2:]
+        *_, out = unroll(model, batch, 2)
+        read = out.state.z_h[:, 2:]
         if kind == "norm":
             read = read / (read.square().mean(-1, keepdim=True) + 1e-5).sqrt()
         torch.testing.assert_close(out.logits, read @ model.head.weight.T)
-        by_kind[kind] = S.radial_gradient(model, state, batch, None, "softmax")[0]
+        by_kind[kind] = S.radial_gradient(out, "softmax")[0]
     assert by_kind["norm"] < 1e-4 < 1e-3 < by_kind["raw"]
-
-
-def test_exits_are_drawn(tmp_path: Path) -> None:
-    row: dict[str, float] = {"mean_loops": 1.0, "exact": 0.5, "cell": 0.5, "ce": 1.0}
-    found = {"loops": 2, "p": [0.4, 0.6], "gate": [{"quantile": 0.5, **row}], "fixed": [{"loops": 1, **row}]}
-    assert draw_exits(found, tmp_path).read_bytes()[:4] == b"\x89PNG"
