@@ -104,4 +104,7 @@ def _seeded() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-golden", action="store_true", help="write tests/golden anew: say why in the commit")
+    parser.addoption(
+        "--kills", type=int, default=5, help="at random moments, of each family, in tests/training/test_kill.py"
+    )
     parser.addoption("--fuzz-seed", type=int, default=0, help="of the cases that tests/fuzz draws")

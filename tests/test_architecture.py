@@ -135,7 +135,7 @@ def test_scripts_are_thin(name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=module)
 def test_files_stay_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 350, "two things may live here"
+    assert len(path.read_text().splitlines()) <= 370, "two things may live here"
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)

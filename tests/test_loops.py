@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     assert len(seen.readouts) == (1 if supervision == "terminal" else 3)
     assert carry.halted.all()
     assert not carry.state.z.requires_grad
-    lm_loss(seen, "softmax").backward()
+    lm_loss(seen, "softmax", "row").backward()
     got = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     z = x = model.encode(batch)

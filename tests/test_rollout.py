@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import Carry, LoopsConfig, RolloutConfig, first_carry, supervise, unroll, unroll_states
+from reason.rollout import Carry, LoopsConfig, RolloutConfig, first_carry, supervise, unroll
 
 
 class Count(NamedTuple):
@@ -225,7 +225,7 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
     start = Count(torch.full((3, 1, 1), 7.0))
-    pairs = [(a.z[0].item(), b.z[0].item()) for a, b, _ in unroll_states(Counter(), batch, 2, start)]
+    pairs = [(r.before.z[0].item(), r.state.z[0].item()) for r in unroll(Counter(), batch, 2, start=lambda _: start)]
     assert pairs == [(7, 1007), (1007, 2007)]
 
 

@@ -17,7 +17,6 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
-from reason.runs.results import compared
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -161,12 +160,12 @@ def measured(name: str, root: Path) -> str:
     found = []
     for path in root.glob("*/evaluation/*/results.json"):
         try:
-            results = compared(read_json(path))
-        except (OSError, ConfigError):
+            results = read_json(path)
+            if results["preset"] == name:
+                exact = float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
+                found.append((exact, Path(results["dataset"]).name, int(results["puzzles"])))
+        except (OSError, ConfigError, LookupError, TypeError, ValueError):
             continue  # another tool's file, or one being written
-        if results["preset"] == name:
-            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
-            found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
     if not found:
         return "not run"
     exact, dataset, puzzles = max(found)

@@ -10,7 +10,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from reason.models.base import ModelConfig, Reasoner, Shape
 from reason.models.looped import LoopedConfig, LoopedModel
-from reason.models.recursive import RecursiveConfig, RecursiveModel
+from reason.models.recursive import RecursiveModel
+from reason.models.recursive_config import RecursiveConfig
 
 
 class Family(NamedTuple):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import reason.config.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
-from reason.models.layout import Layouts, Positions
+from reason.models.layout import GROUPED, Layouts, Positions
 from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
@@ -28,7 +28,9 @@ class LoopedConfig(MixingConfig):
     num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
     prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
     coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
-    expansion: float = Field(2.0, gt=0, description="inner width of MLP, local and groups = expansion · D")
+    expansion: float = Field(
+        2.0, gt=0, description="inner width of MLPs and mixers along the structure = expansion · D"
+    )
     positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
@@ -155,7 +157,7 @@ class LoopedModel(Reasoner):
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
         x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
-        if self.config.mixer == "groups":
+        if self.config.mixer in GROUPED:
             x = sequence_first(x)
         with self.autocast():
             return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from reason.models.base import ModelConfig, Shape
-from reason.models.layout import Needs, Positions
-from reason.nn.block import Mixer
+from reason.models.layout import GROUPED, STRUCTURED, Needs, Positions
+from reason.nn.block import Mixer, StructuredMixer
 from reason.nn.gate import GateKind
+from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.mlp import Activation
@@ -20,15 +21,16 @@ class MixingConfig(ModelConfig):
     mixer: Mixer = Field(
         "attention",
         description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
-        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes)",
+        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); group-attention: attention "
+        "within them",
     )
     kernel: int = Field(3, ge=1, le=31, description="local: k")
     symbols: bool = Field(
-        False, description="groups: a position for every (cell, symbol); renaming symbols then renames the answer"
+        False, description="with groups: a position for every (cell, symbol); renaming symbols then renames the answer"
     )
     num_heads: int = Field(8, ge=1, description="attention heads")
     expansion: float = Field(
-        4.0, gt=0, description="inner width I: of a gated MLP ≈ expansion · 2/3 · D, of local and groups expansion · D"
+        4.0, gt=0, description="inner width I: of a gated MLP ≈ expansion · 2/3 · D, along the structure expansion · D"
     )
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
     rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
@@ -58,28 +60,29 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
     if c.kernel % 2 == 0:
         raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
-    if c.symbols and c.mixer != "groups":
+    if c.symbols and c.mixer not in GROUPED:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.symbols and c.gate == "position":
         raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
-    if c.mixer in ("local", "groups") and inner_of(c) < 1:
+    if c.mixer in STRUCTURED and inner_of(c) < 1:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
 
 
 def inner_of(c: MixingConfig) -> int:
-    """I of local and groups."""
+    """I of the mixers along the structure."""
     return round(c.expansion * c.hidden_size)
 
 
 def needs_of(c: MixingConfig, prefix: int = 0) -> Needs:
     """What a model of these settings asks of a puzzle."""
-    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size // c.num_heads, c.rope_theta)
+    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size, c.hidden_size // c.num_heads, c.rope_theta)
 
 
 def structured_mixer(
     c: MixingConfig, shape: Shape, activation: Activation = "silu", std: float | None = None
-) -> LocalMixer | GroupMixer:
+) -> StructuredMixer:
     """The mixer along the puzzle's structure that the settings name."""
     if c.mixer == "local":
         return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std)
-    return GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)
+    grouped = GroupMixer if c.mixer == "groups" else GroupAttention
+    return grouped(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)

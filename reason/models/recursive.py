@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import Layouts
+from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
@@ -61,7 +61,7 @@ class RecursiveModel(Reasoner):
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        if c.mixer in ("local", "groups"):
+        if c.mixer in STRUCTURED:
             return Stack(
                 [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
             )
@@ -82,7 +82,7 @@ class RecursiveModel(Reasoner):
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
-        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
+        return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""

@@ -1,4 +1,4 @@
-"""The settings of a recursive reasoner: those in which HRM, TRM and CMM differ."""
+"""The settings of the recursive reasoner: what makes it HRM, TRM or CMM (docs/math.md §1)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 import reason.config.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
+from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
 from reason.nn.mlp import Activation
 
@@ -62,7 +63,7 @@ class RecursiveConfig(MixingConfig):
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
         refuse_unfit(self)
-        if self.mixer in ("local", "groups") and self.puzzle_emb_len:
+        if self.mixer in STRUCTURED and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
             raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")

@@ -8,12 +8,14 @@ from torch import Tensor, nn
 
 from reason.nn.attention import Attention
 from reason.nn.geometry import Geometry
+from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.mlp import Activation, SwiGLU, inner_width
 from reason.nn.norms import rms_norm
 
-Mixer = Literal["attention", "mlp", "local", "groups"]
+Mixer = Literal["attention", "mlp", "local", "groups", "group-attention"]
+StructuredMixer = LocalMixer | GroupMixer | GroupAttention
 
 
 class Block(nn.Module):
@@ -45,7 +47,7 @@ class Block(nn.Module):
 class StructuredBlock(nn.Module):
     """Post-norm: h ← rms(h + mix(h)), `mix` a gated mixer along the puzzle's structure, which is its MLP too."""
 
-    def __init__(self, mixer: LocalMixer | GroupMixer):
+    def __init__(self, mixer: StructuredMixer):
         super().__init__()
         self.mixer = mixer
 

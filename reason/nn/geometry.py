@@ -23,6 +23,7 @@ class Geometry(NamedTuple):
     symbols: int = 1  # K
     axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
     kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
+    members: tuple[Tensor, ...] = ()  # for each partition the cells (G, n) of its groups, for attention
 
 
 UNKNOWN = Geometry()
@@ -34,6 +35,12 @@ def incidence(partitions: Sequence[np.ndarray]) -> Tensor:
         np.concatenate([numbers == np.arange(numbers.max() + 1)[:, None] for numbers in partitions]),
         dtype=torch.float32,
     )
+
+
+def members_of(numbers: np.ndarray) -> Tensor | None:
+    """(G, n) cells of each group of a partition (S,); None where its groups differ in size."""
+    sizes = np.bincount(numbers)
+    return None if np.ptp(sizes) else torch.from_numpy(np.argsort(numbers, kind="stable").reshape(len(sizes), -1))
 
 
 def pooling(member: Tensor) -> Tensor:

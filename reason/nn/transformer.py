@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple
 from torch import Tensor, nn
 
 from reason.nn.attention import Attention
+from reason.nn.block import StructuredMixer
 from reason.nn.cache import Recall
 from reason.nn.geometry import UNKNOWN, Geometry
-from reason.nn.groups import GroupMixer
-from reason.nn.local import LocalMixer
 from reason.nn.mlp import GeluMLP, SwiGLU
 from reason.nn.norms import Norm, NormKind
 
@@ -89,9 +88,7 @@ class TransformerBlock(nn.Module):
 class StructuredLayer(nn.Module):
     """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
 
-    def __init__(
-        self, mixer: LocalMixer | GroupMixer, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"
-    ):
+    def __init__(self, mixer: StructuredMixer, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"):
         super().__init__()
         self.mixer = mixer
         self.residual = Half(PLACEMENTS[placement], lambda: Norm(mixer.out.weight.shape[0], norm, NORM_EPS[kind]))

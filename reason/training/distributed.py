@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from reason.errors import ConfigError, PartnerLost
 
-PATIENCE = timedelta(minutes=10)  # for another process that computes; a checkpoint is written in seconds
+PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
+LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
 A_DAY = timedelta(days=1)  # for the first one to make the set
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Item = TypeVar("Item")
@@ -36,6 +37,7 @@ class World:
     size: int = 1
     control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
     patient: Any = None  # another, with a timeout of a day
+    tensors: Any = None  # the group whose tensors are summed and gathered; none: NCCL's
 
     @property
     def first(self) -> bool:
@@ -58,7 +60,7 @@ class World:
         if self.size == 1:
             return tensor
         total = tensor.clone()
-        dist.all_reduce(total)
+        dist.all_reduce(total, group=self.tensors)
         return total
 
     def mean(self, tensor: Tensor) -> Tensor:
@@ -71,7 +73,7 @@ class World:
             return tensor
         here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
         parts = [torch.empty_like(here) for _ in range(self.size)]
-        dist.all_gather(parts, here.contiguous())
+        dist.all_gather(parts, here.contiguous(), group=self.tensors)
         return torch.cat(parts).to(tensor.device)
 
     def gather_rows(self, value: Any) -> Any:
@@ -134,7 +136,7 @@ class World:
                 dense.append(gradient)
         for bucket in _buckets(dense):
             flat = torch.cat([gradient.flatten() for gradient in bucket])
-            dist.all_reduce(flat)
+            dist.all_reduce(flat, group=self.tensors)
             flat /= self.size
             parts = flat.split([gradient.numel() for gradient in bucket])
             torch._foreach_copy_(bucket, [part.view_as(g) for part, g in zip(parts, bucket, strict=True)])
@@ -166,11 +168,10 @@ def joined(device: torch.device) -> Iterator[World]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    # The step's last word is the control group's, so that it, not NCCL's watchdog, is the first to lose patience.
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=2 * PATIENCE)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGER)
         control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
-        yield World(dist.get_rank(), size, control, patient)
+        yield World(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
     except RuntimeError as error:
         lost = _lost(str(error))
         if lost is None:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.exit_gate import ExitGate
 from reason.evaluation.restarts import Restarts
+from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
 from reason.evaluation.votes import Votes
 from reason.models import LoopedConfig, RecursiveConfig, build_model
@@ -126,6 +128,26 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
         assert (line["mean_loops"], line["cell"], line["exact"]) == pytest.approx(expected)
     assert len({line["mean_loops"] for line in found["gate"]}) > 3
     assert sum(found["p"]) == pytest.approx(1)
+
+
+def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
+    """Answers that differ in a cell from step to step, against the rules asked of each one."""
+    data = PuzzleData(sudoku_4x4, "test")
+    evaluator = evaluator_of(None, data, 6, 50)
+    rules, batch = Rules(evaluator), data.take(torch.arange(len(data)))
+    answers = batch.labels.repeat(6, 1, 1)
+    for step, row in ((1, 0), (1, 1), (3, 0), (4, 0), (4, 2), (5, 2)):  # wrong from a step on, or for one alone
+        answers[step, row, row] = 2 + (answers[step, row, row] - 1) % 4
+    answers[3] = answers[2]
+    kept = None
+    for step, answer in enumerate(answers, start=1):
+        logits = torch.nn.functional.one_hot(answer, data.shape.vocab_size)
+        kept = rules.observe(SimpleNamespace(step=step, answer=answer, logits=logits, batch=batch))
+        assert (kept is None) == (step < 6)
+    expected = [evaluator.puzzle.solved(batch.inputs.numpy(), answer.numpy()).tolist() for answer in answers]
+    assert kept["valid"].tolist() == expected
+    assert rules.result(kept)["valid_by_step"] == pytest.approx([np.mean(row) for row in expected])
+    assert len(set(map(tuple, expected))) >= 4
 
 
 def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained) -> None:

@@ -46,6 +46,9 @@ TRAINED = {
         "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles"}),
     "a gate per position": (
         "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "position", "model.gradient": "all-cycles"}),
+    "stage I teaches the gate that halts": (
+        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles",
+                                           "rollout.supervision_steps": "2", "rollout.halting": "gate"}),
     "norm readout": ("sudoku-4x4", {"model.readout": "norm"}),
     "norm penalty": ("sudoku-4x4", {"loss.weights.norm_penalty": "0.01", "model.dt": "0.5"}),
     "looped, stage I": ("blindspot-small-exit-weighted", {}),

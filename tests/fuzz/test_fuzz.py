@@ -1,7 +1,7 @@
-"""1,500 damaged sets, archives, checkpoints, configs, results and command lines: each works, or is refused in one line.
+"""1,550 damaged sets, archives, checkpoints, configs, results and command lines: each works, or is refused in one line.
 
-`pytest -m slow tests/fuzz -s` prints the counts; `--fuzz-seed N` draws other cases. A fault is named with the
-first case that shows it, and the whole list is the failure's message.
+`pytest -m slow tests/fuzz/test_fuzz.py` prints the counts; `--fuzz-seed N` draws other cases. A fault is named with the
+first case that showed it, and the whole list is the failure's message.
 """
 
 from __future__ import annotations
@@ -9,11 +9,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cases import FAMILIES, make_world
 from harness import Case, Tally, run_case
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from others import command_lines, results, sets, weights
+from runs import archives, checkpoints, configs, strange_folders, tampered
+from world import make_world
 
 pytestmark = pytest.mark.slow
+
+FAMILIES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
+    "archives": (archives(), 300),
+    "checkpoints": (checkpoints(), 300),
+    "tampered checkpoints": (tampered(), 150),
+    "strange folders": (strange_folders(), 50),
+    "configs": (configs(), 200),
+    "sets": (sets(), 200),
+    "command lines": (command_lines(), 200),
+    "foreign weights": (weights(), 100),
+    "results": (results(), 50),
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +47,7 @@ def test_it_works_or_is_refused_in_one_line(
     tally = Tally()
 
     @seed(request.config.getoption("--fuzz-seed"))
-    @settings(
-        max_examples=count,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        deadline=None,
-    )
+    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(cases)
     def every(case: Case) -> None:
         tally.add(case, *run_case(case, folder, folder.with_name("case"), reference))

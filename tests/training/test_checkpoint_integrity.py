@@ -98,10 +98,11 @@ def test_the_best_is_known_after_a_kill_before_it_was_written_down(
     watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint's state names the best; best.json follows it when the run is opened again."""
-    from reason.training.monitor import Monitor, Reading
+    from reason.evaluation.monitor import SplitMonitor
+    from reason.training.monitor import Reading
 
     exact = {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.3, 5: 0.3, 6: 0.3}
-    monkeypatch.setattr(Monitor, "read", lambda self, model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
+    monkeypatch.setattr(SplitMonitor, "read", lambda self, model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
 
     class Killed(BaseException):
         pass

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import torch
 from conftest import TINY
 from peer import in_world
+from survivors import wait_for
 from test_loop import everything, untimed
 
 from reason.cli import main
@@ -112,8 +112,16 @@ def _resume_alone(run: Path) -> None:
 def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
     assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
     assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
+    assert why_processes_differ(override(tiny, {"rollout.supervision_steps": "1"})) == []
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
     assert "model.initial=random draws per process" in reasons
+    terms = {"loss.weights.rep_x": "1", "loss.weights.rep_z": "1", "loss.weights.rh_stable_z": "1"}
+    quiet = override(tiny, terms | {"rollout.halt_exploration_prob": "0"})
+    assert why_processes_differ(quiet) == [
+        "loss.weights.rep_x, loss.weights.rep_z: rows are compared within each process alone",
+        "the random directions of Jacobian terms are drawn per process",
+    ]
+    assert len(why_processes_differ(override(quiet, {"loss.trace.method": "exact"}))) == 1
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
@@ -157,17 +165,15 @@ def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, env=os.environ, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    process = subprocess.Popen(command, text=True, env=speaking, start_new_session=True, **pipes)  # type: ignore[call-overload]
     try:
-        for _ in range(1200):
-            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
-                break
-            time.sleep(0.1)
+        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
         if number == signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does: to torchrun and its processes alike
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert f"python train.py run={run} --resume" in out, err

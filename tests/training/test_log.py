@@ -12,7 +12,7 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, Unroll
-from reason.training.log import Meters, read_metrics
+from reason.training.log import Meters, MetricsLog, read_metrics
 
 
 def step(answers: list[list[int]], labels: list[list[int]], halted: list[bool], active: list[bool], m: list[int]):
@@ -76,3 +76,26 @@ def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: C
     line = read_metrics(tmp_path / "run")[-1]
     assert line["epoch"] == pytest.approx(drawn / trainer.samplers.data.groups)
     assert line["puzzle_steps"] == 6 * trainer.samplers.batch_size
+
+
+def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_path: Path) -> None:
+    changes = {"optimizer.schedule.warmup_steps": "4", "training.log_every": "1", "training.steps": "3"}
+    trainer = trainer_of(override(tiny, changes), tmp_path / "run")
+    used, step = [], trainer.optimizers.step
+
+    def recorded(number: int) -> torch.Tensor:
+        norm = step(number)
+        used.append(trainer.optimizers.main.param_groups[0]["lr"])
+        return norm
+
+    trainer.optimizers.step = recorded  # type: ignore[method-assign]
+    trainer.train()
+    assert [line["lr"] for line in read_metrics(tmp_path / "run")] == pytest.approx([float(rate) for rate in used])
+    assert used[0] < used[1] < used[2]
+
+
+def test_what_is_no_number_is_null(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.write({"step": 1, "gradient_norm": float("inf"), "loss": float("nan"), "lr": 0.5})
+    log.close()
+    assert read_metrics(tmp_path) == [{"step": 1, "gradient_norm": None, "loss": None, "lr": 0.5}]

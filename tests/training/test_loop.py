@@ -9,7 +9,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import torch
 from conftest import TINY
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from survivors import wait_for
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
@@ -269,14 +269,13 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config,
         f"run={run}",
         *words,
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    process = subprocess.Popen(command, text=True, env=speaking, **pipes)  # type: ignore[call-overload]
     try:
-        for _ in range(600):
-            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
-                break
-            time.sleep(0.1)
+        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 0, err
