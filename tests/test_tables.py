@@ -113,7 +113,7 @@ def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_i
             rollout = chosen.config().rollout
             assert rollout.carry == ("same-batch" if rollout.accum_steps > 1 else "persistent"), name
     assert preset("cmm-7-3").config().rollout.accum_steps == 2
-    with pytest.raises(ConfigError, match="accum_steps=2 has no effect under carry=persistent.*carry=same-batch"):
+    with pytest.raises(ConfigError, match=r"accum_steps=2 has no effect under carry=persistent.*carry=same-batch"):
         override(Config(), {"rollout.accum_steps": "2"})
 
 
