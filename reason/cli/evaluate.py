@@ -19,8 +19,8 @@ from reason.evaluation.suite import consumers_of, evaluate
 from reason.report import headline, print_results, write_report
 from reason.runs.directory import load_run, newest_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
-from reason.training.precision import pick_device
 from reason.version import __version__
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}

@@ -16,10 +16,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config.files import read_text
 from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
 from reason.models import RecursiveModel, Shape, build_model

@@ -8,8 +8,8 @@ from pathlib import Path
 from reason.errors import ConfigError
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.runs.directory import read_record
+from reason.runs.memory import readable_size
 from reason.training.checkpoint import best_checkpoint, readable
-from reason.training.memory import readable_size
 
 DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one file.
 

@@ -11,10 +11,10 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from reason.config.files import read_json
 from reason.config.overrides import as_typed, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
 

@@ -23,7 +23,7 @@ from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.report.drawing import animate, board, character_of
 from reason.runs.directory import load_run, read_record
-from reason.training.precision import pick_device
+from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
 

@@ -39,10 +39,11 @@ from reason.runs.directory import (
     reserve_run,
 )
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
-from reason.training.precision import dtypes, pick_device
+from reason.training.precision import dtypes
 
 PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
 PARSER.add_argument("--resume", action="store_true")

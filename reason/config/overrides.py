@@ -14,13 +14,13 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.base import BaseConfig
-from reason.config.files import read_json
 from reason.config.foreign import name_here
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.models import FAMILIES
+from reason.settings.base import BaseConfig
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
 

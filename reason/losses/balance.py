@@ -10,11 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
-from reason.config.schedules import Horizon
+import reason.settings.capabilities as can
 from reason.losses import LossConfig
 from reason.rollout import RolloutConfig
+from reason.settings.base import BaseConfig
+from reason.settings.schedules import Horizon
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
 Mean = Callable[[Tensor], Tensor]

@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
-from reason.config.base import BaseConfig
 from reason.nn.dtypes import Dtypes
+from reason.settings.base import BaseConfig
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]

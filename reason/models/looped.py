@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
 from reason.models.layout import GROUPED, Layouts, Positions
 from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer

@@ -16,10 +16,10 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from reason.config.files import read_json
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.runs.folders import directory_lock, plain_name

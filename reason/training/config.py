@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+import reason.settings.capabilities as can
+from reason.settings.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 

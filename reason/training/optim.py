@@ -9,11 +9,11 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
-from reason.config.schedules import Horizon, ScheduleConfig
+import reason.settings.capabilities as can
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
+from reason.settings.base import BaseConfig
+from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.scaling import LossScaling
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from test_loop import everything, trainer_of, untimed
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from reason.cli.evaluate import evaluate_run
 from reason.config.describe import describe_settings
 from reason.config.overrides import derive, override, read_config
