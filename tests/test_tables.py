@@ -125,6 +125,8 @@ def test_departures_state_every_row(capsys: pytest.CaptureFixture[str]) -> None:
     one = capsys.readouterr().out
     assert one in shown
     lines = {line.split("`")[1]: line for line in one.splitlines() if line.startswith("| `")}
-    assert lines["cmm-10-3"].count(" | ") == 3
+    assert lines["cmm-10-3"].count(" | ") == 4
+    assert "inside atan2" in lines["cmm-10-3"]
     assert "kind=adamw" in lines["cmm-10-3-adamw"]
+    assert "inside atan2" not in lines["cmm-10-3-adamw"]
     assert len(lines) == 5 + 5  # the rows and their variants with AdamW
