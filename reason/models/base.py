@@ -104,7 +104,7 @@ class Reasoner(nn.Module, ABC):
         return type(start)(*(x if z is start[0] else z for z in start))
 
     def reads(self, shape: Shape) -> bool:
-        """Can the model, once it has been told with `add_shape`, read puzzles of this shape?"""
+        """Can the model, after `add_shape`, read puzzles of this shape?"""
         return shape == self.shape
 
     def add_shape(self, shape: Shape) -> None:
