@@ -122,13 +122,13 @@ def departures(tables: Sequence[PaperTable]) -> str:
     parts = []
     for table in tables:
         notes = {"Stated": table.title, "Inherited": " ".join(table.inherited.split())}
-        notes |= {"Ours": table.ours, "Departure": table.departure}
+        notes |= {"Ours, in every row": table.ours, "Departure, in every row": table.departure}
         lines = [f"### {table.paper}: `{table.name}`", *(f"{name}: {text}" for name, text in notes.items() if text)]
-        rows = ["| preset | stated | settings | ours |", "|---|---|---|---|"]
+        rows = ["| preset | stated | settings | ours | departure |", "|---|---|---|---|---|"]
         for row in table.rows:
-            settings = " ".join(as_typed(row.changes)) or "the base"
-            features = row.features.replace("|", "\\|")
-            rows.append(f"| `{table.preset_name(row)}` | {features} | `{settings}` | {row.ours or '–'} |")
+            settings = f"`{' '.join(as_typed(row.changes))}`" if row.changes else "the base"
+            cells = (f"`{table.preset_name(row)}`", row.features, settings, row.ours or "–", table.departs(row) or "–")
+            rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
         parts.append("\n\n".join([*lines, "\n".join(rows)]))
     return "\n\n".join(parts)
 

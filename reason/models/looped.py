@@ -86,8 +86,10 @@ class LoopedConfig(MixingConfig):
         ]
 
     def inert(self) -> dict[str, str]:
-        """A final norm that is not read through, the loop that it begins at."""
-        found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
+        """What another mixer has; a final norm that is not read through, the loop that it begins at."""
+        found = super().inert()
+        if self.readout != "final-only":
+            found["final_from"] = f"model.readout={self.readout}"
         return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
 
     def per_process(self) -> list[str]:

@@ -36,6 +36,15 @@ class MixingConfig(ModelConfig):
     rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
+    def inert(self) -> dict[str, str]:
+        """What another mixer, or other positions, would have."""
+        found = {} if self.mixer == "attention" else {"num_heads": f"model.mixer={self.mixer} has no heads"}
+        if self.mixer != "local":
+            found["kernel"] = f"model.mixer={self.mixer} does not convolve"
+        if not self.positions.startswith("rotary"):
+            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
+        return found
+
 
 def refuse_unfit(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""

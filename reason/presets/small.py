@@ -165,18 +165,16 @@ def sudoku_6x6_cmm_node() -> Config:
     """CMM as an ODE on 6×6 Sudoku: all eight loss terms under AlgGradNorm.
 
     From the paper: the terms, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε. Ours: sizes and
-    optimizer as sudoku-6x6, at half its batch and twice its steps, and four settings of the balance, each after a run
+    optimizer as sudoku-6x6, at half its batch and twice its steps, and two settings of the balance, each after a run
     that failed without it (docs/reproduction.md). α is 0: BCE's L(0) is close to 0, so that at α = 1 the halting
-    term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50, and λ starts at 10 for LM and 1 for
-    the rest. λ moves every seventh step, a number that does not divide N_super, so that every m is measured. The
-    traces are measured on 16 of the 64 rows.
+    term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50. λ moves every seventh step, and the
+    traces are measured on 16 of the 64 rows, both for speed.
     """
     return derive(
         sudoku_6x6(),
         {
             "model.initial": "input",
             "loss.likelihood": "stablemax3",
-            "loss.weights.lm": 10,
             "loss.weights.q_halt": 1,
             "loss.weights.equil_x": 1,
             "loss.weights.equil_z": 1,

@@ -20,6 +20,8 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models import RecursiveModel
+from reason.models.base import Batch
+from reason.models.recursive import RecursiveState
 from reason.presets import TABLES, preset
 from reason.presets.tables import PaperTable
 from reason.runs.build import build_trainer
@@ -84,8 +86,8 @@ def miniature(config: Config, **more: object) -> Config:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list[torch.Tensor]]:
     """Weights and averages after three optimizer steps on nine cells, rows with more and with fewer labels.
 
-    The halting head starts from random weights, so that rows do halt, and F_H from larger ones, so that its trace is on
-    both sides of 1; a config that was trained before is remembered.
+    The halting head starts from random weights and biases at which most puzzles halt after a step, and F_H from larger
+    weights, so that its trace is on both sides of 1; a config that was trained before is remembered.
     """
     folder, known = tmp_path_factory.mktemp("inert"), {}
     sets = {}
@@ -104,9 +106,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
             trainer = build_trainer(config, folder, sets[getattr(config.model, "causal", False)])
             if isinstance(trainer.model, RecursiveModel):
                 with torch.no_grad():
-                    trainer.model.q_head.weight.normal_(generator=torch.Generator().manual_seed(2))
-                    trainer.model.q_head.bias.zero_()
                     trainer.model.networks()[-1].output.mul_(3)
+                    halt_most(trainer.model, trainer.samplers.data.parts[0].take(torch.arange(8)))
             for _ in range(STEPS):
                 trainer.optimizer_step()
             averaged = {} if trainer.ema is None else trainer.ema.state_dict()
@@ -114,6 +115,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
         return known[key]
 
     return train
+
+
+def halt_most(model: RecursiveModel, batch: Batch) -> None:
+    """Random weights for the halting head, and biases at which three quarters of the puzzles halt after a step."""
+    model.q_head.weight.normal_(generator=torch.Generator().manual_seed(2))
+    model.q_head.bias.zero_()
+    x = model.encode(batch)
+    step, pair = model.map(model.initial_state(x), x, "step")  # without noise
+    read = model.readout(RecursiveState(*step(pair)[:, [0, -1]].unbind(1)))
+    model.q_head.bias.copy_(-torch.stack([read.q_halt.quantile(0.25), read.q_continue.quantile(0.75)]))
 
 
 def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
