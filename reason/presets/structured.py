@@ -43,6 +43,7 @@ def maze_10x10() -> Config:
             "data.directory": "data/maze-10x10",
             "data.generate": "maze --size 10 --min-path 4 --train 20000 --validation 500 --test 1000 --seed 0",
             "model.mixer": "local",
+            "model.neighbourhood": "von-neumann",
             "model.expansion": 1,
             "rollout.supervision_steps": 8,
             "rollout.halt_exploration_prob": 0.5,
