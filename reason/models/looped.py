@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import reason.config.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
 from reason.models.layout import GROUPED, Layouts, Positions
-from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
+from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer, unused
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
 from reason.nn.gate import build_gate
@@ -88,7 +88,7 @@ class LoopedConfig(MixingConfig):
     def inert(self) -> dict[str, str]:
         """A final norm that is not read through, the loop that it begins at."""
         found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
-        return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
+        return unused(self) | found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
 
     def per_process(self) -> list[str]:
         """Dropout."""

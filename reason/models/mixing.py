@@ -62,6 +62,12 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
 
 
+def unused(c: MixingConfig) -> dict[str, str]:
+    """What another mixer than local has no use for, and why."""
+    why = f"model.mixer={c.mixer} sees other cells than those around"
+    return {} if c.mixer == "local" else dict.fromkeys(("kernel", "neighbourhood"), why)
+
+
 def inner_of(c: MixingConfig) -> int:
     """I of the mixers along the structure."""
     return round(c.expansion * c.hidden_size)

@@ -10,7 +10,7 @@ import reason.config.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
-from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.models.mixing import MixingConfig, refuse_unfit, unused
 from reason.nn.mlp import Activation
 
 
@@ -118,7 +118,7 @@ class RecursiveConfig(MixingConfig):
 
     def inert(self) -> dict[str, str]:
         """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
-        found = {
+        found = unused(self) | {
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",

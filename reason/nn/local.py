@@ -11,7 +11,6 @@ from reason.nn.geometry import Geometry
 from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import ACTIVATIONS, Activation
 
-
 Neighbourhood = Literal["moore", "von-neumann"]
 
 

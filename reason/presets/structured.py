@@ -26,6 +26,35 @@ NARROW: Changes = {  # one state of width 32, two layers a call, six calls a ste
     "ema.decay": 0.995,
     "ema.warmup": True,
     "training.batch_size": 32,
+    "training.compile": "auto",
+}
+HRM: Changes = {  # two networks, the gradient through the last call of each, Q-learning
+    "model.states": 2,
+    "model.separate_networks": True,
+    "model.h_cycles": 2,
+    "model.l_cycles": 2,
+    "model.gradient": "last-call",
+    "rollout.halting": "q-learning",
+    "loss.weights.q_continue": 0.5,
+}
+CMM: Changes = {  # two states, all eight terms under AlgGradNorm, as sudoku-6x6-cmm-node balances them
+    "model.states": 2,
+    "model.initial": "input",
+    "loss.likelihood": "stablemax3",
+    "loss.weights.lm": 10,
+    "loss.weights.q_halt": 1,
+    "loss.weights.equil_x": 1,
+    "loss.weights.equil_z": 1,
+    "loss.weights.rh_unstable_x": 1,
+    "loss.weights.rh_stable_z": 1,
+    "loss.weights.rep_x": 1,
+    "loss.weights.rep_z": 1,
+    "loss.trace.rows": 4,
+    "balance.kind": "alg-grad-norm",
+    "balance.alpha": 0,
+    "balance.every": 7,
+    "balance.targets": {"lm": 50},
+    "training.compile": "none",
 }
 
 
@@ -100,3 +129,45 @@ def sudoku_9x9() -> Config:
 def sudoku_9x9_long() -> Config:
     """The same for three times as long."""
     return derive(sudoku_9x9(), {"training.steps": 60000})
+
+
+def maze_10x10_hrm() -> Config:
+    """HRM with gated messages between neighbouring cells, on 10×10 mazes.
+
+    As maze-10x10, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
+    """
+    return derive(maze_10x10(), HRM)
+
+
+def maze_10x10_cmm_node() -> Config:
+    """CMM as an ODE with gated messages between neighbouring cells, on 10×10 mazes: all eight terms.
+
+    As maze-10x10, with two states, and terms and balance as sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
+    """
+    return derive(maze_10x10(), CMM)
+
+
+def maze_10x10_cmm_nsde() -> Config:
+    """CMM as an SDE on 10×10 mazes: maze-10x10-cmm-node with additive noise, σ 0.01. Not tuned."""
+    return derive(maze_10x10_cmm_node(), {"model.noise": "additive"})
+
+
+def sudoku_9x9_hrm() -> Config:
+    """HRM with messages in rows, columns, boxes and cells, on 1,000 puzzles of Sudoku-Extreme's mix.
+
+    As sudoku-9x9, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
+    """
+    return derive(sudoku_9x9(), HRM)
+
+
+def sudoku_9x9_cmm_node() -> Config:
+    """CMM as an ODE with messages in groups, on 1,000 puzzles of Sudoku-Extreme's mix: all eight terms.
+
+    As sudoku-9x9, with two states, and terms and balance as sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
+    """
+    return derive(sudoku_9x9(), CMM)
+
+
+def sudoku_9x9_cmm_nsde() -> Config:
+    """CMM as an SDE on 9×9 Sudoku: sudoku-9x9-cmm-node with additive noise, σ 0.01. Not tuned."""
+    return derive(sudoku_9x9_cmm_node(), {"model.noise": "additive"})
