@@ -30,7 +30,7 @@ USAGE = """usage: reason COMMAND …
   presets    every preset, its size and source
   bench      puzzle-steps per second of a preset and its variants
   import-weights  a checkpoint of the original HRM or TRM code → a run
-  demo       a 6×6 Sudoku set, a trained model, accuracy by step  (= make demo)
+  demo       10×10 mazes learned, larger ones solved by the same weights  (= make demo)
 
 `reason COMMAND --help` says more; `reason --version` says which this is.
 `--import FILE.py` with any command: models, loss terms and puzzles of your own (docs/extending.md).

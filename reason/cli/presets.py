@@ -18,7 +18,7 @@ from reason.files import read_json
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
 
-MANY = 10  # a family of more presets is a line in the list
+MANY = 12  # a family of more presets is a line in the list
 
 DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
 
