@@ -16,7 +16,17 @@ from reason.models import build_model
 from reason.models.base import Shape
 from reason.own_code import own_recipe
 from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
-from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_15, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
+from reason.presets.bases import (
+    ARC_8,
+    ARC_30,
+    BLANK_ADDITION_3,
+    MAZE_10,
+    MAZE_15,
+    MAZE_30,
+    SUDOKU_4,
+    SUDOKU_6,
+    SUDOKU_9,
+)
 from reason.presets.tables import PaperTable, Row
 
 
@@ -77,11 +87,14 @@ PRESETS: dict[str, Preset] = {
         _of_recipe("sudoku-9x9-cmm-node", structured.sudoku_9x9_cmm_node, SUDOKU_9),
         _of_recipe("sudoku-9x9-cmm-nsde", structured.sudoku_9x9_cmm_nsde, SUDOKU_9),
         _of_recipe("addition-3", small.addition_3, BLANK_ADDITION_3),
+        _of_recipe("arc-few", small.arc_few, ARC_8),
         _of_recipe("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
         _of_recipe("hrm-maze", authors.hrm_maze, MAZE_30),
         _of_recipe("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
         _of_recipe("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
         _of_recipe("trm-att-maze", authors.trm_att_maze, MAZE_30),
+        _of_recipe("hrm-arc", authors.hrm_arc, ARC_30),
+        _of_recipe("trm-att-arc", authors.trm_att_arc, ARC_30),
         *(_of_row(table, row) for table in TABLES for row in table.rows),
     )
 }
