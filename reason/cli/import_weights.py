@@ -61,8 +61,8 @@ def main(argv: list[str]) -> int:
         refuse_existing(Path(run_name))
     weights, stated = read_weights(file)
     metadata = _metadata(directory) if directory else None
-    if typed := pairs.pop("cells", None):
-        stated["seq_len"] = typed
+    if cells := pairs.pop("cells", None):
+        stated["seq_len"] = cells
     stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
     stated = _numbers(stated)
     ours = from_foreign(weights)
