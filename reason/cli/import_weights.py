@@ -96,7 +96,7 @@ def main(argv: list[str]) -> int:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
         _report_parity(config, shape, ours, file, _computed_in(stated, weights))
-    print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
+    print(typed(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR")))
     return 0
 
 

@@ -166,10 +166,11 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    compile_model(model, config.training, data.device)
+    compiled = compile_model(model, config.training, data.device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
+    trainer.compiled = compiled
     _refuse_long_traces(config, max(carry.state[0][0].numel() for carry in trainer.carries))
     return trainer
 

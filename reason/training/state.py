@@ -64,6 +64,7 @@ class TrainingState:
         self.memories: list[dict[str, torch.Tensor]] = [{} for _ in blanks]  # of loss terms, between backward passes
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
+        self.compiled = False  # does torch.compile make the model's code?
         self.saved: int | None = None  # the step of the newest checkpoint
 
     @property

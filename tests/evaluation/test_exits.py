@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.evaluate import evaluate_run
 from reason.cli.train import main as train
 from reason.config.overrides import override
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
 from reason.runs.directory import load_run
+from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
