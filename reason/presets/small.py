@@ -115,7 +115,7 @@ def maze_10x10_attention() -> Config:
     return derive(
         addition_3(),
         {
-            "data.directory": "data/maze-10x10",
+            "data.directory": "data/maze-10x10-small",
             "data.generate": "maze --size 10 --min-path 4 --train 20000 --validation 500 --test 500 --seed 0",
             "model.rope_theta": 100.0,
             "optimizer.lr": 1e-3,
