@@ -86,11 +86,12 @@ def test_settings_that_the_mathematics_names_exist() -> None:
     assert missing <= {key for key in missing if key.startswith("loss.schedules")}, missing
 
 
-@pytest.mark.parametrize("page", ["library.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, page, "exec"), names)
+        brief = re.sub(r'"steps": 200\b', '"steps": 4', block)
+        exec(compile(brief, page, "exec"), names)

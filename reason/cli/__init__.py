@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from reason.cli.help import PAGES, settings_asked, show_settings
+from reason.cli.typed import typed
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
 from reason.own_code import import_asked
 from reason.version import __version__
@@ -74,7 +75,7 @@ def _run(command: str, words: list[str]) -> int:
     if command in PAGES and (named := settings_asked(words)) is not None:
         if named:
             return show_settings(command, named)
-        print(PAGES[command])
+        print(typed(PAGES[command]))
         return 0
     return _imported(COMMANDS[command])(words)
 
@@ -125,7 +126,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if _interrupted(error):
             print("interrupted", file=sys.stderr)
             return 130
-        print(f"error: {printable(_said(error))}", file=sys.stderr)
+        print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
 
 

@@ -13,6 +13,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
 from datasets_gen.maze import Maze
 from reason.cli import solve, train
+from reason.cli.typed import typed
 from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
         arguments = [f"run={RUN}", "--resume"] if (RUN / "config.json").exists() else [PRESET, f"run={RUN}"]
-        print(f"demo: python train.py {' '.join(arguments)}")
+        print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():
             print("demo: interrupted; make demo resumes it")
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> int:
         larger, _ = _evaluated({"data.directory": _made(size), "evaluation.steps": str(steps)})
         print(f"demo: {_curve(larger)}\n")
     _draw(_made(DRAWN), LARGER[DRAWN])
-    print(NEXT.format(run=RUN, data=data))
+    print(typed(NEXT.format(run=RUN, data=data)))
     trained, exact = results["trained_steps"], results["exact_by_step"]
     print(
         f"demo: exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, "
@@ -80,7 +81,8 @@ def _made(size: int) -> str:
 
 def _evaluated(pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     words = {"data.directory": "data", "evaluation.steps": "steps"}
-    print(f"demo: python evaluate.py {RUN} {' '.join(f'{words[key]}={value}' for key, value in pairs.items())}")
+    asked = " ".join(f"{words[key]}={value}" for key, value in pairs.items())
+    print(typed(f"demo: python evaluate.py {RUN} {asked}"))
     return evaluate_run(RUN, pairs)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from reason.cli.typed import typed
 from reason.config.overrides import as_typed, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -74,7 +75,7 @@ def _list(console: Console, beginning: str = "") -> None:
     for name, each in PRESETS.items():
         if name.startswith(beginning):
             families.setdefault(name.split("-")[0], []).append(each)
-    view = Table(title="presets: python train.py NAME", title_justify="left")
+    view = Table(title=typed("presets: python train.py NAME"), title_justify="left")
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")

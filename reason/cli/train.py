@@ -11,6 +11,7 @@ from pathlib import Path
 
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
+from reason.cli.typed import typed
 from reason.config.inert import inert
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
@@ -44,7 +45,7 @@ def main(argv: list[str]) -> int:
         _greet(trainer)
         outcome = _trained(trainer, arguments.max_steps, arguments.max_minutes)
         if trainer.world.first:
-            print(_farewell(trainer, outcome))
+            print(typed(_farewell(trainer, outcome)))
     return 0
 
 

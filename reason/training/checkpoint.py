@@ -64,6 +64,13 @@ def checkpoints(run: Path) -> list[Path]:
     return sorted(found, key=step_of)
 
 
+def refuse_what_is_in_the_way(run: Path) -> None:
+    """Raises ConfigError where something that is no folder has the name of a checkpoint: none could be saved there."""
+    for path in sorted(run.glob("checkpoints/step-*")):
+        if _FOLDER.fullmatch(path.name) and (path.is_symlink() or not path.is_dir()):
+            raise ConfigError(f"{path} is no folder, and a checkpoint may have to be saved there; move it away")
+
+
 def step_of(folder: Path) -> int:
     """The optimizer step that a checkpoint folder is named after."""
     return int(folder.name.removeprefix("step-"))

@@ -145,7 +145,7 @@ def build_optimizer(
     if config.backend == "fused":
         raise ConfigError(
             f"optimizer.backend=fused needs a CUDA device, this is {device}, and the package adam-atan2: pip install "
-            "'reason[cuda]', or type optimizer.backend=torch"
+            "'recursive-reasoners[cuda]', or type optimizer.backend=torch"
         )
     return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
 

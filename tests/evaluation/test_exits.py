@@ -136,7 +136,7 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                 parameter.mul_(float("nan"))
         return loaded
 
-    monkeypatch.setattr("reason.cli.evaluate.load_run", diverging)
+    monkeypatch.setattr("reason.runs.evaluation.load_run", diverging)
     broken, _ = evaluate_run(Path("two"), {**pairs, "name": "nan"})
     assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
     assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
