@@ -12,9 +12,9 @@ from torch import nn
 class MuonAdamW(torch.optim.Optimizer):
     """Muon: m ← μm + (1 − μ)g; p ← p(1 − lr·wd) − lr·√max(1, rows/columns)·UVᵀ, UΣVᵀ = (1 − μ)g + μm.
 
-    μ 0.95. UVᵀ, the nearest matrix with singular values 1, is that of five Newton-Schulz iterations (`torch.optim.Muon`;
-    Keller Jordan 2024). All else that is trained, embeddings, heads and vectors, is AdamW's, as there. Both parts
-    share this optimizer's groups and state: group 0 is Muon's.
+    μ 0.95. UVᵀ, the nearest matrix with singular values 1, is that of five Newton-Schulz iterations
+    (`torch.optim.Muon`; Keller Jordan 2024). All else that is trained, embeddings, heads and vectors, is AdamW's, as
+    there. Both parts share this optimizer's groups and state: group 0 is Muon's.
     """
 
     def __init__(
