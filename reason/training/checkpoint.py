@@ -32,7 +32,7 @@ from reason.training.distributed import World
 from reason.training.integrity import FILES, fault, seal
 
 TENSOR = "tensor:"
-_FOLDER = re.compile(r"step-([0-9]{1,18})")
+_FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
 def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
