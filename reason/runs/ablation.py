@@ -1,4 +1,4 @@
-"""An ablation: ordinary runs of a preset's variants, each with several seeds, as a queue that may be stopped anywhere."""
+"""An ablation: ordinary runs of a preset's variants, several seeds each, as a queue that may be stopped anywhere."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from reason.runs.build import make_data_once
 from reason.runs.directory import locked
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
+from reason.training.checkpoint import checkpoints, step_of
 
 SPEC = "ablation.json"
 EVALUATION = "ablation"  # the name of every run's evaluation
@@ -157,7 +158,7 @@ class Queue:
     def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float):
         """until: the time (monotonic seconds) at which everything is saved and stopped."""
         self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
-        self.at_work: dict[Cell, subprocess.Popen[bytes]] = {}
+        self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
         self.failed: dict[str, str] = {}  # by run: the last line that it printed
         self.threads = str(max(1, (os.cpu_count() or 1) // jobs))
 
@@ -185,29 +186,30 @@ class Queue:
         """Training, or evaluation of a run that is trained, in a process of its own session."""
         log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
         with log:
-            self.at_work[cell] = subprocess.Popen(
-                [sys.executable, "-m", "reason.runs.ablation", *map(str, (cell.run.parent, cell.run.name))],
+            process = subprocess.Popen(
+                [sys.executable, "-m", "reason.runs.ablation", str(cell.run.parent), cell.run.name],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
                 env=os.environ | {"OMP_NUM_THREADS": self.threads},
             )
+        self.at_work.append((cell, process))
 
     def _done(self) -> Iterator[Cell]:
-        for cell, process in list(self.at_work.items()):
+        for cell, process in list(self.at_work):
             if process.poll() is not None:
-                del self.at_work[cell]
+                self.at_work.remove((cell, process))
                 if cell.results() is None:
                     lines = cell.run.with_name(f"{cell.run.name}.log").read_text(errors="replace").splitlines()
                     self.failed[str(cell.run)] = next((line for line in reversed(lines) if line), "no word")
                 yield cell
 
     def _stop(self) -> None:
-        for process in self.at_work.values():
+        for _, process in self.at_work:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
-        for process in self.at_work.values():
+        for _, process in self.at_work:
             process.wait()
 
 
@@ -225,16 +227,18 @@ def work(folder: Path, name: str) -> int:
         except ConfigError:  # a process whose parent was killed trains it
             print(f"{cell.run} is being trained by another process; waiting for it", flush=True)
             time.sleep(WAIT)
-    status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
-    if status == 0 or begun:  # a run that is finished is refused a resume
-        pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
-        return _whole(cell) and main(["evaluate", str(cell.run), f"name={EVALUATION}", *pairs])
-    return status
+    if not _trained(cell):
+        status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
+        if not _trained(cell):  # stopped, or failed
+            return status
+    pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
+    return main(["evaluate", str(cell.run), f"name={EVALUATION}", *pairs])
 
 
-def _whole(cell: Cell) -> int:
-    """1 where training stopped before its last step."""
-    from reason.training.checkpoint import checkpoints, step_of
-
+def _trained(cell: Cell) -> bool:
     saved = checkpoints(cell.run)
-    return int(not saved or step_of(saved[-1]) < cell.config.training.steps) ^ 1
+    return bool(saved) and step_of(saved[-1]) >= cell.config.training.steps
+
+
+if __name__ == "__main__":
+    sys.exit(work(Path(sys.argv[1]), sys.argv[2]))
