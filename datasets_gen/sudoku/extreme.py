@@ -1,29 +1,37 @@
-"""Hard Sudoku puzzles: a search through the {-1+m} neighbourhood in many independent lineages. (ours)
+"""Hard Sudoku puzzles: a search from neighbour to neighbour in many independent lineages. (ours)
 
-Random minimal puzzles almost never need 20 guesses. A lineage starts from one of them and keeps a small pool
-of its hardest descendants. Fitness is the mean number of guesses in the full search tree. One count is so noisy
-that a search which believes it collects lucky counts instead of hard puzzles: members are counted again and
-again, and their mean decides. Fitness is capped, so that a lineage drifts among hard puzzles instead of
-spending itself on one.
+Random minimal puzzles almost never need 5 guesses. A lineage starts from one of them and keeps a small pool of its
+hardest descendants. A neighbour has one clue in another place: {-1+1}; where all of these are known, one more clue is
+added and those that are not needed go: {-1+2}. Fitness is what the rule MIXED counts, as far as the other rules follow.
+A search that climbs on one fixed rule finds puzzles that are hard for that rule alone; MIXED draws its guesses at
+random. Fitness is capped, so that a lineage drifts among hard puzzles instead of spending itself on one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from datasets_gen.streams import stream
-from datasets_gen.sudoku.construct import full_grid, neighbour, thin
+from datasets_gen.sudoku.construct import a_solution, completions, full_grid, thin
 from datasets_gen.sudoku.generate import CHUNK, Puzzles, puzzles_of
-from datasets_gen.sudoku.geometry import geometry
-from datasets_gen.sudoku.solver import shuffled_orders, solve_many
+from datasets_gen.sudoku.guesses import minimise
+from datasets_gen.sudoku.patterns import patterns
+from datasets_gen.sudoku.rating import RULES, SCALES, guesses, shuffles
 
+ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 4800  # neighbours tried by a lineage
-HARVEST = 30  # steps between two puzzles that a lineage gives away
-COUNTS = 16  # counts that a member's fitness is the mean of, at most
-CAP = 220.0  # guesses in the tree; about a rating of 110
+STEPS = 6000  # clues taken away by a lineage
+HARVEST = 100  # steps between two puzzles that a lineage gives away
+COUNTS = 8  # counts that a member's fitness is the mean of, at most
+SHUFFLES = 64  # from which the shuffle of a count is drawn
+TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
+CHILDREN = 8  # of one {-1+2} move, at most
+PROMISE = 0.3  # share of the weakest member's fitness that a {-1+2} child needs before clues are taken away from it
+SLACK = 2.0  # how much easier than for MIXED a puzzle may be for another rule before its fitness falls
+CAP = 80.0  # fitness
+WORK = 300  # guesses after which the search for a clue's replacements is given up
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
 
@@ -41,44 +49,110 @@ class Lineage:
 class _Member:
     question: np.ndarray
     answer: np.ndarray
-    fitness: float = 0.0
+    totals: np.ndarray = field(default_factory=lambda: np.zeros(len(RULES)))  # scaled guesses under every rule
     counts: int = 0
+    untried: list[int] | None = None  # clues that were not yet taken away
+
+    @property
+    def fitness(self) -> float:
+        return float((self.totals * FOLLOW).min()) / self.counts
+
+
+FOLLOW = np.array([1.0, SLACK, SLACK])
+
+
+def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> bool:
+    """Count a member's guesses once under every rule; stops and returns False where one shows it below `bound`."""
+    chosen = shuffles(round(len(member.question) ** 0.5), SHUFFLES)[int(rng.random() * SHUFFLES)]
+    found = np.zeros(len(RULES))
+    for index, rule in enumerate(RULES):
+        scale = SCALES[index]
+        found[index] = min(scale * guesses(member.question, rule, chosen, int(2 * CAP / scale)), CAP)
+        if found[index] * FOLLOW[index] < bound:
+            return False
+    member.totals += found
+    member.counts += 1
+    return True
+
+
+def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarray], bool]:
+    """Boards next to a parent, each with one solution, and whether they may hold clues that are not needed."""
+    size = round(len(parent.question) ** 0.5)
+    clues = np.flatnonzero(parent.question)
+    if parent.untried is None:
+        parent.untried = clues[rng.random(len(clues)).argsort()].tolist()
+    wide = not parent.untried
+    clue = int(clues[int(rng.random() * len(clues))]) if wide else parent.untried.pop()
+    board = parent.question.copy()
+    board[clue] = 0
+    if wide:
+        solution = a_solution(board, rng)
+        cells = np.flatnonzero((board == 0) & (solution != parent.question))
+        cell = cells[int(rng.random() * len(cells))]
+        board[cell] = solution[cell]
+    found = completions(board, WORK)
+    found = found[rng.random(len(found)).argsort()][: CHILDREN if wide else None]
+    boards = []
+    for cell, digit in found:
+        if cell != clue or digit != parent.question[clue]:
+            child = board.copy()
+            child[cell] = digit
+            boards.append(child)
+    return boards, wide
 
 
 def descend(lineage: Lineage) -> Puzzles:
     """The puzzles that a lineage gives away: one from its pool, drawn at random, every `HARVEST` steps."""
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
-    size = lineage.size
-    orders, ranks = shuffled_orders(rng, 64, size)
-
-    def count(member: _Member) -> None:
-        at = int(rng.random() * len(orders))
-        tree = solve_many(member.question[None], 2, orders[at : at + 1], ranks[at : at + 1], geometry(size))[2][0]
-        member.fitness += (min(float(tree), CAP) - member.fitness) / (member.counts + 1)
-        member.counts += 1
-
-    answer = full_grid(size, rng)
-    pool = [_Member(thin(answer, answer, rng), answer)]
+    tables = patterns(lineage.size)
+    pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
     harvest = []
     for step in range(1, STEPS + 1):
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
-            count(parent)
-        child = _Member(*neighbour(parent.question, rng, orders, ranks))
-        if child.question.tobytes() not in known:
-            known.add(child.question.tobytes())
-            count(child)
+            _count(parent, rng)
+        boards, wide = _children(parent, rng)
+        for board in boards:
+            if board.tobytes() in known:
+                continue
+            known.add(board.tobytes())
             weakest = min(range(len(pool)), key=lambda index: pool[index].fitness)
+            bound = pool[weakest].fitness * rng.random() ** TEMPERATURE if len(pool) == POOL else 0.0
+            child = _Member(board, board)
+            if not _count(child, rng, bound * PROMISE if wide else bound):
+                continue
+            child.answer = a_solution(board, rng)
+            minimal = board.copy()
+            minimise(minimal, child.answer, rng.random(len(board)).argsort(), tables)
+            if (minimal != board).any():
+                if minimal.tobytes() in known:
+                    continue
+                known.add(minimal.tobytes())
+                child = _Member(minimal, child.answer)
+                if not _count(child, rng, bound):
+                    continue
+            if child.fitness < bound:
+                continue
             if len(pool) < POOL:
                 pool.append(child)
-            elif child.fitness >= pool[weakest].fitness:
+            else:
                 pool[weakest] = child
         if step % HARVEST == 0:
             harvest.append(pool[int(rng.random() * len(pool))])
     return puzzles_of(
         np.array([member.question for member in harvest]), np.array([member.answer for member in harvest])
     )
+
+
+def _root(size: int, rng: np.random.Generator) -> _Member:
+    """The hardest of some random minimal puzzles."""
+    roots = []
+    for _ in range(ROOTS):
+        answer = full_grid(size, rng)
+        roots.append(_Member(thin(answer, answer, rng), answer))
+        _count(roots[-1], rng)
+    return max(roots, key=lambda root: root.fitness)
 
 
 def easy_chunk(lineage: Lineage) -> Puzzles:

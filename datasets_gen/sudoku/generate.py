@@ -15,8 +15,8 @@ from datasets_gen.progress import progress
 from datasets_gen.streams import STREAMS, stream
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.construct import full_grid, thin
+from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import rate
 
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
 CHUNK = 64  # boards per task
@@ -38,7 +38,7 @@ class Puzzles(NamedTuple):
 
     questions: np.ndarray  # (N, S) digits, 0 blank
     answers: np.ndarray  # (N, S)
-    ratings: np.ndarray  # (N,) int32  guesses under one shuffle, as published
+    ratings: np.ndarray  # (N,)
     signatures: np.ndarray  # (N,) uint64
 
 
@@ -54,7 +54,7 @@ def random_chunk(chunk: Chunk) -> Puzzles:
 
 def puzzles_of(questions: np.ndarray, answers: np.ndarray) -> Puzzles:
     """Rate and sign N puzzles given as digits (N, S)."""
-    return Puzzles(questions, answers, rate(questions).astype(np.int32), signatures(questions, answers))
+    return Puzzles(questions, answers, rate(questions), signatures(questions, answers))
 
 
 def random_splits(
@@ -97,7 +97,7 @@ def random_splits(
 
 def _distinct(
     chunks: Iterator[Puzzles], seen: set[int], clues: int | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.int32]]:
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.float64]]:
     """The puzzles whose signature is new; gives up when chunk after chunk brings none."""
     barren = 0
     for chunk in chunks:
