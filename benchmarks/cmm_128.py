@@ -27,9 +27,9 @@ from reason.training.log import read_metrics
 RECIPE = {
     "rollout.accum_steps": "1",
     "rollout.grad_steps": "1",
-    "optimizer.schedule.warmup": "200",
+    "optimizer.schedule.warmup_steps": "200",
     "optimizer.freeze_embedding_after": "none",
-    "ema.ramp": "true",
+    "ema.warmup": "true",
     "balance.every": "7",
     "training.steps": "1000000",
     "training.log_every": "50",

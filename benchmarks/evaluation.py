@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from reason.config import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import one_pass
-from reason.evaluation.leaving import run_with
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.early_exit import run_with
+from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.policies import Policy
+from reason.evaluation.suite import consumers_of, evaluate
 from reason.models.base import Reasoner
-from reason.run import load_run
-from reason.tasks import task_of
+from reason.runs.directory import load_run
 
 VERBS = ("encode", "initial_state", "step", "readout")
 
@@ -44,14 +45,15 @@ def main() -> None:
     model = load_run(options.run, device, config).model
     assert config.data.directory is not None
     data = PuzzleData(config.data.directory, "test", device)
-    puzzle, likelihood = task_of(data.metadata), config.loss.likelihood
-    examples = np.arange(min(options.puzzles, len(data)))
+    settings = EvaluationConfig(steps=options.steps, batch_size=options.batch, limit=options.puzzles, boards=0)
+    evaluator = Evaluator(
+        model, data, settings, config.rollout.trained_steps, config.loss.likelihood, config.rollout.halting,
+        progress=False,
+    )  # fmt: skip
+    examples = evaluator.examples.numpy()
 
     def read() -> None:
-        one_pass(
-            model, data, options.steps, options.batch, limit=len(examples), puzzle=puzzle, likelihood=likelihood,
-            halting=config.rollout.halting, progress=False,
-        )  # fmt: skip
+        evaluate(evaluator, consumers_of(evaluator))
 
     read()  # warm
     print(f"\n| {options.steps} steps, {len(examples)} puzzles | whole pass | forward passes in it | ratio |")
@@ -63,10 +65,7 @@ def main() -> None:
 
     fixed = [Policy(f"fixed {m}", "fixed", m - 0.5) for m in (options.steps, options.steps // 2, options.steps // 4)]
     policies = [*fixed, *([Policy("q > 0", "q", 0.0)] if config.rollout.halting in ("bce", "q-learning") else [])]
-    rounds = [
-        [leave(policy, model, data, examples, options, likelihood) for policy in policies]
-        for _ in range(options.rounds)
-    ]
+    rounds = [[leave(policy, evaluator, examples) for policy in policies] for _ in range(options.rounds)]
     print("\n| policy | mean steps | exact | by the clock | of proportion |\n|---|---|---|---|---|")
     seconds_of_all = np.median([row[0][2] for row in rounds])
     for i, policy in enumerate(policies):
@@ -101,16 +100,9 @@ def inside(model: Reasoner, read: Callable[[], None], clock: Callable[[], float]
             delattr(model, name)
 
 
-def leave(
-    policy: Policy,
-    model: Reasoner,
-    data: PuzzleData,
-    examples: np.ndarray,
-    options: argparse.Namespace,
-    likelihood: Any,
-) -> tuple[float, float, float]:
+def leave(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> tuple[float, float, float]:
     """Mean steps, share exact, seconds."""
-    left = run_with(policy, model, data, examples, options.steps, options.batch, likelihood=likelihood, progress=False)
+    left = run_with(policy, evaluator, examples)
     return float(left.steps.mean()), float(left.exact.mean()), left.seconds
 
 

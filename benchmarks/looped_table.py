@@ -11,20 +11,33 @@ loop. Prints Markdown.
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
-from reason.config import read_config
+from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.dynamics.jacobian import power_iteration, unit_normal_like
-from reason.evaluation.probes import StepProbe, precise, probe_steps, rows_of, states
+from reason.evaluation.probes import norm, parts, precise, radius, residual, rows_of
 from reason.models.base import Batch, Reasoner
-from reason.run import load_run
+from reason.rollout import unroll
+from reason.runs.directory import load_run
 from reason.training.log import read_metrics
 
 ESTIMATED = 64  # puzzles of an estimate
+
+
+@dataclass(frozen=True)
+class StepProbe:
+    """Means over puzzles after `step` loops."""
+
+    step: int
+    exact: float
+    token_norm: float  # ‖z‖/√(parts · S), what one token holds
+    residual: float
+    radius: float  # ρ of one cycle's map, over the first `spectra` puzzles
 
 
 def main() -> None:
@@ -49,7 +62,7 @@ def main() -> None:
         table(title, [f"T = {t}" for t in loops], {n: cells(p, field, form) for n, p in found.items()})
     columns = ["T", "ρ (ARPACK)", "K = 1", "K = 4", "K = 16", "K = 4, warm"]
     rows = {
-        f"{name} at {t}": [str(t), f"{radius(found[name], t):.2f}", *(f"{value:.2f}" for value in values)]
+        f"{name} at {t}": [str(t), f"{radius_at(found[name], t):.2f}", *(f"{value:.2f}" for value in values)]
         for name, by_loops in estimates.items()
         for t, values in by_loops.items()
     }
@@ -65,13 +78,33 @@ def trained(run: Path, puzzles: int) -> tuple[Reasoner, Batch]:
 
 
 @torch.no_grad()
+def probe_steps(model: Reasoner, batch: Batch, at: list[int], spectra: int) -> list[StepProbe]:
+    """Accuracy, norm, residual and spectral radius after each number of loops in `at`, in one pass."""
+    found = []
+    for record in unroll(model, batch, max(at)):
+        if record.step in at:
+            few = slice(0, spectra)
+            radii = radius(model, rows_of(record.state, few), record.x[few])
+            tokens = sum(z.shape[1] for z in parts(record.state).values())
+            found.append(
+                StepProbe(
+                    record.step,
+                    record.exact.double().mean().item(),
+                    norm(record.state).mean().item() / tokens**0.5,
+                    residual(record.before, record.state).mean().item(),
+                    sum(radii) / len(radii) if radii else float("nan"),
+                )
+            )
+    return found
+
+
+@torch.no_grad()
 def estimated(model: Reasoner, batch: Batch, loops: int) -> list[float]:
     """√mean‖j‖² for K = 1, 4, 16 from random directions, and for K = 4 with the direction carried along."""
-    x = model.encode(Batch(*(part[:ESTIMATED] for part in batch)))
     torch.manual_seed(0)
     warm = None
-    for state in list(states(model, x, loops))[1:]:
-        f, z = model.map(rows_of(state, slice(None)), x, "cycle")
+    for record in unroll(model, Batch(*(part[:ESTIMATED] for part in batch)), loops):
+        f, z = model.map(rows_of(record.state, slice(None)), record.x, "cycle")
         warm = power_iteration(f, z, unit_normal_like(z) if warm is None else warm.direction, 4)
     assert warm is not None
     cold = [power_iteration(f, z, unit_normal_like(z), k).growth for k in (1, 4, 16)]
@@ -82,7 +115,7 @@ def cells(probes: list[StepProbe], field: str, form: str) -> list[str]:
     return [form.format(getattr(probe, field)) for probe in probes]
 
 
-def radius(probes: list[StepProbe], loops: int) -> float:
+def radius_at(probes: list[StepProbe], loops: int) -> float:
     return next(probe.radius for probe in probes if probe.step == loops)
 
 

@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import io
 import sys
 
-from datasets_gen import show, verify
-from datasets_gen.addition import command as addition
-from datasets_gen.importers import command as importers
-from datasets_gen.layout import DatasetError
-from datasets_gen.maze import command as maze
-from datasets_gen.sudoku import command as sudoku
-
-DESCRIPTION = """\
-Make puzzle sets in the folder layout of HRM and TRM, look at them and check them.
-
-  python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
-  python -m datasets_gen maze --output-dir data/maze
-  python -m datasets_gen addition --output-dir data/addition
-  python -m datasets_gen show data/sudoku6
-  python -m datasets_gen verify data/sudoku6
-
-Every command has its own --help with examples. Same options and seed, same bytes.
-"""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m datasets_gen",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (sudoku, maze, addition, importers, show, verify):
-        module.add_parser(commands)
-    return parser
+from datasets_gen.interrupts import INTERRUPTED, ending_at_once
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
     try:
-        options = build_parser().parse_args(argv)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    try:
-        options.command(options)
-        sys.stdout.flush()
-        return 0
-    except DatasetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        from datasets_gen.commands import run  # numpy, numba and scipy take a second to come
     except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        print(f"error: {error}: nothing was written", file=sys.stderr)
-        return 1
+    return run(argv)
 
 
 if __name__ == "__main__":
+    with ending_at_once():
+        import datasets_gen.commands  # noqa: F401
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no ·, a file name that is no text
     sys.exit(main())

@@ -9,7 +9,7 @@ from typing import Any
 
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
 from datasets_gen.puzzles import Puzzle
-from reason.version import __version__
+from datasets_gen.version import __version__
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
@@ -69,6 +69,13 @@ def save(
         **facts,
     }
     order = {name: splits[name] for name in SPLITS if name in splits}
-    write_dataset(options.output_dir, order, task=puzzle.task, vocab_size=puzzle.vocab_size, provenance=provenance)
+    write_dataset(
+        options.output_dir,
+        order,
+        task=puzzle.task,
+        vocab_size=puzzle.vocab_size,
+        structure=puzzle.structure,
+        provenance=provenance,
+    )
     made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in order.items())
     print(f"{options.output_dir}: {made} puzzles of {puzzle.seq_len} cells, {puzzle.vocab_size} tokens")

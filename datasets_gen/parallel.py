@@ -10,7 +10,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import TypeVar
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeVar
+
+from datasets_gen.interrupts import held_back
+from datasets_gen.layout import DatasetError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -41,18 +46,37 @@ def ordered_map(
             break
     else:
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_worker)
+    workers = _Workers()
+    pool = ProcessPoolExecutor(processes, mp_context=workers, initializer=_begin_worker)
     pending: deque[Future[Result]] = deque()
     try:
         for task in tasks:
-            pending.append(pool.submit(function, task))
+            with held_back():
+                pending.append(pool.submit(function, task))
             if len(pending) > 2 * processes:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except BrokenProcessPool:
+        raise DatasetError("a worker process was killed, for memory perhaps; type fewer --processes") from None
+    except BaseException:  # closed or interrupted: compiled code in a worker holds the GIL, so only a signal ends it
+        for worker in workers.started:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Workers(SpawnContext):
+    """Starts processes and remembers them, so that they can be ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *arguments: Any, **options: Any) -> SpawnProcess:  # type: ignore[override]
+        self.started.append(SpawnProcess(*arguments, **options))
+        return self.started[-1]
 
 
 def _begin_worker() -> None:

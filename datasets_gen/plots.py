@@ -7,12 +7,24 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from datasets_gen.layout import Split
+from datasets_gen.layout import DatasetError, Split
 from datasets_gen.puzzles import Puzzle
 
 matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.backend_bases import FigureCanvasBase
+
+
+def check_format(path: Path) -> None:
+    """Whether a picture may have this name.
+
+    Raises:
+        DatasetError: no ending, or one that matplotlib does not write.
+    """
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise DatasetError(f"{path}: {path.suffix or 'no ending'} is no kind of picture; known are {', '.join(known)}")
 
 
 def picture(path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]) -> None:

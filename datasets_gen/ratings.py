@@ -14,13 +14,14 @@ EXTREME_LEVELS = (0.15, 0.15, 0.05, 0.06, 0.09, 0.10, 0.11, 0.14, 0.07, 0.05, 0.
 
 
 def bins_of(ratings: np.ndarray, bins: tuple[float, ...] = RATING_BINS) -> np.ndarray:
-    """Ratings (N,) -> index of the bin of each (N,)."""
-    return np.searchsorted(bins, ratings, side="right") - 1
+    """Ratings (N,) -> index of the bin of each (N,); -1 where a rating is missing (NaN)."""
+    return np.where(np.isnan(ratings), -1, np.searchsorted(bins, ratings, side="right") - 1)
 
 
 def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
     """How many ratings fall into each bin, by its name."""
-    counts = np.bincount(bins_of(ratings), minlength=len(RATING_BINS))
+    bins = bins_of(ratings)
+    counts = np.bincount(bins[bins >= 0], minlength=len(RATING_BINS))
     return dict(zip(BIN_NAMES, map(int, counts), strict=True))
 
 

@@ -44,6 +44,10 @@ def run(options: argparse.Namespace) -> None:
         DatasetError: no such set, split or index.
     """
     directory = options.directory
+    if options.png:
+        from datasets_gen.plots import check_format, picture  # matplotlib takes a second to come
+
+        check_format(options.png)
     names = splits_of(directory)
     name = options.split or next(iter(names), "train")
     metadata, split = read_split(directory, name)
@@ -68,8 +72,6 @@ def run(options: argparse.Namespace) -> None:
         print()
         print("\n".join(_comparison(columns, name)))
     if options.png:
-        from datasets_gen.plots import picture  # matplotlib takes a second to come
-
         picture(options.png, puzzle, split, options.index, columns)
         print(f"\n{options.png}")
 
@@ -97,11 +99,11 @@ def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[st
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
-    """Values (N,) or (P,) by name; the rating where it says more than the others."""
+    """Values (N,) or (P,) by name, none empty; the rating where it says more than the others."""
     found = puzzle.features(split.inputs, split.labels)
     if split.ratings is not None and puzzle.rating_name not in found:
-        found = {f"rating ({puzzle.rating_name})": split.ratings} | found
-    return found
+        found = {f"rating ({puzzle.rating_name})": split.ratings[~np.isnan(split.ratings)]} | found
+    return {name: values for name, values in found.items() if len(values)}
 
 
 def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
@@ -109,7 +111,8 @@ def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
     title = f"{name} {index}"
     if split.ratings is not None:
         owner = int(np.searchsorted(split.puzzle_indices, index, side="right")) - 1
-        title += f", rating {split.ratings[owner]:g} ({puzzle.rating_name})"
+        rating = split.ratings[owner]
+        title += ", not rated" if np.isnan(rating) else f", rating {rating:g} ({puzzle.rating_name})"
     boards = [puzzle.draw(question), puzzle.draw(answer, question)]
     return f"{title}\n\n" + _side_by_side(*boards)
 
@@ -127,10 +130,10 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
         f"task {metadata.task.get('name', 'not stated')}"
     ]
     for title, values in statistics.items():
-        if len(values):
-            lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
+        lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
     if "command" in metadata.provenance:
-        lines += ["", f"made by: {metadata.provenance['command']}"]
+        command = str(metadata.provenance["command"])
+        lines += ["", f"made by: {command if command.isprintable() else repr(command)}"]
     return "\n".join(lines)
 
 

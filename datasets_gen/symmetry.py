@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GridSymmetry:
-    """Symmetries that keep a puzzle a puzzle and its label right, as data: whoever augments draws from them.
+    """Symmetries that keep a puzzle a puzzle and its label right, as data: augmentation draws from them.
 
     Where `moves` holds, rows move within their band and bands move whole, columns likewise; where
     `transpose` holds, the grid may be transposed; tokens in [first, last] are relabelled by one permutation.

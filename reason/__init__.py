@@ -1,4 +1,4 @@
-"""A laboratory for tiny recursive reasoners.
+"""Tiny recursive reasoners: HRM, TRM, CMM and looped transformers.
 
 Every model is a discrete dynamical system z ← F(z, x̂) with a readout, trained by deep supervision.
 """

@@ -1,32 +1,84 @@
-"""Files → batches on the device. The set lives there; drawing and augmenting never leave it."""
+"""Files → batches. The set, its sampling and its augmentation are on the device."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, read_split
+from datasets_gen.layout import DatasetError, Metadata, read_split
 from datasets_gen.symmetry import GridSymmetry
+from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
-from reason.section import Section
+
+if TYPE_CHECKING:
+    from datasets_gen.puzzles import Puzzle
 
 
-class DataConfig(Section):
-    """Which puzzles, and how they are varied."""
+def task_of(metadata: Metadata) -> Puzzle | None:
+    """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
+    from datasets_gen.puzzles import family_of  # compiles rules with numba: not for a config alone
 
-    directory: str | None = Field(None, description="the data set's folder; data=DIR for short")
-    generate: str | None = Field(None, description="what `python -m datasets_gen` is asked for when none is given")
-    augment: bool = Field(True, description="draw every puzzle under a random symmetry (digits relabelled, grid moved)")
+    try:
+        puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    except (DatasetError, KeyError, TypeError, ValueError):
+        return None
+    return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
+
+
+def shape_of(metadata: Metadata) -> Shape:
+    """The shape that a model is built for."""
+    from datasets_gen.puzzles import structure_of
+
+    return Shape(
+        seq_len=metadata.seq_len,
+        vocab_size=metadata.vocab_size,
+        num_puzzle_identifiers=metadata.num_puzzle_identifiers,
+        structure=structure_of(metadata),
+    )
+
+
+def shape_of_puzzle(puzzle: Puzzle) -> Shape:
+    """The shape of a puzzle family."""
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
+AT_ONCE = 2**13  # examples whose labels are looked at together
+
+
+class DataConfig(BaseConfig):
+    """The puzzle set and its augmentation."""
+
+    directory: str | None = Field(
+        None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
+    )
+    generate: str | None = Field(
+        None, description="the `python -m datasets_gen` arguments that make a missing set; several: between semicolons"
+    )
+    augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
+
+    @property
+    def directories(self) -> list[str]:
+        """The folders, one by one."""
+        return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
+
+    def inert(self) -> dict[str, str]:
+        """How a missing set is made."""
+        return {"generate": "it makes the set where it is missing"}
+
+
+# Of dataset.json: where a set is from, and counts that follow from its arrays.
+NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}
 
 
 class PuzzleData:
-    """One split of a puzzle set on a device: tokens as stored, G groups of puzzles of examples."""
+    """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored."""
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
         """Read and check the split.
@@ -60,10 +112,14 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of inputs and labels: whether a run goes on with the set it started from."""
+        """SHA-256 of all that training reads: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
-        for tokens in (self.inputs, self.labels):
-            digest.update(tokens.to(torch.int32).cpu().numpy().tobytes())
+        stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
+        digest.update(json.dumps(stated, sort_keys=True).encode())
+        for array in (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of):
+            whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
+            digest.update(str(tuple(whole.shape)).encode())
+            digest.update(whole.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -72,15 +128,23 @@ class PuzzleData:
 
     @property
     def shape(self) -> Shape:
-        """What a model must know of the set."""
-        m: Metadata = self.metadata
-        return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+        """The shape that a model is built for."""
+        return shape_of(self.metadata)
 
-    def example_ratings(self, count: int) -> np.ndarray | None:
-        """Difficulty of the first `count` examples, (count,): that of the puzzle each belongs to."""
+    def ratings_of(self, examples: Tensor) -> np.ndarray | None:
+        """Difficulty of examples (N,): that of the puzzle each belongs to."""
         if self.ratings is None:
             return None
-        return np.asarray(self.ratings[self._puzzle_of_example[:count].cpu().numpy()])
+        return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
+
+    def scored_examples(self, count: int) -> Tensor:
+        """(N,) those of the first `count` examples that have a scored cell."""
+        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
+        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for first in range(0, count, AT_ONCE):
+            labels = self.labels[first : min(first + AT_ONCE, count)].int()
+            scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
+        return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
@@ -103,9 +167,9 @@ def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) 
 
 
 class Sampler:
-    """An endless stream of batches: every group once an epoch, in a fresh order, under fresh symmetries.
+    """An endless stream of batches: every group once an epoch, in random order, under random symmetries.
 
-    Owns its random generator, so that what it draws depends on the seed and on nothing else.
+    It has its own random generator: the stream is a function of the seed.
     """
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, symmetry: GridSymmetry | None):
@@ -123,20 +187,27 @@ class Sampler:
         return batch if self.symmetry is None else augment(batch, self.symmetry, self.generator)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides what is drawn next."""
+        """Order, position and generator state: what the next batch depends on."""
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken."""
-        self._order = state["order"].to(self.data.device)
+        """Continue from a saved state.
+
+        Raises:
+            ValueError: the order names groups that the set does not have.
+        """
+        order = state["order"]
+        if order.ndim != 1 or order.dtype != torch.int64 or not ((order >= 0) & (order < self.data.groups)).all():
+            raise ValueError("sampler.order names groups that the set does not have")
+        self._order = order.to(self.data.device)
         self.generator.set_state(state["generator"])
 
 
 class Moved(NamedTuple):
     """A symmetry for each of B rows."""
 
-    names: Tensor | None  # (B, tokens): what each token is renamed to
-    source: Tensor | None  # (B, S): the cell that each cell takes its token from
+    names: Tensor | None  # (B, tokens): the new name of each token
+    source: Tensor | None  # (B, S): the source cell of each cell
 
     def apply(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S), perhaps IGNORE, under the symmetries."""
@@ -152,7 +223,7 @@ class Moved(NamedTuple):
 
 
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
-    """Each row under its own random symmetry: tokens relabelled, cells moved; question and label alike."""
+    """Apply a random symmetry to each row, the same to question and label: tokens relabelled, cells moved."""
     moved = draw_symmetries(len(batch.inputs), symmetry, generator)
     return Batch(moved.apply(batch.inputs), moved.apply(batch.labels), batch.identifiers)
 
@@ -174,14 +245,14 @@ def _permutations(rows: int, size: int, generator: torch.Generator, device: torc
 
 
 def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, bands · per_band): where each line comes from, bands whole and lines within them."""
+    """(rows, bands · per_band): the source of each line; bands are permuted, and lines within each band."""
     band = _permutations(rows, bands, generator, device)[:, :, None]
     line = _permutations(rows * bands, per_band, generator, device).view(rows, bands, per_band)
     return (band * per_band + line).flatten(1)
 
 
 def _cell_sources(rows: int, symmetry: GridSymmetry, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, cells): the cell that each cell takes its token from."""
+    """(rows, cells): the source cell of each cell."""
     down = _moves(rows, symmetry.bands, symmetry.rows_per_band, generator, device)
     across = _moves(rows, symmetry.stacks, symmetry.columns_per_stack, generator, device)
     width = across.shape[1]

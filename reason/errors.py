@@ -1,9 +1,40 @@
-"""What a user can mend: each text says the value, the reason and what to type."""
+"""Errors that a user can correct: each text says the value, the reason and what to type."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be: the text says what was got, what is allowed and what to type."""
+    """An invalid setting or argument: the text says what was got, what is allowed and what to type."""
 
 
 class Diverged(RuntimeError):
-    """A loss is no longer a number: the text names the step, the term and the last good checkpoint."""
+    """A loss or a weight is NaN or infinite: the text names the step, what broke and the last good checkpoint."""
+
+
+class RunLost(RuntimeError):
+    """The run directory was removed or replaced during training: the text says what is left and how to go on."""
+
+
+class PartnerLost(RuntimeError):
+    """Another process of the same training no longer answers."""
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def has_controls(text: str, allowed: str = "") -> bool:
+    """Whether a text holds control characters, which a terminal executes."""
+    return any(found not in allowed for found in _CONTROL.findall(text))
+
+
+def printable(text: object) -> str:
+    """The text on one line, characters that a terminal executes or does not show escaped: ESC becomes \\x1b."""
+    shown = (c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in str(text))
+    return "".join(shown)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

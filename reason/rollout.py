@@ -1,4 +1,4 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (MATH.md §1)."""
+"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
 
 from __future__ import annotations
 
@@ -11,43 +11,63 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
 from reason.models.base import Batch, Readout, Reasoner, State
-from reason.section import Section
+from reason.models.record import StepRecord
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
+HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
+    "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
+    "q-learning": (can.HALTING_HEAD, can.Q_CONTINUE, can.trained(can.Q_CONTINUE), can.trained(can.HALTING_HEAD)),
+    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE),
+    "none": (),
+}
 
 
-class LoopsConfig(Section):
+class LoopsConfig(BaseConfig):
     """T: how often the model steps in one backward pass, and which of those steps are read out.
 
     T of backward pass number i is a function of the run's seed and of i alone, drawn on the host: nothing is saved,
     and the device is not waited for.
     """
 
-    law: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="of T; random ones are rounded and clipped to least..most (STARS tables 1 and 3)"
+    distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
+        "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, description="T where it is fixed")
+    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
     start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
     mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
-    rate: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    least: int = Field(1, ge=1, description="smallest random T")
-    most: int = Field(100, ge=1, le=10_000, description="largest random T")
+    mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
+    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
+    max: int = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
     )
 
     @model_validator(mode="after")
     def _ordered(self) -> LoopsConfig:
-        if self.least > self.most:
-            raise ValueError(f"least {self.least} lies above most {self.most}: type rollout.loops.least=1")
+        if self.min > self.max:
+            raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
         return self
+
+    def inert(self) -> dict[str, str]:
+        """The parameters of other distributions, and what one loop has no use for."""
+        parameters = {"log-normal": {"mu", "sigma", "min", "max"}, "poisson": {"mean", "min", "max"}, "fixed": set()}
+        own = parameters.get(self.distribution, {"min", "max"}) | ({"start"} if self.distribution != "fixed" else set())
+        others = (key for key in ("start", "mu", "sigma", "mean", "min", "max") if key not in own)
+        found = dict.fromkeys(others, f"T is {self.distribution}")
+        if self.distribution != "fixed" and self.start == 0:
+            found["count"] = "T is random from the first step on"
+        if self.distribution == "fixed" and self.count == 1:
+            found["supervision"] = "there is one loop"
+        return found
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
-        if self.law == "fixed" or step < self.start:
+        if self.distribution == "fixed" or step < self.start:
             return self.count
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
         return int(self.draws(rng, 1)[0])
@@ -55,32 +75,34 @@ class LoopsConfig(Section):
     def draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """(count,) random T."""
         numbers: np.ndarray
-        match self.law:
+        match self.distribution:
             case "fixed":
                 return np.full(count, self.count)
             case "log-normal":
                 numbers = rng.lognormal(self.mu, self.sigma, count)
             case "poisson":
-                numbers = rng.poisson(self.rate, count)
+                numbers = rng.poisson(self.mean, count)
             case "uniform":
-                numbers = rng.integers(self.least, self.most + 1, count)
-        return np.rint(numbers).clip(self.least, self.most).astype(int)
+                numbers = rng.integers(self.min, self.max + 1, count)
+        return np.rint(numbers).clip(self.min, self.max).astype(int)
 
     @property
     def typical(self) -> int:
         """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
-        middle = {"log-normal": np.exp(self.mu), "poisson": self.rate, "uniform": (self.least + self.most) / 2}
-        return self.count if self.law == "fixed" else round(min(max(middle[self.law], self.least), self.most))
+        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (self.min + self.max) / 2}
+        return (
+            self.count
+            if self.distribution == "fixed"
+            else round(min(max(middle[self.distribution], self.min), self.max))
+        )
 
 
-class RolloutConfig(Section):
-    """How long a puzzle is thought about in training, and what happens between steps."""
+class RolloutConfig(BaseConfig):
+    """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, description="N_super: a row halts at the latest after so many")
-    accum_steps: int = Field(
-        1, ge=1, description="N_accum: supervision steps per loader batch; carry=persistent draws at every step anyway"
-    )
-    grad_steps: int = Field(1, ge=1, description="N_grad: supervision steps per optimizer step")
+    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
+    accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
+    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
@@ -93,8 +115,19 @@ class RolloutConfig(Section):
         "gate has left with probability above gate_quantile (Ouro); none: at N_super",
     )
     gate_quantile: float = Field(0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super")
-    exploration: float = Field(0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}")
+    halt_exploration_prob: float = Field(
+        0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}"
+    )
     loops: LoopsConfig = LoopsConfig()
+
+    @model_validator(mode="after")
+    def _accumulates(self) -> RolloutConfig:
+        if self.carry == "persistent" and self.accum_steps > 1:
+            raise ValueError(
+                f"accum_steps={self.accum_steps} has no effect under carry=persistent, which draws at every step: type "
+                "rollout.carry=same-batch, or rollout.accum_steps=1"
+            )
+        return self
 
     @model_validator(mode="after")
     def _reaches_the_last_step(self) -> RolloutConfig:
@@ -104,6 +137,51 @@ class RolloutConfig(Section):
                 f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
             )
         return self
+
+    @property
+    def several_loops(self) -> bool:
+        """Whether a backward pass may go through more than one step of the model."""
+        return self.loops.distribution != "fixed" or self.loops.count > 1
+
+    def capabilities(self) -> can.Offers:
+        """Which readouts a loss gets to see, and how many steps of the model training takes."""
+        per_loop = self.loops.supervision == "per-loop"
+        return {
+            can.TRAINED_STEPS: self.trained_steps,
+            can.SEVERAL_LOOPS: self.several_loops or "rollout.loops.count=4",
+            can.ONE_SUPERVISION_STEP: self.supervision_steps == 1 or "rollout.supervision_steps=1",
+            can.SEVERAL_READOUTS: (self.several_loops and per_loop)
+            or "rollout.loops.count=4 rollout.loops.supervision=per-loop",
+            can.EVERY_READOUT: not self.several_loops or per_loop or "rollout.loops.supervision=per-loop",
+            can.NEXT_READOUT: self.halting == "q-learning" or "rollout.halting=q-learning",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A halting rule asks what it reads, and that it is trained; several loops, a gradient through them."""
+        setting, without = f"rollout.halting={self.halting}", "rollout.halting=none"
+        found = [can.Need(setting, needed, without) for needed in HALTING_NEEDS[self.halting]]
+        if self.several_loops:
+            loops = self.loops
+            setting = f"count={loops.count}" if loops.distribution == "fixed" else f"distribution={loops.distribution}"
+            one = "rollout.loops.distribution=fixed rollout.loops.count=1"
+            found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
+        return found
+
+    def inert(self) -> dict[str, str]:
+        """What rows of a single step have no use for; the quantile of a gate that nothing asks."""
+        found = {} if self.halting == "gate" else {"gate_quantile": f"rollout.halting={self.halting}"}
+        if self.supervision_steps == 1:
+            found |= dict.fromkeys(("halting", "halt_exploration_prob"), "every row halts after its one step")
+            if self.accum_steps == 1:
+                found["carry"] = "every row takes a new puzzle at every step"
+        elif self.halting == "none":
+            found["halt_exploration_prob"] = "rollout.halting=none"
+        return found
+
+    def per_process(self) -> list[str]:
+        """Exploration."""
+        explores = self.halt_exploration_prob > 0 and self.supervision_steps > 1
+        return ["rollout.halt_exploration_prob draws per process"] if explores else []
 
     @property
     def trained_steps(self) -> int:
@@ -145,7 +223,7 @@ class Unroll:
 
     def cells(self, z: Tensor) -> Tensor:
         """(B, S', D) without its prefix: (B, S, D)."""
-        return z[:, z.shape[1] - self.batch.inputs.shape[1] :]
+        return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch) -> Carry:
@@ -175,7 +253,7 @@ def supervise(
         state = model.step(state, x)
         states.append(state)
         if t == loops or config.loops.supervision == "per-loop":
-            readouts.append(model.readout(state, final=t >= model.final_from))
+            readouts.append(model.readout(state, t))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
@@ -196,19 +274,19 @@ def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
     """The carry with its puzzles for the coming step, and the rows (B,) that take part in it."""
-    everyone = torch.ones_like(carry.halted)
+    all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
-            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), everyone
+            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
-            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), everyone
+            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
         case "fresh" | "handover" if not batch_start:
             return carry, ~carry.halted
         case "fresh":
-            return replace(carry, batch=draw(), halted=everyone), everyone
+            return replace(carry, batch=draw(), halted=all_rows), all_rows
         case "handover":
-            return replace(carry, batch=draw()), everyone
+            return replace(carry, batch=draw()), all_rows
 
 
 def _survival(readout: Readout, before: Tensor) -> Tensor:
@@ -224,33 +302,35 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
         return last
     if config.halting == "gate":
         done = 1 - survival.exp() > config.gate_quantile
-    elif readout.halt is None:
+    elif readout.q_halt is None:
         return last
     elif config.halting == "q-learning":
-        assert readout.go_on is not None, "the config checks that the model has both Q values"
-        done = readout.halt > readout.go_on
+        assert readout.q_continue is not None, "the config checks that the model has both Q values"
+        done = readout.q_halt > readout.q_continue
     else:
-        done = readout.halt > 0
-    explores = torch.rand_like(survival) < config.exploration
+        done = readout.q_halt > 0
+    explores = torch.rand_like(survival) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
 
 
-def unroll(model: Reasoner, batch: Batch, steps: int) -> Iterator[tuple[State, Readout]]:
-    """State and readout after each of `steps` supervision steps from the initial state, nothing halting."""
-    for _, state, readout in unroll_states(model, batch, steps):
-        yield state, readout
-
-
-def unroll_states(
-    model: Reasoner, batch: Batch, steps: int, start: State | None = None
-) -> Iterator[tuple[State, State, Readout]]:
-    """The same, each with the state before it; from `start` where one is given."""
+def unroll(
+    model: Reasoner,
+    batch: Batch,
+    steps: int,
+    rows: Tensor | None = None,
+    *,
+    start: Callable[[State], State] | None = None,
+    after: Callable[[State], State] | None = None,
+) -> Iterator[StepRecord]:
+    """`steps` supervision steps from the initial state; `start` may change that state, `after` the one of each step."""
     x = model.encode(batch)
-    state = model.initial_state(x) if start is None else start
+    state = model.initial_state(x)
+    state = state if start is None else start(state)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
-        yield before, state, model.readout(state, final=step >= model.final_from)
+        state = state if after is None else after(state)
+        yield StepRecord(model, step, batch, x, before, state, rows)
 
 
 def _detached(state: State) -> State:

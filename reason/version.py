@@ -1,3 +1,3 @@
-"""The one place the version is written."""
+"""The version, which datasets_gen/version.py states: every set records it, and nothing there imports reason."""
 
-__version__ = "0.1.0"
+from datasets_gen.version import __version__ as __version__

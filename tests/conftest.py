@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a small set on disk, and a config that trains on it in seconds."""
+"""What the tests of several packages share: a small set on disk, and a config that trains on it in seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from datasets_gen.__main__ import main as generate
-from reason.config import Config, override
+from reason.cli import main
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.models.base import Reasoner
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
+
+settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
+settings.load_profile("unhurried")
 
 TINY = {
     "model.hidden_size": "16",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "model.expansion": "1",
     "training.batch_size": "8",
     "training.steps": "6",
@@ -47,11 +56,39 @@ def monitored_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def half(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A run stopped at step 2 of 4."""
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "--max-steps", "2"]) == 0
+    capsys.readouterr()
+    return here / "half"
+
+
 @pytest.fixture
 def tiny(sudoku_4x4: Path) -> Config:
     """The 4×4 preset, narrow and short, on the shared set."""
     config = override(preset("sudoku-4x4").config(), TINY)
     return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(sudoku_4x4)})})
+
+
+@pytest.fixture
+def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
+    """A model after a few steps, in float64 so that the order of sums decides nothing, and the test split."""
+    (tmp_path / "run").mkdir()
+    trainer = build_trainer(tiny, tmp_path / "run", load_training_set(tiny, torch.device("cpu")))
+    trainer.train()
+    trainer.model.double().dtype = torch.float64
+    return trainer.model, PuzzleData(tiny.data.directory, "test")
 
 
 @pytest.fixture
@@ -67,3 +104,7 @@ def _seeded() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-golden", action="store_true", help="write tests/golden anew: say why in the commit")
+    parser.addoption(
+        "--kills", type=int, default=5, help="at random moments, of each family, in tests/training/test_kill.py"
+    )
+    parser.addoption("--fuzz-seed", type=int, default=0, help="of the cases that tests/fuzz draws")

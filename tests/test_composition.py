@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.losses import LossWeights
+from reason.losses import TERMS as LOSS_TERMS
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
 
 LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {
     "trm mlp": {},
-    "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
+    "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
@@ -27,10 +28,19 @@ MODELS = {
         "rollout.loops.supervision": "per-loop",
     },
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
+    "groups": {"model.mixer": "groups", "model.q_from": "mean", "model.gradient": "2"},
+    "groups of symbols": {"model.mixer": "groups", "model.symbols": "true", "model.q_from": "mean"},
+    "attention of symbols": {"model.mixer": "group-attention", "model.symbols": "true", "model.q_from": "mean"},
+    "local": {"model.mixer": "local", "model.q_from": "mean", "model.states": "1", "model.initial": "random"},
+    "looped, local": LOOPED
+    | {"model.mixer": "local", "model.positions": "none", "rollout.loops.supervision": "per-loop"},
+    "looped, groups of symbols": LOOPED
+    | {"model.mixer": "groups", "model.symbols": "true", "model.positions": "none"}
+    | {"rollout.loops.supervision": "terminal"},
     "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
-    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.placement": "pre"},
+    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
-TERMS = {name: {f"loss.weights.{name}": "1"} for name in LossWeights.model_fields}
+TERMS = {name: {f"loss.weights.{name}": "1"} for name in LOSS_TERMS}
 TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 EXITS = ("exit", "exit_entropy", "exit_gate")
@@ -42,9 +52,7 @@ TERMS |= {
     "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
     "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
     | {"balance.kind": "alg-grad-norm"},
-    "everything, balanced": {
-        f"loss.weights.{name}": "1" for name in LossWeights.model_fields if name not in ("rep_z_l", *EXITS)
-    }
+    "everything, balanced": {f"loss.weights.{name}": "1" for name in LOSS_TERMS if name not in ("rep_z_l", *EXITS)}
     | TERMS["q_continue"]
     | TERMS["jsrr"]
     | {"balance.kind": "alg-grad-norm"},
@@ -52,13 +60,14 @@ TERMS |= {
 TERMS["all but halting, balanced"] = {
     key: value for key, value in TERMS["everything, balanced"].items() if "halt" not in key and "q_" not in key
 }
-REFUSED = {("trm single z", "rep_z_l"): "needs a low state"}
+REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
 for model in MODELS:
     if "looped" not in model and model != "trm, three steps a pass":
         REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
-REFUSED |= {("looped, terminal", term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
-for looped in ("looped, terminal", "looped, per loop"):
-    REFUSED |= {(looped, term): "has no halting head" for term in ("halt", "q_continue", "everything, balanced")}
+for looped in ("looped, terminal", "looped, groups of symbols"):
+    REFUSED |= {(looped, term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
+for looped in (name for name in MODELS if name.startswith("looped")):
+    REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
 
 
@@ -67,7 +76,12 @@ CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
 
 def small_looped(tiny: Config) -> Config:
     """The looped preset in `tiny`'s sizes, on its set."""
-    sizes = {"model.hidden_size": "16", "model.heads": "2", "rollout.loops.law": "fixed", "rollout.loops.count": "2"}
+    sizes = {
+        "model.hidden_size": "16",
+        "model.num_heads": "2",
+        "rollout.loops.distribution": "fixed",
+        "rollout.loops.count": "2",
+    }
     config = override(preset(LOOPED["preset"]).config(), sizes | {"training.precision": "fp32"})
     return config.model_copy(update={"data": tiny.data})
 
@@ -107,12 +121,3 @@ def test_what_does_not_compose_says_so_at_the_start(
 
     with pytest.raises(ConfigError, match=words):
         start()
-
-
-def test_a_model_without_balance_weights_is_refused(
-    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reason.models.recursive.RecursiveModel.balance_weights", lambda self: [])
-    config = override(tiny, {"balance.kind": "alg-grad-norm"})
-    with pytest.raises(ConfigError, match=r"type balance\.kind=fixed"):
-        build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))

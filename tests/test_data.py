@@ -12,9 +12,8 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
-from reason.data import PuzzleData, Sampler, augment
+from reason.data import PuzzleData, Sampler, augment, task_of
 from reason.models.base import IGNORE, Batch
-from reason.tasks import task_of
 
 
 @pytest.fixture(scope="module", params=[4, 6, 9])
@@ -91,7 +90,7 @@ def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) ->
     split = Split(inputs, inputs[:, ::-1].copy(), np.array([1, 2, 3]), np.array([0, 2, 3, 4]), np.array([0, 2, 3]))
     write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=8, identifiers=["", "a", "b", "c"])
     data = PuzzleData(tmp_path / "set", "train")
-    assert (data.groups, len(data), data.shape.identifiers) == (2, 4, 4)
+    assert (data.groups, len(data), data.shape.num_puzzle_identifiers) == (2, 4, 4)
     assert data.take(torch.arange(4)).identifiers.tolist() == [1, 1, 2, 3]
     assert data.take(torch.tensor([0])).labels.tolist() == [[1, IGNORE]]  # label 0 is ignore_label_id
     groups = torch.zeros(3000, dtype=torch.long)

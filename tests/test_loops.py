@@ -7,7 +7,9 @@ import pytest
 import torch
 from scipy import stats
 
-from reason.config import Config, describe_settings, override, validated
+from reason.config.describe import describe_settings
+from reason.config.overrides import override, validated
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses.lm import lm_loss
 from reason.models import LoopedConfig, LoopedModel
@@ -16,37 +18,37 @@ from reason.presets import preset
 from reason.rollout import LoopsConfig, RolloutConfig, first_carry, supervise
 
 LAWS = {
-    "log-normal, table 1 set 1": LoopsConfig(law="log-normal", mu=2.62, sigma=0.6, most=40),
-    "log-normal, table 1 set 2": LoopsConfig(law="log-normal", mu=2.0, sigma=0.7, most=100),
-    "poisson": LoopsConfig(law="poisson", rate=5, most=30),
-    "poisson, clipped hard": LoopsConfig(law="poisson", rate=10, least=8, most=11),
-    "uniform": LoopsConfig(law="uniform", least=2, most=10),
+    "log-normal, table 1 set 1": LoopsConfig(distribution="log-normal", mu=2.62, sigma=0.6, max=40),
+    "log-normal, table 1 set 2": LoopsConfig(distribution="log-normal", mu=2.0, sigma=0.7, max=100),
+    "poisson": LoopsConfig(distribution="poisson", mean=5, max=30),
+    "poisson, clipped hard": LoopsConfig(distribution="poisson", mean=10, min=8, max=11),
+    "uniform": LoopsConfig(distribution="uniform", min=2, max=10),
 }
 
 
 def chance(config: LoopsConfig, t: int) -> float:
     """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
-    if config.law == "uniform":
-        return (config.least <= t <= config.most) / (config.most - config.least + 1)
-    if config.law == "poisson":
-        below = {t: stats.poisson.cdf(t, config.rate) for t in (t - 1, t)}
+    if config.distribution == "uniform":
+        return (config.min <= t <= config.max) / (config.max - config.min + 1)
+    if config.distribution == "poisson":
+        below = {t: stats.poisson.cdf(t, config.mean) for t in (t - 1, t)}
     else:
         law = stats.lognorm(config.sigma, scale=np.exp(config.mu))
         below = {t: law.cdf(t + 0.5) for t in (t - 1, t)}
-    low = 0.0 if t == config.least else below[t - 1]
-    return (1.0 if t == config.most else below[t]) - low
+    low = 0.0 if t == config.min else below[t - 1]
+    return (1.0 if t == config.max else below[t]) - low
 
 
 @pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
 def test_random_loops_follow_their_law(config: LoopsConfig) -> None:
     count = 50_000
     drawn = config.draws(np.random.default_rng(0), count)
-    support = np.arange(config.least, config.most + 1)
+    support = np.arange(config.min, config.max + 1)
     chances = np.array([chance(config, int(t)) for t in support])
     assert chances.sum() == pytest.approx(1)
-    assert drawn.min() >= config.least
-    assert drawn.max() <= config.most
-    seen = np.bincount(drawn, minlength=config.most + 1)[support]
+    assert drawn.min() >= config.min
+    assert drawn.max() <= config.max
+    seen = np.bincount(drawn, minlength=config.max + 1)[support]
     rare = chances * count < 5  # too few for a χ² cell of their own
     cells = [np.append(values[~rare], values[rare].sum()) for values in (seen, chances * count)]
     observed, expected = (values[cells[1] > 0] for values in cells)
@@ -54,7 +56,7 @@ def test_random_loops_follow_their_law(config: LoopsConfig) -> None:
 
 
 def test_one_draw_depends_on_the_seed_and_the_number_of_the_pass_alone() -> None:
-    config = LoopsConfig(law="uniform", most=1000, count=4, start=3)
+    config = LoopsConfig(distribution="uniform", max=1000, count=4, start=3)
     drawn = [config.draw(7, index, step=10) for index in range(50)]
     assert drawn == [config.draw(7, index, step=99) for index in range(50)]
     assert len(set(drawn)) > 40
@@ -70,11 +72,11 @@ def test_what_a_run_is_trained_for() -> None:
     assert LAWS["poisson"].typical == 5
     assert LAWS["poisson, clipped hard"].typical == 10
     assert LAWS["uniform"].typical == 6
-    assert LoopsConfig(law="log-normal", mu=5, most=30).typical == 30
+    assert LoopsConfig(distribution="log-normal", mu=5, max=30).typical == 30
 
 
 def small(**settings: object) -> tuple[LoopedModel, Batch]:
-    model = LoopedModel(LoopedConfig(hidden_size=8, heads=2, dropout=0, **settings), Shape(cells=4, vocabulary=6))
+    model = LoopedModel(LoopedConfig(hidden_size=8, num_heads=2, dropout=0, **settings), Shape(seq_len=4, vocab_size=6))
     inputs = torch.randint(0, 6, (3, 4))
     return model, Batch(inputs, inputs.roll(-1, 1), torch.zeros(3, dtype=torch.long))
 
@@ -90,7 +92,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     assert len(seen.readouts) == (1 if supervision == "terminal" else 3)
     assert carry.halted.all()
     assert not carry.state.z.requires_grad
-    lm_loss(seen, "softmax").backward()
+    lm_loss(seen, "softmax", "row").backward()
     got = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     z = x = model.encode(batch)
@@ -128,17 +130,17 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
         ("sudoku-6x6", "model.kind", "looped", "start from a looped preset"),
         ("sudoku-6x6", "model.kind", "lopped", "a model is recursive or looped, and this one is recursive"),
         ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
-        ("sudoku-6x6", "model.placement", "pre", "a looped model has it, and this one is recursive"),
-        ("stars-small", "model.placment", "pre", "did you mean model.placement?"),
-        ("stars-small", "model.placement", "before", "where a layer is normalised (default post-sandwich)"),
-        ("stars-small", "model.heads", "7", "128 does not divide into 7 heads"),
-        ("stars-small", "loss.weights.halt", "0.5", "type loss.weights.halt=0"),
+        ("sudoku-6x6", "model.norm_placement", "pre", "a looped model has it, and this one is recursive"),
+        ("stars-small", "model.placment", "pre", "did you mean model.norm_placement?"),
+        ("stars-small", "model.norm_placement", "before", "where a layer is normalised (default post-sandwich)"),
+        ("stars-small", "model.num_heads", "7", "128 does not divide into 7 heads"),
+        ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
         ("stars-small", "loss.weights.q_continue", "0.5", "type loss.weights.q_continue=0"),
         ("stars-small", "rollout.halting", "bce", "type rollout.halting=none"),
-        ("stars-small", "rollout.loops.least", "101", "least 101 lies above most 100"),
-        ("stars-small", "rollout.loops.law", "normal", "'log-normal'"),
+        ("stars-small", "rollout.loops.min", "101", "least 101 lies above most 100"),
+        ("stars-small", "rollout.loops.distribution", "normal", "'log-normal'"),
         ("stars-small", "loss.jsrr.iterations", "0", "greater than or equal to 1"),
-        ("stars-small", "balance.kind", "alg-grad-norm", "type loss.jsrr.convex=false"),
+        ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed, or loss.jsrr.convex=false"),
         ("sudoku-6x6", "rollout.loops.count", "2", "type model.gradient=all-cycles"),
     ],
 )
@@ -149,8 +151,8 @@ def test_what_does_not_go_together(name: str, key: str, value: str, words: str) 
 
 
 def test_its_own_kind_may_be_named() -> None:
-    config = override(preset("stars-small").config(), {"model.kind": "looped", "model.layers": "2"})
-    assert config.model.layers == 2
+    config = override(preset("stars-small").config(), {"model.kind": "looped", "model.num_layers": "2"})
+    assert config.model.num_layers == 2
     assert validated(config.model_dump(mode="json")) == config
 
 
@@ -166,9 +168,9 @@ def test_a_file_that_mixes_the_families_is_refused() -> None:
 
 def test_help_tells_the_families_apart() -> None:
     rows = describe_settings()
-    placement = next(text for key, _, text in rows if key == "model.placement")
-    assert placement.startswith("looped: ")
-    assert [default for key, default, _ in rows if key == "model.expansion"] == ["4.0", "2.0"]
+    assert [row.family for row in rows if row.key == "model.norm_placement"] == ["looped"]
+    expansions = {row.family: row.default for row in rows if row.key == "model.expansion"}
+    assert expansions == {"recursive": "4", "looped": "2"}
 
 
 def test_a_recursive_model_may_be_unrolled_where_its_gradient_passes() -> None:

@@ -9,14 +9,15 @@ import pytest
 import torch
 
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.presets import PRESETS, preset
+from reason.runs.build import build_trainer, load_training_set
 from reason.training.log import read_metrics
 
 NARROW = {
     "model.hidden_size": "16",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "model.expansion": "1",
     "training.batch_size": "2",
     "training.steps": "2",
@@ -27,12 +28,13 @@ NARROW = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
-    tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (4, shape.cells))
+    tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (4, shape.seq_len))
     own = preset(name).config()
     brief = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
     config = override(own, NARROW | brief)
     task = {"causal": getattr(config.model, "causal", False)}
-    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocabulary)
+    sets = {"train": Split.of_puzzles(tokens, tokens)}
+    write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
     if config.init_from is not None:
         config = config.model_copy(update={"init_from": str(_source(config, tmp_path))})
@@ -52,7 +54,7 @@ def _source(config: Config, tmp_path: Path) -> Path:
     run.mkdir()
     own = {"init_from": "none", "init_layers": "same", "training.only": "all"}
     if config.init_layers != "same":
-        own["model.layers"] = str(config.model.layers // 2)
+        own["model.num_layers"] = str(config.model.num_layers // 2)
     trained = override(config, own)
     build_trainer(trained, run, load_training_set(trained, torch.device("cpu"))).train()
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -20,7 +19,7 @@ class Count(NamedTuple):
 class Counter(Reasoner):
     """z ← z + 1000 from z = token; halts by itself when its steps exceed the puzzle's identifier."""
 
-    shape, dtype = Shape(cells=1, vocabulary=2), torch.float32
+    shape, dtype = Shape(seq_len=1, vocab_size=2), torch.float32
 
     def encode(self, batch: Batch) -> Tensor:
         return torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float()  # (B, 1, 2)
@@ -31,20 +30,11 @@ class Counter(Reasoner):
     def step(self, state: Count, x: Tensor) -> Count:
         return Count(state.z + 1000)
 
-    def readout(self, state: Count, final: bool = True) -> Readout:
+    def readout(self, state: Count, step: int | None = None) -> Readout:
         steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
 
     patience: Tensor | float = 1e9
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
-
-    def core(self, state: Count, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def map(self, state: Count, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        raise NotImplementedError
 
 
 class Stream:
@@ -97,7 +87,7 @@ def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) 
 
 @pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
 def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> None:
-    config = RolloutConfig(supervision_steps=4, exploration=0)
+    config = RolloutConfig(supervision_steps=4, halt_exploration_prob=0)
     carries, _ = play(config, 12, patience)
     for carry, expected in zip(carries, original_rows(4, patience, 12), strict=True):
         got = list(zip(carry.batch.inputs.flatten().tolist(), carry.steps.tolist(), carry.halted.tolist(), strict=True))
@@ -107,7 +97,7 @@ def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> No
 
 
 def test_same_batch_goes_back_to_the_loaders_row() -> None:
-    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", exploration=0)
+    config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", halt_exploration_prob=0)
     carries, _ = play(config, 6, [0, 1, 1e9])
     puzzles = [carry.batch.inputs.flatten().tolist() for carry in carries]
     # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
@@ -115,7 +105,7 @@ def test_same_batch_goes_back_to_the_loaders_row() -> None:
 
 
 def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
-    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", exploration=0)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
     carries, active = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
     assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True], [False, False, True]] * 2
@@ -123,8 +113,36 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     assert carries[5].state.z.flatten()[2].item() == 9 + 3000
 
 
+class Once(Counter):
+    """Wants to halt after its first step alone."""
+
+    def readout(self, state: Count, step: int | None = None) -> Readout:
+        out = super().readout(state)
+        return out._replace(q_halt=1.5 - state.z.flatten() / 1000)
+
+
+def test_a_halted_row_stays_so_until_the_next_batch() -> None:
+    model, stream = Once(), Stream(1)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
+    carry, active = first_carry(model, stream()), []
+    model.initial_state = lambda x: Count(torch.zeros_like(x[:, :, :1]))  # type: ignore[method-assign]
+    for index in range(6):
+        carry, seen = supervise(model, carry, stream, config, index)
+        active.append(seen.active.item())
+    assert active == [True, False, False] * 2
+
+
+def test_halting_is_read_after_the_last_loop() -> None:
+    loops = LoopsConfig(count=3, supervision="per-loop")
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
+    model, stream = Counter(), Stream(2)
+    model.patience = torch.tensor([2.5, 3.5])
+    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0, loops=3)
+    assert carry.halted.tolist() == [True, False]
+
+
 def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
-    config = RolloutConfig(supervision_steps=3, carry="handover", exploration=0)
+    config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [
         [4, 5, 6],
@@ -140,7 +158,7 @@ def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
 
 
 def test_handover_masks_a_halted_row_until_the_next_batch() -> None:
-    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", exploration=0)
+    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", halt_exploration_prob=0)
     _, active = play(config, 4, [0, 1e9, 1e9])
     assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True]] * 2
 
@@ -153,7 +171,7 @@ def test_one_supervision_step_halts_everyone() -> None:
 def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
     """All rows want to halt at once; with ε = 1 a row at m does so with probability (m − 1)/(N − 1)."""
     rows, limit = 20_000, 5
-    config = RolloutConfig(supervision_steps=limit, exploration=1.0)
+    config = RolloutConfig(supervision_steps=limit, halt_exploration_prob=1.0)
     carries, _ = play(config, 3, [0.0] * rows, rows=rows)
     alive = torch.ones(rows, dtype=torch.bool)
     for m, carry in enumerate(carries, start=1):
@@ -163,29 +181,58 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
 
 
 def test_q_learning_compares_halt_with_continue() -> None:
-    config = RolloutConfig(supervision_steps=9, exploration=0, halting="q-learning")
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
     model, stream = Counter(), Stream(3)
-    model.patience = torch.tensor([0.0, 1e9, 1e9])  # halt − continue = 1 > 0 only for row 0
+    model.patience = torch.tensor([0.0, 1.0, 1e9])  # halt − continue = 1 for row 0 alone, 0 for row 1
     carry, seen = supervise(model, first_carry(model, stream()), stream, config, 0)
     assert carry.halted.tolist() == [True, False, False]
-    assert seen.next_readout.halt.tolist() == pytest.approx([2, 2 - 1e9, 2 - 1e9])  # one step further than m = 1
+    assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
+
+
+class Learned(Counter):
+    """The same with a weight in every step, and in where it starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(()))
+
+    def initial_state(self, x: Tensor) -> Count:
+        return Count(self.weight * x[:, :, :1])
+
+    def step(self, state: Count, x: Tensor) -> Count:
+        return Count(self.weight * state.z + 1000)
 
 
 def test_the_carry_holds_no_gradient() -> None:
-    carries, _ = play(RolloutConfig(), 2, FOREVER)
-    assert not carries[-1].state.z.requires_grad
+    """The gradient reaches through this backward's loops, and stops where the supervision step began."""
+    model, stream = Learned(), Stream(2)
+    config = RolloutConfig(supervision_steps=9, halting="q-learning", halt_exploration_prob=0)
+    carry = first_carry(model, stream())
+    assert not carry.state.z.requires_grad
+    for index in range(2):
+        carry, seen = supervise(model, carry, stream, config, index, loops=2)
+        assert not carry.state.z.requires_grad
+        assert not carry.survival.requires_grad
+        assert not seen.next_readout.q_halt.requires_grad
+        assert seen.states[-1].z.requires_grad
+    (reach,) = torch.autograd.grad(seen.states[-1].z.sum(), model.weight)
+    start = seen.before.z.detach().double().sum()  # w²z + 1000w: the weight before them is out of reach
+    assert reach.item() == pytest.approx(2 * start.item() + 2 * 1000)
 
 
 def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     batch = Stream(3)()
-    states = [state.z.flatten().tolist() for state, _ in unroll(Counter(), batch, 3)]
+    states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
+    start = Count(torch.full((3, 1, 1), 7.0))
+    pairs = [(r.before.z[0].item(), r.state.z[0].item()) for r in unroll(Counter(), batch, 2, start=lambda _: start)]
+    assert pairs == [(7, 1007), (1007, 2007)]
 
 
 class Gated(Counter):
     """The same, its gate saying the logit that each row is given, at every step."""
 
-    def readout(self, state: Count, final: bool = True) -> Readout:
+    def readout(self, state: Count, step: int | None = None) -> Readout:
         return super().readout(state)._replace(gate=self.logits.view(-1, 1))
 
     logits: Tensor
@@ -194,11 +241,11 @@ class Gated(Counter):
 @pytest.mark.parametrize("quantile", [0.0, 0.4, 0.7, 1.0])
 def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: float) -> None:
     """λ constant: 1 − (1 − λ)^m > q. A row that halts begins anew, its survival too."""
-    chances = [0.05, 0.3, 0.8]
-    model, stream = Gated(), Stream(3)
+    chances = [0.05, 0.3, 0.8, 1.0]
+    model, stream = Gated(), Stream(4)
     model.logits = torch.logit(torch.tensor(chances))
     limit = 6
-    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, exploration=0)
+    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, halt_exploration_prob=0)
     carry = first_carry(model, stream())
     seen: list[list[int]] = [[] for _ in chances]
     for index in range(24):
@@ -214,28 +261,26 @@ def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: floa
 def test_exploration_keeps_a_gate_from_halting_early() -> None:
     model, stream = Gated(), Stream(64)
     model.logits = torch.full((64,), 20.0)
-    config = RolloutConfig(supervision_steps=4, halting="gate", exploration=1.0)
+    config = RolloutConfig(supervision_steps=4, halting="gate", halt_exploration_prob=1.0)
     carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0)
     assert not carry.halted.any()  # m_min is at least 2 for every row
 
 
 class Asked(Counter):
-    """Remembers with which `final` it was read."""
+    """Remembers after which step it was read."""
 
-    final_from = 3
-
-    def readout(self, state: Count, final: bool = True) -> Readout:
-        self.said = [*getattr(self, "said", []), final]
+    def readout(self, state: Count, step: int | None = None) -> Readout:
+        self.read = [*getattr(self, "read", []), step]
         return super().readout(state)
 
 
-def test_readouts_are_final_from_the_loop_that_the_model_names() -> None:
+def test_every_readout_knows_its_step() -> None:
     model, stream = Asked(), Stream(2)
-    list(unroll(model, stream(), 4))
-    assert model.said == [False, False, True, True]
+    assert all(record.readout for record in unroll(model, stream(), 4))
+    assert model.read == [1, 2, 3, 4]
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
     carry = first_carry(model, stream())
-    model.said = []
+    model.read = []
     supervise(model, carry, stream, config, 0, loops=4)
-    assert model.said == [False, False, True, True]
+    assert model.read == [1, 2, 3, 4]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 
 PAD, EOS, BLANK = 0, 14, 15
+MOST_DIGITS = 1000  # of an operand, and operands of a sum
 CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
 POWERS = 10 ** np.arange(19)
 TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
@@ -21,8 +23,9 @@ class Addition:
 
     digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
     a fixed width. Scored are the digits of the sum and the end, the other labels are 0.
-    causal: example = text without its last token, label of a cell = the token after it ("shifted"). Otherwise
-    the cells of the answer are blank, as many as the longest sum needs, and labels lie where they belong.
+    causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
+    `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
+    sum needs, and labels lie where they belong.
     """
 
     digits: int = 4
@@ -34,14 +37,18 @@ class Addition:
     judges = True
     symmetry = None
     box_shape = None
-    glyphs = CHARACTERS
+    glyphs = characters = CHARACTERS
+    fills: ClassVar[dict[int, str]] = {}
+    end = EOS
+    vote = None
     rating_name = "digits of the longest operand"
     rules = "every sum is right, and every digit of it in its cell"
 
     def __post_init__(self) -> None:
-        if self.digits < 1 or self.operands < 2:
+        if not (1 <= self.digits <= MOST_DIGITS and 2 <= self.operands <= MOST_DIGITS):
             raise DatasetError(
                 f"addition of {self.operands} operands with {self.digits} digits; give at least 2 operands and 1 digit"
+                f", at most {MOST_DIGITS}"
             )
 
     @property
@@ -70,6 +77,11 @@ class Addition:
         return 1, self.seq_len
 
     @property
+    def structure(self) -> Structure:
+        """A line of cells."""
+        return Structure(grid=self.grid_shape)
+
+    @property
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps."""
         return {
@@ -92,6 +104,7 @@ class Addition:
         question[: len(prompt)] = [TOKENS[character] for character in prompt]
         label[len(prompt) : len(prompt) + len(answer)] = [TOKENS[character] for character in answer]
         if self.causal:
+            label[len(prompt) - 1] = TOKENS[" "]
             return (question | label)[:-1], label[1:]
         question[len(prompt) : len(prompt) + self.width + 1] = BLANK
         return question[:-1], label[:-1]
@@ -148,7 +161,10 @@ class Addition:
         answer = np.where(places < lengths[:, None], answer, np.where(places == lengths[:, None], EOS, PAD))
         labels = np.zeros((count, self.seq_len + 1), np.uint8)
         np.put_along_axis(labels, ends[:, None] + 2 + places, answer.astype(np.uint8), 1)
-        return labels[:, 1:] if self.causal else labels[:, :-1]
+        if not self.causal:
+            return labels[:, :-1]
+        labels[np.arange(count), ends + 1] = TOKENS[" "]
+        return labels[:, 1:]
 
     def _sound(self, questions: np.ndarray) -> np.ndarray:
         """(N,) bool: where `read` finds its sum."""
@@ -165,7 +181,7 @@ class Addition:
         return right
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """(N, S), (N, S) -> (N,) bool: every digit of the sum and its end stand in their cells."""
+        """(N, S), (N, S) -> (N,) bool: every scored cell is right: the sum's digits, its end, the causal space."""
         labels = self._labels(questions)
         return ((labels == 0) | (labels == answers)).all(1)
 
@@ -177,7 +193,7 @@ class Addition:
             return None
         given, expected = ("".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right))
         order = ", lowest digit first" if self.reverse else ""
-        return f"the answer is {given}, the sum is {expected}{order} (§ ends it)"
+        return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
     def contradiction(self, question: np.ndarray) -> str | None:
         """None: every sum has an answer."""
@@ -186,6 +202,26 @@ class Addition:
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none is drawn apart."""
+        return np.zeros(question.shape, bool)
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """The prompt as asked and the answer in its place; where causal, a cell's answer is the token after it."""
+        frames = np.concatenate([question[None], answers.astype(question.dtype)])
+        if not self.causal:
+            return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)
+        prompt = int((question == TOKENS[" "]).argmax()) + 1
+        moved = np.tile(question, (len(frames), 1))
+        moved[0, prompt:] = PAD
+        moved[1:, prompt:] = frames[1:, prompt - 1 : -1]
+        ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
+        moved[:, prompt:][ended] = PAD
+        return moved
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """Ratings are counts."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
@@ -203,7 +239,11 @@ class Addition:
         """The text of a question, or of a question's sum with the answer given."""
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
-        return self._prompt(self.read(question)) + self.draw(tokens[tokens != PAD])
+        return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
+
+    def sized(self, text: str) -> Addition:
+        """Itself: there is one size of board."""
+        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.

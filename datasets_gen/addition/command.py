@@ -49,8 +49,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
-    test_digits = options.test_digits or options.digits
-    fewest = options.min_digits or (1 if options.test_digits else options.digits)
+    test_digits = options.digits if options.test_digits is None else options.test_digits
+    fewest = options.min_digits
+    if fewest is None:
+        fewest = options.digits if options.test_digits is None else 1
     puzzle = Addition(
         digits=max(options.digits, test_digits),
         operands=options.operands,

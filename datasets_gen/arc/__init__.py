@@ -2,75 +2,134 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 
-SIDE = 30
+SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
 DIGITS = " ·0123456789"  # token t is drawn as DIGITS[t]
+COLOURS = (
+    "#000000", "#1e7fd8", "#e8413a", "#35b34a", "#f6d51f", "#a0a0a0", "#d930b4", "#f0852c", "#8fd3ee", "#7d1a2c",
+)  # fmt: skip
 
 
-def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0) -> np.ndarray:
+def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -> np.ndarray:
     """(S,) tokens of a grid of colours 0..9 whose corner lies at (top, left); EOS bounds it below and right."""
     rows, columns = grid.shape
-    board = np.zeros((SIDE, SIDE), np.uint8)
+    board = np.zeros((side, side), np.uint8)
     board[top : top + rows, left : left + columns] = grid + FIRST_COLOUR
-    if top + rows < SIDE:
+    if top + rows < side:
         board[top + rows, left : left + columns] = EOS
-    if left + columns < SIDE:
+    if left + columns < side:
         board[top : top + rows, left + columns] = EOS
     return board.ravel()
 
 
-def grid_of(tokens: np.ndarray) -> np.ndarray:
-    """The grid of colours at the corner where colours begin; of a prediction, the rectangle that they fill.
+def crop(board: np.ndarray) -> np.ndarray:
+    """The largest rectangle of colours at the top left corner of a board (rows, columns) of tokens, as colours.
 
-    An empty grid (0, 0) where there is no colour.
+    Of several as large the one with the fewest rows; empty (0, 0) where the corner holds no colour. This is how HRM
+    and TRM read a prediction, whatever ends it has. (TRM, evaluators/arc.py)
     """
-    board = tokens.reshape(SIDE, SIDE).astype(np.int64)
     coloured = (board >= FIRST_COLOUR) & (board < FIRST_COLOUR + 10)
-    if not coloured.any():
-        return np.zeros((0, 0), np.int64)
-    top, left = (int(coloured.any(axis).argmax()) for axis in (1, 0))
-    rows = int(np.append(coloured[top:, left], False).argmin())
-    columns = int(np.append(coloured[top, left:], False).argmin())
-    inside = coloured[top : top + rows, left : left + columns].all(1)
-    rows = int(np.append(inside, False).argmin())
-    return board[top : top + rows, left : left + columns] - FIRST_COLOUR
+    widths = np.minimum.accumulate(np.cumprod(coloured, axis=1).sum(1))  # columns that the first rows all colour
+    areas = widths * np.arange(1, len(board) + 1)
+    rows = int(areas.argmax()) + 1 if areas.any() else 0
+    return board[:rows, : widths[rows - 1] if rows else 0].astype(np.int64) - FIRST_COLOUR
+
+
+def board_of(tokens: np.ndarray) -> np.ndarray:
+    """(S,) tokens -> (rows, columns)."""
+    side = math.isqrt(len(tokens))
+    return tokens.reshape(side, side)
+
+
+def corner_of(tokens: np.ndarray) -> tuple[int, int]:
+    """The first row and the first column that hold a colour; (0, 0) where none does."""
+    coloured = board_of(tokens) >= FIRST_COLOUR
+    return int(coloured.any(1).argmax()), int(coloured.any(0).argmax())
+
+
+def grid_of(tokens: np.ndarray) -> np.ndarray:
+    """The grid of colours of a question or a label (S,), wherever on the board it lies; (0, 0) where there is none."""
+    top, left = corner_of(tokens)
+    return crop(board_of(tokens)[top:, left:])
 
 
 @dataclass(frozen=True)
 class Arc:
-    """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; unscored are the cells outside of the grid."""
+    """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; unscored are the cells outside of the grid.
+
+    Published boards have 30×30 cells; smaller ones hold tasks of small grids in fewer tokens (ours).
+
+    Raises:
+        DatasetError: a board that no grid has.
+    """
+
+    size: int = SIDE
 
     vocab_size = 12
-    seq_len = SIDE * SIDE
-    grid_shape = (SIDE, SIDE)
     box_shape = None
-    glyphs = DIGITS
+    characters = DIGITS
+    glyphs = DIGITS[:FIRST_COLOUR] + " " * len(COLOURS)
+    fills: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
     judges = False
+    causal, end = False, None
     symmetry = None  # the identifier fixes the augmentation
     rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"
-    task = {"name": "arc"}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= SIDE:
+            raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
+
+    @property
+    def seq_len(self) -> int:
+        """Cells of the board, row by row."""
+        return self.size**2
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board."""
+        return self.size, self.size
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps."""
+        return {"name": "arc", "size": self.size}
+
+    @property
+    def structure(self) -> Structure:
+        """The grid; the identifier fixes the colours too, so none is interchangeable."""
+        return Structure(grid=self.grid_shape, outside=PAD)
+
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]]:
+        """Augmentations undone, pass@1 and pass@2 as TRM computes them."""
+        from datasets_gen.arc.vote import vote  # which reads boards
+
+        return vote
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first of the two boards (S,), (S,) that is no grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
             grid = grid_of(tokens)
             if grid.size == 0:
-                return f"the {name} holds no colour"
-            coloured = (tokens >= FIRST_COLOUR).reshape(SIDE, SIDE)
-            top, left = (int(coloured.any(axis).argmax()) for axis in (1, 0))
-            wrong = tokens != tokens_of(grid, top, left)
+                return f"the {name} holds no grid of colours"
+            wrong = tokens != tokens_of(grid, *corner_of(tokens), self.size)
             if wrong.any():
                 cell = int(wrong.argmax())
                 return (
                     f"the {name} is no {grid.shape[0]}x{grid.shape[1]} grid bounded by ends: token "
-                    f"{tokens[cell]} at row {cell // SIDE + 1}, column {cell % SIDE + 1}"
+                    f"{tokens[cell]} at row {cell // self.size + 1}, column {cell % self.size + 1}"
                 )
         return None
 
@@ -99,6 +158,17 @@ class Arc:
         """None: every grid may be asked about."""
         return None
 
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none, question and answer are two grids."""
+        return np.zeros(question.shape, bool)
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Whole boards."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """There are no ratings."""
+
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
@@ -114,29 +184,31 @@ class Arc:
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
         """The board (S,) as digits, a frame around it."""
-        rows = np.array(list(DIGITS))[tokens].reshape(SIDE, SIDE)
-        frame = "+" + "-" * SIDE + "+"
+        rows = np.array(list(DIGITS))[board_of(tokens)]
+        frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
+
+    def sized(self, text: str) -> Arc:
+        """Itself: there is one size of board."""
+        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a grid typed as lines of digits.
 
         Raises:
-            DatasetError: lines of different lengths, other characters, or more than 30 of them.
+            DatasetError: lines of different lengths, other characters, or more of them than the board has.
         """
         lines = [line.replace(" ", "") for line in text.strip().split("\n")]
         if not all(line.isdecimal() for line in lines) or len({len(line) for line in lines}) != 1:
             raise DatasetError("type a grid as lines of digits 0-9, all of the same length")
         grid = np.array([[int(character) for character in line] for line in lines])
-        if max(grid.shape) > SIDE:
-            raise DatasetError(f"a grid of {grid.shape[0]}x{grid.shape[1]}; at most {SIDE}x{SIDE}")
-        return tokens_of(grid)
+        if max(grid.shape) > self.size:
+            raise DatasetError(f"a grid of {grid.shape[0]}x{grid.shape[1]}; at most {self.size}x{self.size}")
+        return tokens_of(grid, side=self.size)
 
 
 def hash_of(*grids: np.ndarray) -> int:
     """A 64-bit hash of grids and their shapes."""
-    import hashlib
-
     digest = hashlib.blake2b(digest_size=8)
     for grid in grids:
         digest.update(bytes(grid.shape) + grid.astype(np.uint8).tobytes())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from datasets_gen.layout import DatasetError
-
-SEPARATOR = "|||"  # as in HRM and TRM: NAME|||t3|||0918273645
+SEPARATOR = "|||"  # as in TRM: NAME|||t3|||0918273645; HRM wrote NAME_t3_0918273645
+NAMED = re.compile(r"(?P<task>.*?)(\|\|\||_)t(?P<which>[0-7])(\|\|\||_)(?P<colours>\d{10})", re.ASCII | re.DOTALL)
 INVERSE = (0, 3, 2, 1, 4, 5, 6, 7)
 
 
@@ -39,17 +39,11 @@ class Augmentation:
 
     @classmethod
     def of(cls, identifier: str) -> tuple[str, Augmentation]:
-        """The task and the augmentation that an identifier names.
-
-        Raises:
-            DatasetError: not such a name.
-        """
-        task, *rest = identifier.split(SEPARATOR)
-        if not rest:
-            return task, cls()
-        if len(rest) != 2 or rest[0][1:] not in "01234567" or sorted(rest[1]) != list("0123456789"):
-            raise DatasetError(f"{identifier!r} names no augmentation; expected TASK|||t0..t7|||ten colours")
-        return task, cls(int(rest[0][1:]), tuple(map(int, rest[1])))
+        """The task and the augmentation that an identifier names: the identity where it names none."""
+        found = NAMED.fullmatch(identifier)
+        if found is None or len(set(found["colours"])) < 10:
+            return identifier, cls()
+        return found["task"], cls(int(found["which"]), tuple(map(int, found["colours"])))
 
     def apply(self, grid: np.ndarray) -> np.ndarray:
         """The grid (rows, columns) of colours, recoloured and moved."""

@@ -2,68 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+from math import factorial
 
 import numpy as np
 
 from datasets_gen.arc import SIDE, tokens_of
 from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc.tasks import Grid, Task
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.streams import stream
 
-Task = dict[str, list[dict[str, Any]]]  # {"train": [{"input", "output"} …], "test": […]}
 PATIENCE = 20  # draws for every augmentation that is to be new
-
-
-def read_tasks(path: Path) -> dict[str, Task]:
-    """The tasks of a challenges file, with the solutions of the file beside it where there is one.
-
-    Raises:
-        DatasetError: the file is missing or holds no tasks.
-    """
-    try:
-        tasks = json.loads(path.read_text())
-        beside = path.with_name(path.name.replace("challenges", "solutions"))
-        if beside != path and beside.exists():
-            for name, outputs in json.loads(beside.read_text()).items():
-                for pair, output in zip(tasks[name]["test"], outputs, strict=True):
-                    pair["output"] = output
-        for task in tasks.values():
-            for pair in (*task["train"], *task["test"]):
-                np.array(pair["input"], np.uint8)
-    except FileNotFoundError:
-        raise DatasetError(f"{path} does not exist; download it first and give its local path") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path} holds no ARC tasks as {{name: {{train, test}}}} ({error!r})") from None
-    return tasks
+MOST = (8 * factorial(9) - 1) // 2  # augmentations; beyond half of those that exist, drawing would hardly end
 
 
 def arc_splits(
-    train_tasks: dict[str, Task], test_tasks: dict[str, Task], *, augmentations: int = 20, seed: int = 0
+    train_tasks: dict[str, Task],
+    test_tasks: dict[str, Task],
+    *,
+    augmentations: int = 20,
+    size: int = SIDE,
+    seed: int = 0,
 ) -> tuple[dict[str, Split], list[str]]:
     """Splits train and test, and the identifiers.
 
     Train: every pair of the training tasks, and the demonstrations of the test tasks. Test: the test pairs of the
     test tasks, under every augmentation. A group is a task, a puzzle one augmentation of it, its examples are the
-    pairs. In train all pairs of a puzzle but one lie at a random place of the board.
+    pairs. In train all pairs of a puzzle but one lie at a random place of the board of size × size cells.
 
     Raises:
-        DatasetError: a test task without solutions, or a name in both.
+        DatasetError: a test task without solutions, a name in both, or a grid larger than the board.
     """
+    if not 0 <= augmentations <= MOST:
+        raise DatasetError(f"--augmentations {augmentations}: choose from 0 to {MOST:,}")
     twice = sorted(train_tasks.keys() & test_tasks.keys())
     if twice:
         raise DatasetError(f"task {twice[0]} is among the training and the test tasks")
     identifiers = ["<blank>"]
-    rows: dict[str, _Rows] = {"train": _Rows(), "test": _Rows()}
+    rows: dict[str, _Rows] = {"train": _Rows(size), "test": _Rows(size)}
     for order, (name, task) in enumerate({**train_tasks, **test_tasks}.items()):
         rng = stream(seed, order)
         held_out = name in test_tasks
+        _check_fits(name, task, size)
         learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]
         asked = task["test"] if held_out else []
-        if any("output" not in pair for pair in asked):
-            raise DatasetError(f"task {name} has no solution; put its solutions file beside the challenges")
+        if held_out and not (asked and all("output" in pair for pair in asked)):
+            raise DatasetError(f"task {name} has no test pair, or no solution; put its solutions beside the challenges")
         for augmentation in _distinct(augmentations, rng):
             identifiers.append(augmentation.name(name))
             upright = int(rng.random() * len(learned))
@@ -82,6 +66,17 @@ def arc_splits(
     return {name: part.split() for name, part in rows.items() if part.inputs}, identifiers
 
 
+def _check_fits(name: str, task: Task, size: int) -> None:
+    for part, pairs in task.items():
+        for number, pair in enumerate(pairs, 1):
+            for key, grid in pair.items():
+                if max(len(grid), len(grid[0])) > size:
+                    raise DatasetError(
+                        f"task {name}, {part} pair {number}: the {key} has {len(grid)}x{len(grid[0])} cells, "
+                        f"more than a board of --size {size}; leave the task out (--tasks) or take a larger board"
+                    )
+
+
 def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
     """The identity, and `count` others that differ."""
     found = {Augmentation(): None}
@@ -95,20 +90,23 @@ def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
 class _Rows:
     """The growing arrays of a split."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
         self.inputs: list[np.ndarray] = []
         self.labels: list[np.ndarray] = []
         self.identifiers: list[int] = []
         self.puzzles = [0]
         self.groups = [0]
 
-    def add(self, pair: dict[str, Any], augmentation: Augmentation, rng: np.random.Generator | None) -> None:
+    def add(self, pair: dict[str, Grid], augmentation: Augmentation, rng: np.random.Generator | None) -> None:
         """One example; both grids move to the same random place where `rng` is given."""
         grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output")]
         top = left = 0
         if rng is not None:
-            top, left = (int(rng.random() * (SIDE - max(grid.shape[axis] for grid in grids) + 1)) for axis in (0, 1))
-        question, label = (tokens_of(grid, top, left) for grid in grids)
+            top, left = (
+                int(rng.random() * (self.size - max(grid.shape[axis] for grid in grids) + 1)) for axis in (0, 1)
+            )
+        question, label = (tokens_of(grid, top, left, self.size) for grid in grids)
         self.inputs.append(question)
         self.labels.append(label)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,23 +12,29 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.addition import Addition
-from datasets_gen.arc import Arc
-from datasets_gen.arc.build import arc_splits, read_tasks
+from datasets_gen.arc import SIDE, Arc
+from datasets_gen.arc.build import arc_splits
+from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks
 from datasets_gen.importers.sums import read_sums, split_of_sums
 from datasets_gen.importers.tables import read_table, write_table
 from datasets_gen.layout import (
+    SPLITS,
     DatasetError,
+    Metadata,
     Split,
+    check_alike,
     check_free,
     read_identifiers,
     read_split,
     splits_of,
+    unscored_examples,
     write_dataset,
 )
+from datasets_gen.layout.schema import SHARED
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import puzzle_of
+from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
-from reason.version import __version__
+from datasets_gen.version import __version__
 
 HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
 EXAMPLES = """\
@@ -40,6 +48,9 @@ Nothing is downloaded. What to fetch, and how to import it:
   ARC-AGI-1, -2    the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
+                   a few small tasks on a small board, trained on and asked about, for a processor without a GPU:
+                   python -m datasets_gen import arc arc-agi_training_challenges.json --split test \\
+                       --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
                    python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
 A file's split is read from its name (train, valid, test, eval), or said with --split; otherwise it is test.
@@ -60,13 +71,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet"
     )
-    parser.add_argument("--split", help="the split of all the sources: train, validation or test")
+    parser.add_argument("--split", choices=SPLITS, help="the split of all the sources (not of npy, which has its own)")
     parser.add_argument(
         "--augmentations",
         type=int,
         default=20,
         metavar="N",
         help="arc: copies of every task besides itself (20; papers: 1000)",
+    )
+    parser.add_argument("--tasks", metavar="ID,ID", help="arc: these alone (default: all)")
+    parser.add_argument(
+        "--size", type=int, default=SIDE, metavar="N", help=f"arc: rows and columns of the board (default {SIDE})"
     )
     parser.add_argument("--seed", type=int, default=0, help="arc: of the augmentations (default 0)")
     parser.set_defaults(command=run_import)
@@ -98,7 +113,7 @@ def run_import(options: argparse.Namespace) -> None:
             contents = _from_npy(options)
     provenance = {
         "command": f"python -m datasets_gen import {options.format}",
-        "files": [source.name for source in options.sources],
+        "files": [os.fsencode(source.name).decode(errors="replace") for source in options.sources],
         "version": __version__,
     }
     contents["provenance"] = {**contents.get("provenance", {}), **provenance}
@@ -124,6 +139,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
         "splits": splits,
         "task": first.puzzle.task,
         "vocab_size": first.puzzle.vocab_size,
+        "structure": first.puzzle.structure,
         "sources": sources,
         "provenance": {"style": first.style},
     }
@@ -133,26 +149,42 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
     sums = {_split_of(source, options): read_sums(source) for source in _distinct(options)}
     puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
     splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
-    return {"splits": splits, "task": puzzle.task, "vocab_size": puzzle.vocab_size}
+    return {
+        "splits": splits,
+        "task": puzzle.task,
+        "vocab_size": puzzle.vocab_size,
+        "structure": puzzle.structure,
+    }
 
 
 def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
-    if options.augmentations < 0:
-        raise DatasetError(f"--augmentations {options.augmentations} is negative; give a whole number from 0")
-    tasks: dict[str, dict[str, Any]] = {"train": {}, "test": {}}
+    if options.split == "validation":
+        raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
+    if options.seed < 0:
+        raise DatasetError(f"--seed {options.seed} is negative; give a whole number from 0")
+    puzzle = Arc(options.size)
+    tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
     for source in options.sources:
-        name = options.split or _hint(source) or "test"
-        tasks["train" if name == "train" else "test"].update(read_tasks(source))
-    splits, identifiers = arc_splits(
-        tasks["train"], tasks["test"], augmentations=options.augmentations, seed=options.seed
-    )
-    made_by = {"augmentations": options.augmentations, "seed": options.seed}
+        found, kept = read_tasks(source), tasks["train" if _split_of(source, options) == "train" else "test"]
+        if twice := sorted(found.keys() & kept.keys()):
+            raise DatasetError(f"{source}: task {twice[0]} is in another source too")
+        kept |= found
+    if options.tasks is not None:
+        names = [name.strip() for name in options.tasks.split(",")]
+        chosen = chosen_tasks(tasks["train"] | tasks["test"], names)
+        tasks = {part: {name: found[name] for name in found if name in chosen} for part, found in tasks.items()}
+    unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
+    if unsolved:
+        print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
+    made_by = {"augmentations": options.augmentations, "size": options.size, "seed": options.seed}
+    splits, identifiers = arc_splits(tasks["train"], tasks["test"], **made_by)
     return {
         "splits": splits,
-        "task": Arc().task,
-        "vocab_size": Arc.vocab_size,
+        "task": puzzle.task,
+        "vocab_size": puzzle.vocab_size,
+        "structure": puzzle.structure,
         "identifiers": identifiers,
-        "provenance": {"options": made_by},
+        "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
         "files": {"test_puzzles.json": tasks["test"]},
     }
 
@@ -160,14 +192,22 @@ def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
 def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     if len(options.sources) != 1:
         raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
+    if options.split is not None:
+        raise DatasetError("npy keeps the splits of the folder; leave --split out")
     source = options.sources[0]
     splits: dict[str, Split] = {}
+    stated: dict[str, Metadata] = {}
     for name in splits_of(source) or ["train"]:  # "train" says what is missing
-        metadata, splits[name] = read_split(source, name)
+        stated[name], splits[name] = read_split(source, name)
+        if count := unscored_examples(source, name, stated[name], splits[name]):
+            print(f"warning: {source / name}: {count} examples have no scored cell", file=sys.stderr)
+    check_alike(source, stated, (*SHARED, "sources"))
+    metadata = stated[name]
     try:
         task = puzzle_of(metadata).task
-    except DatasetError:
+    except UnknownPuzzle:
         task = metadata.task
+    asked = source / "test_puzzles.json"
     return {
         "splits": splits,
         "task": task,
@@ -175,9 +215,11 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
         "pad_id": metadata.pad_id,
         "ignore_label_id": metadata.ignore_label_id,
         "blank_identifier_id": metadata.blank_identifier_id,
-        "identifiers": read_identifiers(source),
+        "identifiers": read_identifiers(source, metadata),
         "sources": metadata.sources,
+        "structure": structure_of(metadata),
         "provenance": metadata.provenance,
+        "files": {asked.name: read_tasks(asked)} if asked.exists() else {},
     }
 
 

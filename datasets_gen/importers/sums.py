@@ -1,39 +1,63 @@
-"""STARS' sums: a JSON object a line, with num1, num2 and their sum."""
+"""STARS' sums: a JSON object a line, with num1, num2 and their sum (or `answer`, as its own code reads)."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from datasets_gen.addition import Addition
-from datasets_gen.layout import DatasetError, Split
+from datasets_gen.addition import MOST_DIGITS, Addition
+from datasets_gen.layout import DatasetError, Split, text_file
+from datasets_gen.layout.files import TOO_DEEP, brief
 
 
 def read_sums(path: Path) -> list[list[int]]:
-    """The operands of every line.
+    """The operands of every line that is not blank.
 
     Raises:
         DatasetError: a missing file, or a line that is no sum or a wrong one.
     """
-    try:
-        lines = path.read_text().splitlines()
-    except FileNotFoundError:
-        raise DatasetError(f"{path} does not exist; download it first and give its local path") from None
-    sums = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            operands, total = [int(row["num1"]), int(row["num2"])], int(row["sum"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise DatasetError(f"{path}, line {number}: no object with num1, num2, sum ({error!r})") from None
-        if sum(operands) != total or min(operands) < 0:
-            raise DatasetError(f"{path}, line {number}: {operands[0]} + {operands[1]} is not {total}")
-        sums.append(operands)
+    with text_file(path) as file:
+        sums = [_operands(line, f"{path}, line {number}") for number, line in enumerate(file, 1) if line.strip()]
     if not sums:
         raise DatasetError(f"{path} holds no sum")
     return sums
+
+
+def _operands(line: str, where: str) -> list[int]:
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise DatasetError(f"{where}: {TOO_DEEP}") from None
+    except json.JSONDecodeError as error:
+        raise DatasetError(f"{where}, column {error.colno}: no JSON ({error.msg})") from None
+    except ValueError as error:
+        raise DatasetError(f"{where}: {error}") from None
+    if not isinstance(row, dict):
+        raise DatasetError(f"{where}: no object with num1, num2 and sum")
+    operands = [_whole(row, name, where) for name in ("num1", "num2")]
+    totals = [_whole(row, name, where) for name in ("sum", "answer") if name in row]
+    if not totals:
+        raise DatasetError(f"{where}: neither sum nor answer")
+    if wrong := [total for total in totals if total != sum(operands)]:
+        raise DatasetError(f"{where}: {brief(operands[0])} + {brief(operands[1])} is not {brief(wrong[0])}")
+    written = row.get("expression", f"{operands[0]} + {operands[1]}")
+    if not isinstance(written, str) or written.replace(" ", "") != f"{operands[0]}+{operands[1]}":
+        raise DatasetError(f"{where}: expression {brief(written)} is not num1 + num2")
+    if max(operands) >= 10**MOST_DIGITS:
+        raise DatasetError(f"{where}: an operand has more than {MOST_DIGITS} digits")
+    return operands
+
+
+def _whole(row: dict[str, Any], name: str, where: str) -> int:
+    if name not in row:
+        raise DatasetError(f"{where}: no {name}; num1, num2 and sum are needed")
+    value = row[name]
+    if type(value) is not int or value < 0:
+        raise DatasetError(f"{where}: {name} is {brief(value)}, a whole number from 0 expected")
+    return value
 
 
 def split_of_sums(puzzle: Addition, sums: list[list[int]]) -> Split:

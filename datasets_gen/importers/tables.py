@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.layout import DatasetError, Metadata, Split
+from datasets_gen.layout import DatasetError, Metadata, Split, text_file
+from datasets_gen.layout.files import begins_with_mark
+from datasets_gen.layout.schema import MOST
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 
@@ -19,6 +25,8 @@ ALPHABETS = {  # character -> token
     "maze": {"#": 1, " ": 2, "S": 3, "G": 4, "o": 5},
 }
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+STYLES = {"line_end": ("\n", "\r\n"), "encoding": ("utf-8-sig",), "blank": (".", "0")}  # see `Table.style`
 
 
 class Table(NamedTuple):
@@ -38,45 +46,64 @@ def read_table(path: Path, name: str) -> Table:
     """
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
-    with _opened(path) as file:
-        style = {"line_end": "\r\n" if file.readline().endswith("\r\n") else "\n"}
-        file.seek(0)
-        rows = csv.DictReader(file)
-        missing = [column for column in COLUMNS[1:3] if column not in (rows.fieldnames or [])]
-        if missing:
-            raise DatasetError(
-                f"{path}: no column {' or '.join(missing)} in {rows.fieldnames}; expected {', '.join(COLUMNS)}"
-            )
-        for row in rows:
+    with text_file(path) as file:
+        head = file.readline()
+        style = {"line_end": "\r\n" if head.endswith("\r\n") else "\n"}
+        if begins_with_mark(path):
+            style["encoding"] = "utf-8-sig"
+        for line, row in _rows(path, csv.reader(itertools.chain([head], file), strict=True)):
             for column, texts in boards.items():
-                text = row[column] or ""
-                texts.append(text)
-                if len(text) != len(boards["question"][0]):
+                texts.append(row[column])
+                if len(row[column]) != len(boards["question"][0]):
                     raise DatasetError(
-                        f"{path}, line {rows.line_num}: {column} has {len(text)} cells, "
+                        f"{path}, line {line}: {column} has {len(row[column])} cells, "
                         f"{len(boards['question'][0])} expected"
                     )
-            sources.append(row.get("source") or "")
-            ratings.append(_rating(row.get("rating"), f"{path}, line {rows.line_num}"))
+            sources.append(row.get("source", ""))
+            ratings.append(_rating(row.get("rating", ""), f"{path}, line {line}"))
     if not sources:
         raise DatasetError(f"{path} holds no puzzle")
-    size = round(len(boards["question"][0]) ** 0.5)
-    if size * size != len(boards["question"][0]):
-        raise DatasetError(f"{path}: {len(boards['question'][0])} cells are no square board")
-    puzzle = FAMILIES[name](size)
+    cells = len(boards["question"][0])
+    size = math.isqrt(cells)
+    if size * size != cells:
+        raise DatasetError(f"{path}: {cells} cells are no square board")
+    try:
+        puzzle = FAMILIES[name](size)
+    except DatasetError as error:
+        raise DatasetError(f"{path}: {cells} cells: {error}") from None
     inputs, labels = (
         _tokens(texts, ALPHABETS[name], puzzle.vocab_size, f"{path}: {column}") for column, texts in boards.items()
     )
     names = sorted(set(sources))
     number = {source: index for index, source in enumerate(names)}
-    split = Split.of_puzzles(inputs, labels, sources=np.array([number[source] for source in sources], np.int32))
-    if None not in ratings:
-        values = np.array(ratings)
-        whole = (values == values.astype(np.int32)).all()
-        split = replace(split, ratings=values.astype(np.int32 if whole else np.float32))
+    indices = np.array([number[source] for source in sources], np.int32)
+    split = Split.of_puzzles(inputs, labels, _ratings(ratings), indices)
     if name == "sudoku":
         style["blank"] = "0" if any("0" in text for text in boards["question"]) else "."
     return Table(puzzle, split, names, style)
+
+
+def _rows(path: Path, rows: Any) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line, {column: field}) of every row but the head."""
+    try:
+        columns: list[str] = next(rows, [])
+        if missing := [column for column in COLUMNS[1:3] if column not in columns]:
+            raise DatasetError(
+                f"{path}, line 1: no column {' or '.join(missing)} in {_short(columns)}; expected {', '.join(COLUMNS)}"
+            )
+        if len(set(columns)) != len(columns):
+            raise DatasetError(f"{path}, line 1: a column stands twice in {_short(columns)}")
+        for row in rows:
+            if len(row) == len(columns):
+                yield rows.line_num, dict(zip(columns, row, strict=True))
+            elif row:
+                raise DatasetError(f"{path}, line {rows.line_num}: {len(row)} fields, {len(columns)} expected")
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {rows.line_num}: no CSV ({error})") from None
+
+
+def _short(columns: list[str]) -> str:
+    return repr(columns) if len(repr(columns)) <= 200 else f"{repr(columns)[:200]}…"
 
 
 def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split) -> None:
@@ -87,7 +114,17 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     """
     if path.exists():
         raise DatasetError(f"{path} already exists; name another file or remove it")
-    style: dict[str, Any] = metadata.provenance.get("style", {})
+    stated = metadata.provenance.get("style")
+    style = (
+        {key: value for key, value in stated.items() if value in STYLES.get(key, ())}
+        if isinstance(stated, dict)
+        else {}
+    )
+    for key, tokens in (("inputs", split.inputs), ("labels", split.labels)):
+        if len(empty := np.argwhere(tokens < 1)):
+            raise DatasetError(
+                f"{key}: cell {empty[0][1]} of example {empty[0][0]} is no cell of a {puzzle.task['name']}"
+            )
     characters = {token: character for character, token in reversed(ALPHABETS[puzzle.task["name"]].items())}
     if "blank" in style:
         characters[1] = style["blank"]
@@ -95,12 +132,12 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
     scratch = path.with_name(f".{path.name}.partial")
     try:
-        with scratch.open("w", newline="") as file:
+        with scratch.open("w", newline="", encoding=style.get("encoding", "utf-8")) as file:
             writer = csv.writer(file, lineterminator=style.get("line_end", "\n"))
             writer.writerow(COLUMNS)
             for index, puzzle_index in enumerate(owner):
                 source = metadata.sources[split.sources[puzzle_index]] if split.sources is not None else ""
-                rating = f"{split.ratings[puzzle_index]:g}" if split.ratings is not None else ""
+                rating = _written(split.ratings[puzzle_index]) if split.ratings is not None else ""
                 board, answer = ("".join(glyphs[tokens[index]]) for tokens in (split.inputs, split.labels))
                 writer.writerow([source, board, answer, rating])
         scratch.replace(path)
@@ -108,20 +145,33 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
         scratch.unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> IO[str]:
-    try:
-        return path.open(newline="")
-    except FileNotFoundError:
-        raise DatasetError(f"{path} does not exist; download it first and give its local path") from None
-
-
-def _rating(text: str | None, where: str) -> float | None:
+def _rating(text: str, where: str) -> float:
+    """A rating with all its digits; NaN where there is none."""
     if not text:
+        return math.nan
+    if not NUMBER.fullmatch(text):
+        raise DatasetError(f"{where}: rating {text[:50]!r} is no number")
+    rating = float(text)
+    if Decimal(text) != Decimal(repr(rating)):
+        raise DatasetError(f"{where}: rating {text[:50]} has more digits than a 64-bit float keeps")
+    if rating < 0:
+        raise DatasetError(f"{where}: rating {text[:50]} is negative")
+    return rating
+
+
+def _ratings(ratings: list[float]) -> np.ndarray | None:
+    """(P,) int32 or int64 where all are whole, else float64, NaN where one is missing; None where all are."""
+    values = np.array(ratings)
+    if np.isnan(values).all():
         return None
-    try:
-        return float(text)
-    except ValueError:
-        raise DatasetError(f"{where}: rating {text!r} is no number") from None
+    if np.isnan(values).any() or (values != np.floor(values)).any() or values.max() > 2**53:
+        return values
+    return values.astype(np.int32 if values.max() <= MOST else np.int64)
+
+
+def _written(rating: np.generic) -> str:
+    """A rating as `_rating` reads it."""
+    return "" if np.isnan(rating) else repr(rating.item()).removesuffix(".0")
 
 
 def _tokens(texts: list[str], alphabet: dict[str, int], vocab_size: int, where: str) -> np.ndarray:

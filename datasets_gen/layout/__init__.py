@@ -1,6 +1,6 @@
 """The on-disk layout of a puzzle set: HRM's and TRM's, read and written.
 
-    DIR/identifiers.json                       names of the puzzle identifiers
+    DIR/identifiers.json                       names of the puzzle identifiers (optional when read)
     DIR/SPLIT/dataset.json                     `Metadata`
     DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
     DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
@@ -12,7 +12,16 @@
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
 """
 
-from datasets_gen.layout.reading import read_identifiers, read_metadata, read_split, splits_of
+from datasets_gen.layout.files import check_file, check_name, read_json, text_file
+from datasets_gen.layout.reading import (
+    check_alike,
+    ignored,
+    read_identifiers,
+    read_metadata,
+    read_split,
+    splits_of,
+    unscored_examples,
+)
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
 from datasets_gen.layout.writing import atomic_directory, check_free, write_dataset
 
@@ -24,10 +33,17 @@ __all__ = [
     "Metadata",
     "Split",
     "atomic_directory",
+    "check_alike",
+    "check_file",
     "check_free",
+    "check_name",
+    "ignored",
     "read_identifiers",
+    "read_json",
     "read_metadata",
     "read_split",
     "splits_of",
+    "text_file",
+    "unscored_examples",
     "write_dataset",
 ]

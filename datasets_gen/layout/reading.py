@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import codecs
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format
 from pydantic import ValidationError
 
-from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
+from datasets_gen.layout.files import NAME, check_file, check_name, read_json
+from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, DatasetError, Metadata, Split
+
+MOST_NUMBERED = 10**7  # identifiers that get a number for a name
 
 
 def read_metadata(directory: Path | str, split: str) -> Metadata:
@@ -18,15 +24,20 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
         DatasetError: the folder, the file or a field is missing or wrong.
     """
     directory = Path(directory)
+    check_name(split, "split")
     path = directory / split / "dataset.json"
     if not path.is_file():
         raise DatasetError(_missing(directory, split))
     try:
-        return Metadata.model_validate_json(path.read_bytes())
+        metadata = Metadata.model_validate_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise DatasetError(f"{path}: {where}: {first['msg']}; regenerate or re-import the set") from None
+        where = "".join(f"{key}: " for key in first["loc"])
+        what = first["msg"].removeprefix("Value error, ")
+        raise DatasetError(f"{path}: {where}{what}; regenerate or re-import the set") from None
+    for name in metadata.sets:
+        check_name(name, f"{path}: sets:")
+    return metadata
 
 
 def _missing(directory: Path, split: str) -> str:
@@ -43,25 +54,41 @@ def _missing(directory: Path, split: str) -> str:
 
 def splits_of(directory: Path | str) -> list[str]:
     """The splits that a dataset folder holds, in the order train, validation, test, others."""
-    found = [path.parent.name for path in Path(directory).glob("*/dataset.json")]
+    found = [path.parent.name for path in Path(directory).glob("*/dataset.json") if path.is_file()]
+    found = [name for name in found if NAME.fullmatch(name)]
     return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
-def read_identifiers(directory: Path | str) -> list[str]:
-    """The names of the puzzle identifiers, from identifiers.json at the root.
+def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
+    """Whether all splits state the same of `fields`.
 
     Raises:
-        DatasetError: the file is missing, or is no list.
+        DatasetError: the first field that differs.
     """
-    path = Path(directory) / "identifiers.json"
-    try:
-        names = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
-    except ValueError as error:
-        raise DatasetError(f"{path} is not JSON ({error}); regenerate or re-import the set") from None
-    if not isinstance(names, list):
-        raise DatasetError(f"{path} must hold a list of names, got {type(names).__name__}")
+    first, *_ = splits
+    for name, metadata in splits.items():
+        for field in fields:
+            ours, theirs = getattr(metadata, field), getattr(splits[first], field)
+            if ours != theirs:
+                raise DatasetError(f"{Path(directory) / name}: {field} is {ours}, but {theirs} in {first}")
+
+
+def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
+    """The names of the puzzle identifiers, from identifiers.json at the root; numbered ones where there is no file.
+
+    Raises:
+        DatasetError: the file is no list of as many different names as `metadata` has identifiers.
+    """
+    path, count = Path(directory) / "identifiers.json", metadata.num_puzzle_identifiers
+    if not path.exists():
+        if count > MOST_NUMBERED:
+            raise DatasetError(f"{path} is missing, and dataset.json says {count} identifiers; give it the file")
+        return ["<blank>" if i == metadata.blank_identifier_id else f"puzzle-{i}" for i in range(count)]
+    names = read_json(path)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DatasetError(f"{path} must hold a list of names; regenerate or re-import the set, or remove the file")
+    if len(names) != count or len(set(names)) != count:
+        raise DatasetError(f"{path} names {len(set(names))} different identifiers, dataset.json says {count}")
     return names
 
 
@@ -85,32 +112,66 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
 
 
 def _load(path: Path) -> np.ndarray:
+    """An array of whole numbers (ratings may be fractions), in this machine's byte order and row by row."""
+    if not path.exists():
+        raise DatasetError(f"{path} is missing; regenerate or re-import the set")
+    check_file(path)
     try:
+        with path.open("rb") as file:
+            header = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
+            shape, _, dtype = header[format.read_magic(file)](file)
+            size, stated = path.stat().st_size - file.tell(), math.prod(shape) * dtype.itemsize
+            if not dtype.hasobject and size != stated:  # before memory is asked for
+                raise ValueError(f"{size} bytes where {dtype} of shape {shape} take {stated}")
+        kinds = "iuf" if path.name.endswith("__ratings.npy") else "iu"
+        if dtype.kind not in kinds:
+            raise DatasetError(f"{path} holds {dtype}, {'numbers' if 'f' in kinds else 'whole numbers'} expected")
         array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise DatasetError(f"{path} is missing; regenerate or re-import the set") from None
+    except DatasetError:
+        raise
     except Exception as error:  # a torn file makes numpy raise almost anything
-        raise DatasetError(f"{path} cannot be read ({error}); the file is torn: regenerate or copy it again") from None
-    if array.dtype.kind not in "iu" and not path.name.endswith("__ratings.npy"):
-        raise DatasetError(f"{path} holds {array.dtype}, whole numbers expected")
-    return array
+        why = " ".join(str(error).split())
+        raise DatasetError(f"{path} cannot be read ({why}); the file is torn: regenerate or copy it again") from None
+    return np.ascontiguousarray(array, np.float64 if dtype.kind == "f" else dtype.newbyteorder("="))
+
+
+def ignored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
+    """Which labels are not scored: `ignore_label_id`, and -100 as in torch."""
+    return (labels == -100) | (labels == metadata.ignore_label_id)
+
+
+def unscored_examples(directory: Path | str, name: str, metadata: Metadata, split: Split) -> int:
+    """How many examples of the split have no scored cell: no accuracy can count them.
+
+    Raises:
+        DatasetError: not one example has any.
+    """
+    unscored = int(ignored(split.labels, metadata).all(1).sum())
+    if unscored and unscored == len(split.labels):
+        raise DatasetError(
+            f"{Path(directory) / name}: no cell of any example is scored (every label is -100 or ignore_label_id "
+            f"{metadata.ignore_label_id}); there is nothing to learn or to count"
+        )
+    return unscored
 
 
 def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
-    arrays = {key: _load(folder / f"{name}__{key}.npy") for key in ARRAYS}
-    inputs, labels = arrays["inputs"], arrays["labels"]
+    arrays: dict[str, np.ndarray] = {key: _load(folder / f"{name}__{key}.npy") for key in ARRAYS}
     for key in ("inputs", "labels"):
         path, array = folder / f"{name}__{key}.npy", arrays[key]
         if array.ndim != 2 or array.shape[1] != metadata.seq_len:
             raise DatasetError(f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}")
-        ignored = -100 if key == "labels" else 0
-        outside = (array >= metadata.vocab_size) | ((array < 0) & (array != ignored))
+        outside = (array < 0) | (array >= metadata.vocab_size)
+        if key == "labels":
+            outside &= ~ignored(array, metadata)
         if outside.any():
             row, column = (int(i) for i in np.argwhere(outside)[0])
             raise DatasetError(
                 f"{path}: token {array[row, column]} at example {row}, cell {column} is outside "
                 f"the vocabulary 0..{metadata.vocab_size - 1}"
             )
+        arrays[key] = array if array.dtype == np.uint8 else array.astype(np.int32)
+    inputs, labels = arrays["inputs"], arrays["labels"]
     if len(inputs) != len(labels):
         raise DatasetError(f"{folder}: {len(inputs)} inputs but {len(labels)} labels in set '{name}'")
     puzzles, groups = arrays["puzzle_indices"], arrays["group_indices"]
@@ -133,7 +194,8 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     sources = optional.get("sources", np.zeros(0, int))
     if ((sources < 0) | (sources >= len(metadata.sources))).any():
         raise DatasetError(f"{folder}: {name}__sources.npy names a source that dataset.json does not list")
-    return Split(inputs, labels, identifiers, puzzles.astype(np.int64), groups.astype(np.int64), **optional)
+    indices = (puzzles.astype(np.int64), groups.astype(np.int64))
+    return Split(inputs, labels, identifiers.astype(np.int32), *indices, **optional)
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
@@ -150,15 +212,15 @@ def _join(parts: list[Split]) -> Split:
         offsets = np.cumsum([0] + [end[-1] for end in ends])
         return np.concatenate([[0]] + [end[1:] + offset for end, offset in zip(ends, offsets, strict=False)])
 
-    optional: dict[str, np.ndarray | None] = {}
-    for key in OPTIONAL:
-        present = [getattr(part, key) for part in parts if getattr(part, key) is not None]
-        optional[key] = np.concatenate(present) if len(present) == len(parts) else None
+    rated = any(part.ratings is not None for part in parts)
+    ratings = [np.full(len(p.puzzle_identifiers), np.nan) if p.ratings is None else p.ratings for p in parts]
+    sources = [part.sources for part in parts if part.sources is not None]
     return Split(
         np.concatenate([part.inputs for part in parts]),
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.puzzle_identifiers for part in parts]),
         chain("puzzle_indices"),
         chain("group_indices"),
-        **optional,
+        np.concatenate(ratings) if rated else None,
+        np.concatenate(sources) if len(sources) == len(parts) else None,
     )

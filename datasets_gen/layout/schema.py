@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 OPTIONAL = ("ratings", "sources")  # (P,), ours
+SHARED = (  # what all splits of a set have in common
+    *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
+    *("task", "structure"),
+)
+MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
 
 
 class DatasetError(ValueError):
@@ -26,9 +33,9 @@ class Metadata(BaseModel):
     pad_id: int
     ignore_label_id: int | None
     blank_identifier_id: int
-    vocab_size: int = Field(gt=0)
-    seq_len: int = Field(gt=0)
-    num_puzzle_identifiers: int = Field(gt=0)
+    vocab_size: int = Field(gt=0, le=MOST)
+    seq_len: int = Field(gt=0, le=MOST)
+    num_puzzle_identifiers: int = Field(gt=0, le=MOST)
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1)
@@ -36,11 +43,19 @@ class Metadata(BaseModel):
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
+    structure: Structure | None = Field(None, description="grid, groups and symbols; none: as the family has them")
+
+    @model_validator(mode="after")
+    def _structure_fits(self) -> Metadata:
+        fault = self.structure and self.structure.fault(self.seq_len, self.vocab_size)
+        if fault:
+            raise ValueError(f"structure: {fault}")
+        return self
 
 
 @dataclass(frozen=True)
 class Split:
-    """The arrays of one split, all its sets joined. Dtypes as stored (uint8 or int32), indices int64."""
+    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN."""
 
     inputs: np.ndarray  # (N, S)
     labels: np.ndarray  # (N, S)

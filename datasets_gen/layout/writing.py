@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from datasets_gen.layout.files import check_name
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, DatasetError, Metadata, Split
+from datasets_gen.structure import Structure
 
 
 def check_free(directory: Path) -> None:
@@ -38,8 +40,8 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
     try:
+        scratch.mkdir()
         yield scratch
         if directory.exists():
             directory.rmdir()
@@ -60,6 +62,7 @@ def write_dataset(
     blank_identifier_id: int = 0,
     identifiers: list[str] | None = None,
     sources: list[str] | None = None,
+    structure: Structure | None = None,
     provenance: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> None:
@@ -68,6 +71,8 @@ def write_dataset(
     Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
     """
     identifiers = identifiers or ["<blank>"]
+    for name in splits:
+        check_name(name, "split")
     with atomic_directory(Path(directory)) as scratch:
         for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
             (scratch / file).write_text(json.dumps(content))
@@ -77,8 +82,8 @@ def write_dataset(
             arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
             for key in ARRAYS[:2]:
                 tokens = getattr(split, key)
-                small = vocab_size <= 256 and (tokens.size == 0 or tokens.min() >= 0)  # some ignore -100
-                arrays[key] = tokens.astype(np.uint8 if small else np.int32)
+                small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32)  # some ignore -100
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 _save(folder / f"all__{key}.npy", array)
@@ -90,9 +95,10 @@ def write_dataset(
                 num_puzzle_identifiers=len(identifiers),
                 provenance=dict(provenance or {}),
                 sources=sources or [],
+                structure=structure,
                 **split.metadata(task),
             )
-            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n")
+            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def _save(path: Path, array: np.ndarray) -> None:

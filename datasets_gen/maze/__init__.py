@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
+from datasets_gen.structure import Structure
 
 CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
@@ -28,8 +30,11 @@ class Maze:
     rating_name = "path cells"
     rules = "every label is the shortest path that the tie-break chooses"
     box_shape = None
-    glyphs = CHARACTERS
+    characters = CHARACTERS
+    glyphs = "   SG "
+    fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
     judges = True
+    causal, end, vote = False, None, None
     symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
@@ -45,6 +50,11 @@ class Maze:
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the maze."""
         return self.size, self.size
+
+    @property
+    def structure(self) -> Structure:
+        """The grid; beyond its edge no path leads, as through a wall."""
+        return Structure(grid=self.grid_shape, outside=WALL)
 
     @property
     def task(self) -> dict[str, Any]:
@@ -116,6 +126,17 @@ class Maze:
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
         return valid
 
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: all but free cells, which may become path."""
+        return question != FREE
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Whole boards."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> None:
+        """Ratings are counts."""
+
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"path cells": (answers == PATH).sum(1) + 2, "share of walls": (questions == WALL).mean(1)}
@@ -138,14 +159,20 @@ class Maze:
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
 
+    def sized(self, text: str) -> Maze:
+        """The maze with as many rows as are typed, or columns as its longest line; itself where there are none."""
+        lines = _lines(text)
+        size = max(len(lines), *map(len, lines)) if len(lines) > 1 else math.isqrt(sum(map(len, lines)))
+        return Maze(size) if size >= 2 else self
+
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
 
         Raises:
             DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
-        lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
-        typed = "".join(line.ljust(self.size) for line in lines if line) if len(lines) > 1 else lines[0]
+        lines = _lines(text)
+        typed = "".join(line.ljust(self.size) for line in lines) if len(lines) > 1 else "".join(lines)
         for place, character in enumerate(typed):
             if character not in READ:
                 raise DatasetError(
@@ -159,3 +186,9 @@ class Maze:
             if (count := int((tokens == token).sum())) != 1:
                 raise DatasetError(f"the maze has {count} cells {name}; mark one")
         return tokens
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a drawing, without its frame."""
+    lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
+    return [line for line in lines if line]

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> None:
         raise DatasetError(
             f"--wall-density {' '.join(map(str, density))}: give one share from 0 to below 1, or two that increase"
         )
-    min_path = options.min_path or max(3, round(PATH_SHARE * puzzle.seq_len))
+    min_path = max(3, round(PATH_SHARE * puzzle.seq_len)) if options.min_path is None else options.min_path
     kind = Kind(options.size, density[0], density[-1], min_path, options.unique)
     splits = maze_splits(kind, counts, seed=options.seed, processes=options.processes)
     made_by = {"size": options.size, "wall_density": " ".join(map(str, density)), "min_path": min_path}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.ratings import BIN_NAMES, bins_of
+from datasets_gen.structure import Structure, partitions
 from datasets_gen.sudoku.geometry import BOXES, geometry
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
-from datasets_gen.sudoku.text import draw, parse
+from datasets_gen.sudoku.text import RULING, draw, parse
 from datasets_gen.symmetry import GridSymmetry
 
 UNIT_NAMES = ("row", "column", "box")
@@ -37,6 +39,8 @@ class Sudoku:
         return self.size + 2
 
     judges = True
+    causal, end, vote = False, None, None
+    fills: ClassVar[dict[int, str]] = {}
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
 
@@ -61,6 +65,11 @@ class Sudoku:
         return "  " + "123456789"[: self.size]
 
     @property
+    def characters(self) -> str:
+        """Open cells are dots."""
+        return self.glyphs.replace(" ", ".")
+
+    @property
     def symmetry(self) -> GridSymmetry:
         """Relabelling, and for sizes 6 and 9 every move of rows and columns that keeps boxes whole.
 
@@ -76,6 +85,18 @@ class Sudoku:
             transpose=height == width and self.size != 4,
             relabel=(2, self.size + 1),
             moves=self.size != 4,
+        )
+
+    @property
+    def structure(self) -> Structure:
+        """The grid, its rows, columns and boxes, and the digits."""
+        row, column = np.indices(self.grid_shape)
+        height, width = self.box_shape
+        box = row // height * (self.size // width) + column // width
+        return Structure(
+            grid=self.grid_shape,
+            groups=partitions({"row": row, "column": column, "box": box}),
+            symbols=tuple(range(2, self.vocab_size)),
         )
 
     @property
@@ -142,6 +163,19 @@ class Sudoku:
         valid[valid] = solve(questions[valid] - 1).counts == 1
         return valid
 
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: the clues."""
+        return question > 1
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Whole boards."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The bins of datasets_gen/ratings.py that occur."""
+        found, index = np.unique(bins_of(ratings), return_inverse=True)
+        return [BIN_NAMES[b] for b in found], index
+
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"clues": (questions > 1).sum(1)}
@@ -158,6 +192,11 @@ class Sudoku:
         """The board (S,) as text; a digit that `question` leaves open gets a prime."""
         given = tokens > 1 if question is None else question > 1
         return draw(np.where(tokens > 1, tokens - 1, 0), given)
+
+    def sized(self, text: str) -> Sudoku:
+        """The Sudoku with as many cells as are typed; itself where none has."""
+        cells = sum(character not in RULING for character in text)
+        return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed board, '.' or 0 for open cells.

@@ -1,28 +1,34 @@
-"""The commands. train.py and evaluate.py are doors to the same code."""
+"""The commands; train.py and evaluate.py call the same code."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import os
+import signal
 import sys
+import tempfile
+import threading
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from datasets_gen.layout import DatasetError
-from reason.errors import ConfigError, Diverged
+from reason.cli.help import PAGES, settings_asked, show_settings
+from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
 
 USAGE = """usage: reason COMMAND …
 
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
-  pack       a run → one file that --resume takes anywhere
-  solve      a puzzle of your own, step by step
-  compare    several runs in one table and plot
-  presets    every recipe, with its size and where it is from
-  bench      puzzle-steps per second, variants beside each other
-  import-weights  an HRM or TRM checkpoint of the authors' code → a run that evaluates
-  demo       a 6×6 Sudoku set, a trained reasoner, its curve  (= make demo)
+  pack       a run → one file, with which --resume continues on any machine
+  solve      one puzzle from the command line, step by step
+  compare    several runs in one table and one plot
+  presets    every preset, its size and source
+  bench      puzzle-steps per second of a preset and its variants
+  import-weights  a checkpoint of the original HRM or TRM code → a run
+  demo       a 6×6 Sudoku set, a trained model, accuracy by step  (= make demo)
 
 `reason COMMAND --help` says more.
 """
@@ -51,34 +57,116 @@ def main(argv: list[str] | None = None) -> int:
     command, *rest = arguments
     if command not in COMMANDS:
         near = difflib.get_close_matches(command, COMMANDS, n=1)
-        print(
-            f"error: unknown command {command}{f'; did you mean {near[0]}?' if near else ''}\n\n{USAGE}",
-            file=sys.stderr,
-        )
+        hint = f"; did you mean {near[0]}?" if near else ""
+        print(f"error: unknown command {printable(command)}{hint}\n\n{USAGE}", file=sys.stderr)
         return 2
-    return guarded(lambda words: importlib.import_module(COMMANDS[command]).main(words), rest)  # torch only now
+    if command in PAGES and (named := settings_asked(rest)) is not None:
+        if not named:
+            print(PAGES[command])
+            return 0
+        return guarded(lambda names: show_settings(command, names), named)
+    return guarded(lambda words: _imported(COMMANDS[command])(words), rest)
+
+
+def _imported(module: str) -> Callable[[list[str]], int]:
+    """The `main` of a command; importing torch takes a second."""
+    with _leaving_at_once():
+        found: Callable[[list[str]], int] = importlib.import_module(module).main
+    return found
+
+
+@contextlib.contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """Ctrl-C ends the process at once: an import would make another error of it, or swallow it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(130)
+
+    previous = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run a command; what a user can mend becomes one line on stderr, status 1; Ctrl-C status 130."""
-    warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
+    """Run a command; every error becomes one line on stderr and status 1, Ctrl-C status 130."""
+    warnings.showwarning = lambda message, *_, **__: print(f"warning: {printable(message)}", file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):  # a file's name need not be UTF-8
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return command(arguments)
-    except (ConfigError, DatasetError, Diverged) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
-        return 1
-    except MemoryError as error:
-        print(f"error: out of memory ({error}); try a smaller model or batch_size", file=sys.stderr)
-        return 1
-    except SystemError as error:
-        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numba's way to pass one on
-            raise
-        print("interrupted", file=sys.stderr)
-        return 130
+        _refuse_controls(arguments)
+        status = command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except Exception as error:
+        if _interrupted(error):
+            print("interrupted", file=sys.stderr)
+            return 130
+        print(f"error: {printable(_said(error))}", file=sys.stderr)
+        return 1
+
+
+def _refuse_controls(arguments: list[str]) -> None:
+    """Raises ConfigError where a word would change the terminal that it is shown on."""
+    for word in arguments:
+        if has_controls(word, "\n\t"):  # which a puzzle may hold
+            raise ConfigError(f"{word} holds control characters; leave them out")
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: numba and imports pass it on as one of their own."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _said(error: Exception) -> str:
+    """One line for an error: what a user can mend as it says itself, another with the file of its traceback."""
+    from datasets_gen.layout import DatasetError  # numpy only where something went wrong
+
+    if isinstance(error, ConfigError | DatasetError | Diverged | RunLost | PartnerLost):
+        return str(error)
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror or error}{where}"
+    if _is_out_of_memory(error):
+        first = (str(error) or "no more is to be had").splitlines()[0]
+        return f"out of memory ({first}); try a smaller model or batch_size"
+    first = (str(error) or "without words").splitlines()[0]
+    return f"{type(error).__name__}: {first}; this is a fault of the program: its traceback is in {_kept(error)}"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Of Python, of CUDA, or of torch's allocator on a CPU, which has no class of its own."""
+    text = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and ("allocate memory" in text or "out of memory" in text))
+    )
+
+
+def _kept(error: Exception) -> str:
+    """The file that the traceback was written to."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="reason-traceback-", suffix=".txt", text=True)
+        with os.fdopen(handle, "w", errors="backslashreplace") as file:
+            file.write(f"reason {' '.join(map(printable, sys.argv[1:]))}\n\n")
+            traceback.print_exception(error, file=file)
+    except OSError as failed:
+        return f"no file ({failed.strerror})"
+    return name

@@ -1,4 +1,4 @@
-"""reason bench: how fast a training step is, variants beside each other."""
+"""reason bench: time of a training step, variants measured in turns."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override, split_arguments
+from reason.config.overrides import derive, override, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import LoopedConfig
 from reason.models.base import Shape
 from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
 from reason.training.loop import Trainer
 from reason.training.precision import pick_device
 
-DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (draw, forward, backward, move, average),
+DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA)
 on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that
-a busy machine slows them alike; read the ratio before the number.
+other load on the machine affects all of them; ratios are more reliable than absolute numbers.
 
   reason bench sudoku-6x6
   reason bench sudoku-6x6 training.precision=fp32,bf16 training.compile=none,inductor
@@ -70,15 +71,16 @@ def main(argv: list[str]) -> int:
 
 
 def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
-    tokens = np.random.default_rng(0).integers(1, shape.vocabulary, (2048, shape.cells))
-    task = {"causal": isinstance(config.model, LoopedConfig) and config.model.causal}
-    write_dataset(folder, {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocabulary)
-    config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(folder)})})
+    tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
+    task = {"causal": config.model.has(can.CAUSAL)}
+    split = Split.of_puzzles(tokens, tokens)
+    write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
+    config = derive(config, {"data.directory": str(folder)})
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 
 
 def _measure(trainers: list[Trainer], rounds: int, steps: int) -> list[float]:
-    """Median seconds per optimizer step of each, after two steps to warm up."""
+    """Median seconds per optimizer step of each trainer, after two warm-up steps."""
     seconds: list[list[float]] = [[] for _ in trainers]
     for trainer in trainers:
         trainer.optimizer_step()

@@ -1,26 +1,28 @@
-"""reason compare: several runs in one table and plot."""
+"""reason compare: several runs in one table and one plot."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from reason.errors import ConfigError
+from reason.config.files import read_json
+from reason.errors import ConfigError, printable
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
-from reason.run import replaced_folder
+from reason.runs.folders import replaced_folder
+from reason.runs.results import compared
 
-DESCRIPTION = """Put the evaluations of several runs beside each other.
+DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
   reason compare runs/first runs/second                       the newest evaluation of each
   reason compare runs/*                                       all of them
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
-  reason compare runs/first/evaluation/A runs/first/evaluation/B     one run read in two ways
+  reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
 Prints a table and writes comparison.html, .png, .csv and .json to OUT (default runs/comparison)."""
 
@@ -42,14 +44,14 @@ def main(argv: list[str]) -> int:
         results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
         for results in evaluations
     ]
-    with replaced_folder(arguments.out, "comparison.json") as folder:
+    with replaced_folder(arguments.out, "a comparison") as folder:
         write_comparison(folder, evaluations)
     rows = comparison_rows(evaluations)
     view = Table(title=f"{len(rows)} runs", title_justify="left")
     for index in SHOWN:
         view.add_column(COLUMNS[index], justify="left" if index in (0, 10) else "right")
     for row in rows:
-        view.add_row(*(row[index] for index in SHOWN))
+        view.add_row(*(escape(row[index]) for index in SHOWN))
     Console().print(view)
     for note in notes_on(evaluations):
         print(f"warning: {note}", file=sys.stderr)
@@ -73,9 +75,11 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
             what = f"evaluation {name}" if name else "evaluation"
             raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {path}")
         folder = found[-1].parent
+    file = folder / "results.json"
     try:
-        results = json.loads((folder / "results.json").read_text())
-        _ = results["run"], results["exact_by_step"], results["cell_by_step"], results["puzzles"], results["steps"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{folder / 'results.json'} holds no results ({error!r}); evaluate the run again") from None
-    return results | {"evaluation": folder.name}
+        whole = read_json(file)
+        results = compared(whole)
+    except ConfigError as error:
+        why = str(error) if str(file) in str(error) else f"{file} holds no results ({error})"
+        raise ConfigError(f"{why}; evaluate the run again") from None
+    return whole | results | {"evaluation": printable(folder.resolve().name)}

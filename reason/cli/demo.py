@@ -1,4 +1,4 @@
-"""make demo: from nothing to a trained reasoner and its curve."""
+"""make demo: a puzzle set, a trained model and its accuracy by supervision step."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 from rich.console import Console
 
 from reason.cli import evaluate, train
-from reason.config import read_config
+from reason.config.overrides import read_config
 from reason.presets import preset
-from reason.report import table
+from reason.report import print_results
 from reason.training.checkpoint import checkpoints, step_of
 
 PRESET = "sudoku-6x6"
 RUN = Path("runs/demo")
 
 NEXT = """what to try next
-  python evaluate.py {run} steps=64                         does thinking longer help?
-  python -m datasets_gen show {data} --split test      the puzzles it was asked
-  python train.py {preset} model.activation=tanh              one idea changed: CMM's gate
-  python train.py {preset} model.h_cycles=1                   another: fewer cycles
-  reason presets                                                everything else"""
+  python evaluate.py {run} steps=64                         more supervision steps
+  python -m datasets_gen show {data} --split test      the test puzzles
+  python train.py {preset} model.activation=tanh              one setting changed: CMM's gate
+  python train.py {preset} model.h_cycles=1                   fewer cycles
+  reason presets                                                all presets"""
 
 
 def main(argv: list[str]) -> int:
-    """Generate, train (or go on with an interrupted demo), evaluate, and say what it means."""
+    """Generate, train (or resume an interrupted demo), evaluate, and explain the result."""
     argparse.ArgumentParser(prog="reason demo", description=__doc__).parse_args(argv)
     config = preset(PRESET).config()
     if not _finished():
@@ -33,11 +33,11 @@ def main(argv: list[str]) -> int:
         print(f"demo: python train.py {' '.join(arguments)}")
         train.main(arguments)
         if not _finished():
-            print("demo: interrupted; make demo goes on from here")
+            print("demo: interrupted; make demo resumes it")
             return 130
     print(f"demo: python evaluate.py {RUN}")
     results, folder = evaluate.evaluate_run(RUN, {})
-    Console().print(table(results))
+    print_results(results, Console())
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
     print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))
     trained, exact = results["trained_steps"], results["exact_by_step"]

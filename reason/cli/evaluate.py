@@ -1,8 +1,7 @@
-"""evaluate.py: a run and a data set → accuracy against supervision steps."""
+"""evaluate.py: a run and a data set → accuracy by supervision step."""
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,37 +9,19 @@ from typing import Any
 
 from rich.console import Console
 
-from reason.cli.further import draw_further, further, refuse_caches
-from reason.config import Config, override, read_config, split_arguments
+from reason.cli.arguments import Parser
+from reason.config.overrides import override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.data import PuzzleData
-from reason.distributed import device_of_process, joined
 from reason.errors import ConfigError
-from reason.evaluation.reading import Reading
-from reason.floats import finite
-from reason.report import headline, table, write_report
-from reason.run import load_run, newest_run, read_record, replaced_folder
-from reason.tasks import task_of
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.report import headline, print_results, write_report
+from reason.runs.directory import load_run, newest_run, read_record
+from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.training.distributed import device_of_process, joined
 from reason.training.precision import pick_device
 from reason.version import __version__
-
-DESCRIPTION = """Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond training, in one pass.
-
-  python evaluate.py                                  the newest run, twice its trained steps
-  python evaluate.py runs/sudoku-6x6-1 steps=64       think longer
-  python evaluate.py runs/mine data=data/other        another set of the same shape
-  python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
-  python evaluate.py runs/mine evaluation.policies=true       when to stop thinking, and what that saves
-  python evaluate.py runs/mine evaluation.restarts=8          more than one try at every puzzle
-  python evaluate.py runs/mine evaluation.probes=true         norms, residuals, spectral radius, how failures end
-  python evaluate.py runs/mine evaluation.blind_spot=true     norms, radial gradients, clamps: what no loss sees
-  python evaluate.py runs/mine evaluation.caches=true         decode with keys and values per loop, and shared
-  python evaluate.py runs/mine model.integrator=rk4 model.substeps=4      as an ODE, not as its Euler map
-  python evaluate.py runs/mine model.noise=additive model.noise_when=always model.sigma=0.1      with noise
-  torchrun --nproc-per-node 8 evaluate.py runs/mine           each GPU reads its part of the puzzles
-
-Writes RUN/evaluation/NAME/: results.json, boards.json, tables as .csv, plots as .png, and report.html, one page that
-needs no network (docs/evaluation.md states every field)."""
-
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 READABLE = (
@@ -62,11 +43,7 @@ READABLE = (
 
 def main(argv: list[str]) -> int:
     """Parse, load, evaluate, report; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="evaluate.py", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("words", nargs="*", metavar="RUN | data=DIR | steps=T | name=NAME | section.key=value")
-    words, pairs = split_arguments(parser.parse_args(argv).words, SHORTCUTS)
+    words, pairs = split_arguments(Parser("evaluate.py", ("run", "name", *SHORTCUTS)).parsed(argv).words, SHORTCUTS)
     words += [pairs.pop("run")] if "run" in pairs else []
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
@@ -78,7 +55,7 @@ def main(argv: list[str]) -> int:
     results, folder = evaluate_run(run, pairs)
     if not results:  # a process that only took part
         return 0
-    Console().print(table(results))
+    print_results(results, Console())
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
@@ -94,8 +71,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     """
     pairs = dict(pairs)
     name = pairs.pop("name", None)
-    if name is not None and (not name or Path(name).name != name or name.startswith(".")):
-        raise ConfigError(f"name={name} is no plain folder name")
+    if name is not None:
+        plain_name(name, "name")
     refuse_unreadable(pairs)
     own = read_config(run / "config.json")
     config = override(own, pairs)
@@ -105,39 +82,42 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     directory = config.data.directory
     if directory is None:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    if len(config.data.directories) > 1:
+        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
     device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
-    if not data.shape.fits(trained.shape):
+    if not trained.model.reads(data.shape):
         raise ConfigError(
             f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
         )
+    trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    refuse_caches(trained.model, config)
-    folder = run / "evaluation" / (name or _default_name(directory, steps, config, pairs))
-    if folder.exists() and not (folder / "results.json").exists():
-        raise ConfigError(f"{folder} is there and holds no report; name another name=NAME")
+    folder = run / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
+    refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
-        found = Reading(
+        evaluator = Evaluator(
             trained.model,
             data,
-            task_of(data.metadata),
             settings,
-            steps,
             trained_steps,
             likelihood=config.loss.likelihood,
             halting=config.rollout.halting,
             seed=config.seed,
             progress=world.first,
             world=world,
-        ).results()
+        )
+        consumers = consumers_of(evaluator)
+        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
+            print(cost)
+        found = evaluate(evaluator, consumers)
     if not found:
         return {}, folder
     results = {
-        "run": run.name,
+        "run": run.resolve().name,
         "preset": config.name,
         "dataset": str(directory),
         "split": settings.split,
@@ -146,17 +126,14 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "weights": trained.weights,
         "checkpoint_step": trained.step,
         "parameters": trained.model.parameter_count(),
-        "precision": str(trained.model.dtype).removeprefix("torch."),
+        "precision": trained.model.computes_in,
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
         **found,
     }
-    beyond = further(trained.model, data, config)
-    results |= finite(beyond)
-    with replaced_folder(folder, "results.json") as scratch:
+    with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
-        draw_further(beyond, scratch)
     return results, folder
 
 
@@ -191,7 +168,7 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16, and whatever else was asked for: runs read in two ways must not overwrite each other."""
-    told = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in told]
-    return "-".join([Path(directory).name, config.evaluation.split, f"T{steps}", *asked])
+    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
+    named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
+    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
+    return "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])

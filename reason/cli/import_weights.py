@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
+import re
 import sys
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, cast
 
 import numpy as np
 import torch
 import yaml
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config import Config, override_tree, split_arguments
+from reason.config.files import read_text
+from reason.config.overrides import override_tree, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models.foreign import OUR_SETTINGS, from_foreign, inferred, load_foreign
-from reason.models.recursive import RecursiveConfig, RecursiveModel
-from reason.parity import LIMITS, deviations
-from reason.run import create_run, refuse_existing, reserve_run
+from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
+from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
+from reason.models import RecursiveModel, Shape, build_model
+from reason.runs.directory import create_run, refuse_existing, reserve_run
+from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
 
   reason import-weights step_65100 run=runs/trm data=data/sudoku-extreme
-  reason import-weights model.safetensors run=runs/hrm data=data/maze model.heads=8 model.l_cycles=2
+  reason import-weights model.safetensors run=runs/hrm data=data/maze model.num_heads=8 model.l_cycles=2
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
@@ -42,10 +43,7 @@ train.*, grad.*), the imported model is held against them."""
 
 _NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold
 _HOLDERS = ("model", "state_dict", "model_state_dict")
-UNREADABLE = (
-    pickle.UnpicklingError, RuntimeError, ValueError, OSError, KeyError, EOFError, SafetensorError, BadZipFile,
-    yaml.YAMLError,
-)  # fmt: skip
+SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
 
 def main(argv: list[str]) -> int:
@@ -66,7 +64,7 @@ def main(argv: list[str]) -> int:
     if typed := pairs.pop("cells", None):
         stated["seq_len"] = typed
     stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
-    stated = _whole_numbers(stated)
+    stated = _numbers(stated)
     ours = from_foreign(weights)
     section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
     tree = Config(name="imported").model_dump() | {"model": section}
@@ -76,63 +74,75 @@ def main(argv: list[str]) -> int:
         tree["rollout"]["halting"], tree["loss"]["weights"]["q_continue"] = "q-learning", 0.5
     if "softmax" in _loss_type(stated):
         tree["loss"]["likelihood"] = "softmax"
-    tree["ema"]["rate"] = None
-    if stated.get("forward_dtype") == "float32" or ("forward_dtype" not in stated and _starts_in_float32(weights)):
+    tree["ema"]["decay"] = None
+    if _computed_in(stated, weights) == torch.float32:
         tree["training"]["precision"] = "fp32"
     config = override_tree(tree, pairs)
-    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.cells, shape.vocabulary):
+    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.seq_len, shape.vocab_size):
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
         )
-    assert isinstance(config.model, RecursiveConfig), "what is inferred from HRM or TRM weights"
-    model = RecursiveModel(config.model, shape)
+    refuse_large_model(config.model, shape, torch.device("cpu"))
+    model = cast(RecursiveModel, build_model(config.model, shape))
     load_foreign(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
-    states = ", a single z" if config.model.states == 1 else ""
+    states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
-        _report_parity(model, config, file)
+        _report_parity(config, shape, ours, file, _computed_in(stated, weights))
     print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
     return 0
 
 
 def _metadata(directory: str) -> Metadata:
-    """dataset.json of whatever split the set has."""
+    """dataset.json of the first split that the set has."""
     splits = splits_of(directory)
     return read_metadata(directory, splits[0] if splits else "test")
 
 
-def _report_parity(model: RecursiveModel, config: Config, file: Path) -> None:
-    """Where the file also holds recordings of the original code: the largest deviation of each kind."""
+def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], file: Path, dtype: torch.dtype) -> None:
+    """Print the largest deviation of each kind from what the file records of the original code, in `dtype`."""
     with np.load(file, allow_pickle=False) as recorded:
         if "batch.inputs" not in recorded.files:
             return
-        found = deviations(model, config, recorded)
+        halved = dtype != torch.float32
+        ours = _reproduced_in(dtype, config, shape, weights, recorded)
+        single = _reproduced_in(torch.float32, config, shape, weights, recorded) if halved else None
+        found, allowed = deviations(ours, recorded, relative=halved), limits(ours, single)
         kinds = tuple(f"{kind}." for kind in LIMITS)
         unread = [name for name in recorded.files if name.startswith(kinds) and name not in found]
-    for kind, what in (
-        ("eval", "states, logits, q: absolute"),
-        ("train", "losses: absolute"),
-        ("grad", "gradients: relative"),
-    ):
+    for kind, what in (("eval", "states, logits, q"), ("train", "losses"), ("grad", "gradients")):
         of_kind = {key: value for key, value in found.items() if key.startswith(f"{kind}.")}
         if of_kind:
-            worst = max(of_kind, key=lambda key: of_kind[key])
-            size, limit = of_kind[worst], LIMITS[kind]
+            worst = max(of_kind, key=lambda key: of_kind[key] / allowed[key])
+            size, limit = of_kind[worst], allowed[worst]
+            measure = "relative" if halved or kind == "grad" else "absolute"
+            rounding = f"; {str(dtype).removeprefix('torch.')} explains {limit:.1e}" if halved else ""
             verdict = "" if size <= limit else f": NOT the recorded model, {limit:g} would be"
-            print(f"against the recording, {what} deviation at most {size:.1e} ({worst}, of {len(of_kind)}){verdict}")
+            print(
+                f"against the recording, {what}: {measure} deviation at most {size:.1e} "
+                f"({worst}, of {len(of_kind)}){rounding}{verdict}"
+            )
     if unread:
         print(f"not compared: {', '.join(unread)}")
 
 
+def _reproduced_in(
+    dtype: torch.dtype, config: Config, shape: Shape, weights: dict[str, Tensor], recorded: Arrays
+) -> dict[str, np.ndarray]:
+    model = cast(RecursiveModel, build_model(config.model, shape, dtype))
+    load_foreign(model, weights)
+    return reproduced(model, config, recorded)
+
+
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A weights file as named tensors, and the authors' config where one lies in it or beside it.
+    """Named tensors of a weights file, and the authors' config if it is in the file or beside it.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.
@@ -142,7 +152,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         stated: dict[str, Any] = {}
         for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
-            stated |= _architecture(yaml.safe_load(sibling.read_text())) if sibling.is_file() else {}
+            stated |= _architecture(_settings(sibling)) if sibling.is_file() else {}
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 stated |= _architecture(json.loads(_text(arrays["config"]))) if "config" in arrays else {}
@@ -152,7 +162,9 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if file.suffix == ".safetensors":
             return load_file(file), stated
         loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except UNREADABLE as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # a torn file makes numpy, torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(
             f"{file} cannot be read as weights ({reason}); a torch state_dict, .safetensors or .npz is needed"
@@ -165,40 +177,68 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return loaded, stated
 
 
+def _settings(file: Path) -> Any:
+    """A small YAML file without aliases, a few lines of which can stand for more than memory holds.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    text = read_text(file, SETTINGS)
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
+            raise ConfigError(f"{file} has YAML aliases, which are not read; write the values out")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or "nested too deep"
+        raise ConfigError(f"{file} is not YAML ({reason[:200]}); mend it, or move it away") from None
+
+
 def _architecture(tree: Any) -> dict[str, Any]:
     """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
     if not isinstance(tree, dict):
         return {}
     arch = tree.get("arch", tree if {"hidden_size", *OUR_SETTINGS} & tree.keys() else {})
-    return {key: value for key, value in arch.items() if value is not None} if isinstance(arch, dict) else {}
+    if not isinstance(arch, dict):
+        return {}
+    loss = arch.get("loss")
+    plain = {key: value for key, value in arch.items() if isinstance(value, str | int | float)}
+    return plain | ({"loss_type": loss.get("loss_type", "")} if isinstance(loss, dict) else {})
 
 
 def _text(array: np.ndarray) -> str:
-    """A string in an array: of characters, of bytes, or as its UTF-8 bytes."""
+    """A string stored in an array: as characters, as bytes, or as UTF-8 bytes."""
     value = array.tobytes() if array.dtype == np.uint8 else array.reshape(-1)[0]
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _whole_numbers(stated: dict[str, Any]) -> dict[str, Any]:
-    """The counts among the stated settings as whole numbers above 0 (a prefix may be 0).
+def _numbers(stated: dict[str, Any]) -> dict[str, Any]:
+    """The stated settings as numbers, counts as whole ones above 0 (a prefix may be 0).
 
     Raises:
         ConfigError: one of them is not.
     """
-    for key in ("seq_len", *OUR_SETTINGS):
+    for key in ("seq_len", "num_puzzle_identifiers", "halt_max_steps", *OUR_SETTINGS):
         if key in stated:
             text, least = str(stated[key]), 0 if key == "puzzle_emb_len" else 1
-            if not text.isdecimal() or int(text) < least:
-                raise ConfigError(f"{key}={text}: a whole number from {least} on is needed")
+            if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+                raise ConfigError(f"{key}={text[:100]}: a whole number from {least} to 999999999 is needed")
             stated[key] = int(text)
+    for key in ("rms_norm_eps", "rope_theta", "expansion"):
+        try:
+            stated |= {key: float(stated[key])} if key in stated else {}
+        except ValueError:
+            raise ConfigError(f"{key}={stated[key]}: a number is needed") from None
     return stated
 
 
 def _loss_type(stated: dict[str, Any]) -> str:
-    loss = stated.get("loss", stated.get("loss_type", ""))
-    return str(loss.get("loss_type", "") if isinstance(loss, dict) else loss).replace("stablemax", "")
+    return str(stated.get("loss", stated.get("loss_type", ""))).replace("stablemax", "")
 
 
-def _starts_in_float32(weights: dict[str, Tensor]) -> bool:
-    """The authors keep the initial states in the type that the model computes in."""
-    return any(name.endswith(("H_init", "L_init")) and value.dtype == torch.float32 for name, value in weights.items())
+def _computed_in(stated: dict[str, Any], weights: dict[str, Tensor]) -> torch.dtype:
+    """The type of the authors' states: the stated one, or that of the initial states, else their default, bfloat16."""
+    types = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if "forward_dtype" in stated:
+        return types.get(str(stated["forward_dtype"]), torch.bfloat16)
+    kept = [value.dtype for name, value in weights.items() if name.endswith(("H_init", "L_init"))]
+    return kept[0] if kept else torch.bfloat16

@@ -1,4 +1,4 @@
-"""train.py --memory: what a preset's training would hold, before anything is made."""
+"""train.py --memory: an estimate of a training's memory, before any tensor is allocated."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import torch
 from rich.table import Table
 from tqdm import tqdm
 
+import reason.config.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
-from reason.assemble import estimate_memory
-from reason.config import Config, override
+from reason.config.overrides import override, split_arguments
+from reason.config.schema import Config
+from reason.data import shape_of
 from reason.errors import ConfigError
 from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
-from reason.training.memory import Memory, readable_size
-from reason.training.precision import activation_dtype, pick_device
+from reason.training.memory import Memory, estimate_memory, readable_size
+from reason.training.precision import dtypes, pick_device
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
 CUDA_ITSELF = 600_000_000
 
 
 def print_memory(words: list[str], pairs: dict[str, str]) -> int:
-    """The estimate for a preset on puzzles of its set's shape; returns the exit status.
+    """Print the estimate for a preset on puzzles of its set's shape; returns the exit status.
 
     Raises:
         ConfigError: there is not one preset, or a setting does not fit.
@@ -31,12 +34,12 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
     pairs.pop("run", None)
     config = override(chosen.config(), pairs)
     device = pick_device(config.device)
-    dtype = activation_dtype(config.training.precision, device)
-    directory = config.data.directory
-    shape = shape_of(directory) if directory and "train" in splits_of(directory) else chosen.shape
-    memory = estimate_memory(config, shape, dtype, device.type)
-    how = f"{str(dtype).removeprefix('torch.')} on {device}"
-    print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.cells} cells, {how}")
+    computed = dtypes(config.training.precision, device)
+    made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
+    shape = max(map(shape_in, made), key=lambda shape: shape.seq_len) if made else chosen.shape
+    memory = estimate_memory(config, shape, computed, device.type)
+    how = f"{computed} on {device}"
+    print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")
     for name, size in vars(memory).items():
         print(f"  {name:12}{readable_size(size):>10}")
     print(f"  {'in all':12}{readable_size(memory.total):>10}")
@@ -52,15 +55,14 @@ def print_memory(words: list[str], pairs: dict[str, str]) -> int:
 
 
 def _mend(config: Config) -> str:
-    """What takes less memory."""
+    """Settings that take less memory."""
     fewer = f"training.batch_size={max(1, config.training.batch_size // 2)}"
-    if getattr(config.model, "gradient_checkpointing", True):
-        return f"type {fewer}"
-    return f"type model.gradient_checkpointing=true (slower by the forward passes), or {fewer}"
+    leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+    return f"type {leaner} (slower by the forward passes), or {fewer}" if isinstance(leaner, str) else f"type {fewer}"
 
 
 def memory_table(prefix: str) -> Table:
-    """The estimate of the preset of that name, or of all whose names begin so, activations in fp16 or bf16.
+    """The estimates of all presets whose names begin with `prefix`, in 16 bits.
 
     Raises:
         ConfigError: there is none.
@@ -68,17 +70,17 @@ def memory_table(prefix: str) -> Table:
     chosen = [PRESETS[prefix]] if prefix in PRESETS else [p for name, p in PRESETS.items() if name.startswith(prefix)]
     if not chosen:
         raise ConfigError(f"no preset's name begins with {prefix}; see: reason presets")
-    view = Table(title="memory in training, 16-bit activations, eager", title_justify="left")
+    view = Table(title="memory in training, in 16 bits (amp-…: the products alone), eager", title_justify="left")
     for column in ("preset", "rows", "weights, moments, EMA", "activations", "in all", "with checkpointing"):
         view.add_column(column, justify="left" if column == "preset" else "right", no_wrap=column == "preset")
-    known: dict[str, Memory] = {}  # rows of a table often differ in nothing that takes memory
+    known: dict[str, Memory] = {}  # rows of a table often have the same memory
     for each in tqdm(chosen, unit="preset", desc="estimating", leave=False):
         config = each.config()
         memory = _estimated(config, each.shape, known)
         lean = "-"
-        if not getattr(config.model, "gradient_checkpointing", True):
-            model = config.model.model_copy(update={"gradient_checkpointing": True})
-            lean = readable_size(_estimated(config.model_copy(update={"model": model}), each.shape, known).total)
+        leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+        if isinstance(leaner, str):
+            lean = readable_size(_estimated(override(config, split_arguments([leaner])[1]), each.shape, known).total)
         kept = memory.weights + memory.gradients + memory.moments + memory.average
         sizes = (kept, memory.activations + memory.carry, memory.total)
         view.add_row(each.name, str(config.training.batch_size), *map(readable_size, sizes), lean)
@@ -86,16 +88,17 @@ def memory_table(prefix: str) -> Table:
 
 
 def _estimated(config: Config, shape: Shape, known: dict[str, Memory]) -> Memory:
-    """The estimate for a 16-bit GPU, looked up where a config alike has been counted."""
+    """The estimate for a 16-bit GPU, cached by what memory depends on."""
+    mixed = config.training.precision.startswith("amp")
+    computed = Dtypes(torch.float32, torch.float16) if mixed else Dtypes(torch.float16)
     loss = config.loss.model_dump(exclude={"weights", "schedules"}) | {"present": config.loss.present}
     parts = (config.model.model_dump(), config.rollout.model_dump(exclude={"supervision_steps", "accum_steps"}), loss)
-    key = repr((shape, parts, config.balance.kind, config.ema.rate is None, config.training.batch_size))
+    key = repr((shape, parts, computed, config.balance.kind, config.ema.decay is None, config.training.batch_size))
     if key not in known:
-        known[key] = estimate_memory(config, shape, torch.float16, "cuda")
+        known[key] = estimate_memory(config, shape, computed, "cuda")
     return known[key]
 
 
-def shape_of(directory: str) -> Shape:
+def shape_in(directory: str) -> Shape:
     """The shape of a set's puzzles, from its metadata alone."""
-    m = read_metadata(directory, "train")
-    return Shape(cells=m.seq_len, vocabulary=m.vocab_size, identifiers=m.num_puzzle_identifiers)
+    return shape_of(read_metadata(directory, "train"))

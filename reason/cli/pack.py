@@ -1,12 +1,13 @@
-"""reason pack: a run → one file that --resume takes anywhere."""
+"""reason pack: a run → one file, with which --resume continues on any machine."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from reason.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.errors import ConfigError
+from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
+from reason.runs.directory import read_record
 from reason.training.checkpoint import best_checkpoint, readable
 from reason.training.memory import readable_size
 
@@ -14,13 +15,12 @@ DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one fil
 
   reason pack runs/mine                        runs/mine{SUFFIX}
   reason pack runs/mine /backup/mine{SUFFIX}
-  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine, wherever that is, and goes on
+  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine and resumes
   python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
 
-The resumed run is, to the bit, the one that was packed; the best checkpoint is chosen anew where it is not the
-newest. Only where a model of up to a million parameters
-would take more than {LIMIT // 10**6} MB is the carry (puzzles and states in flight) left out, and this is said; --exact
-keeps it."""
+The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest. If a model of
+up to a million parameters would take more than {LIMIT // 10**6} MB, the carry (puzzles and states of the rows) is
+dropped with a message; --exact keeps it."""
 
 
 def main(argv: list[str]) -> int:
@@ -33,7 +33,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--exact", action="store_true", help="keep the carry, however large the file")
     arguments = parser.parse_args(argv)
     run = Path(arguments.run.removeprefix("run="))
-    out = Path(arguments.out) if arguments.out else run.with_name(run.resolve().name + SUFFIX)
+    read_record(run)
+    named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
+    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + SUFFIX)
     if not is_archive(out):
         raise ConfigError(f"{out}: an archive ends in {SUFFIX}")
     complete = pack_run(run, out, arguments.exact)
@@ -42,6 +44,6 @@ def main(argv: list[str]) -> int:
         print("the carry was left out: each row will start with a new puzzle, not to the bit; --exact keeps it")
     best = best_checkpoint(run)
     if best is not None and best != next(readable(run)):
-        print(f"the best checkpoint so far, {best.name}, stays behind: the best is chosen anew from here on")
-    print(f"go on anywhere with: python train.py run={out} --resume")
+        print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
+    print(f"resume with: python train.py run={out} --resume")
     return 0

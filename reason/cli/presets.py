@@ -1,20 +1,22 @@
-"""reason presets: what can be trained."""
+"""reason presets: list presets, show one, print a paper's table."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
-from reason.cli.memory import memory_table
-from reason.config import Config, leaves
+from reason.config.files import read_json
+from reason.config.overrides import as_typed, leaves
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, Preset, preset
-from reason.run import ROOT
+from reason.presets.tables import PaperTable
 
 MANY = 10  # a family of more presets is a line in the list
 
@@ -24,6 +26,8 @@ DESCRIPTION = """List the presets, show one with every setting it changes, or a 
   reason presets stars-          all whose name begins so
   reason presets cmm-6-4         one, with every setting it changes
   reason presets --table cmm-6
+  reason presets --departures    what each row states, what is decided here, what is done otherwise (Markdown)
+  reason presets --table cmm-6 --departures
   reason presets cmm-6 --memory
 
 A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
@@ -37,15 +41,24 @@ def main(argv: list[str]) -> int:
         prog="reason presets", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
-    parser.add_argument("--table", metavar="TABLE", help="a table of a paper: cmm-1 … cmm-11")
+    parser.add_argument(
+        "--table", metavar="TABLE", help="a paper's table or figures: cmm-1 … cmm-11, stars, blindspot-44m, ouro"
+    )
+    parser.add_argument(
+        "--departures", action="store_true", help="row by row: stated, ours where nothing is stated, departures from it"
+    )
     parser.add_argument("--memory", action="store_true", help="estimate NAME, or all that begin with it")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
     console = Console()
-    if arguments.table is not None:
-        _show_table(console, arguments.table)
+    if arguments.departures:
+        print(departures(_tables(arguments.table) if arguments.table else TABLES))
+    elif arguments.table is not None:
+        console.print(*(_part(table) for table in _tables(arguments.table)))
     elif arguments.memory:
+        from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
+
         console.print(memory_table(arguments.name or ""))
     elif arguments.name in (None, ""):
         _list(console)
@@ -68,8 +81,8 @@ def _list(console: Console, beginning: str = "") -> None:
     for family, members in families.items():
         if len(members) > MANY and not beginning:
             sizes = [each.parameter_count() for each in members]
-            told = f"{len(members)} presets; list them with: reason presets {family}-"
-            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", told)
+            rest = f"{len(members)} presets; list them with: reason presets {family}-"
+            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", rest)
             continue
         for each in members:
             view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
@@ -78,7 +91,7 @@ def _list(console: Console, beginning: str = "") -> None:
 
 def _show(console: Console, chosen: Preset) -> None:
     console.print(chosen.description, highlight=False, markup=False)
-    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.cells} cells", highlight=False)
+    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.seq_len} cells", highlight=False)
     config = chosen.config()
     default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")
@@ -90,28 +103,56 @@ def _show(console: Console, chosen: Preset) -> None:
     console.print(view)
 
 
-def _show_table(console: Console, name: str) -> None:
+def _tables(name: str) -> list[PaperTable]:
+    """The parts of a table.
+
+    Raises:
+        ConfigError: there is none of that name; the nearest is offered.
+    """
     names = list(dict.fromkeys(table.name for table in TABLES))
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(f"no table {name}; {hint}tables are {', '.join(names)}")
-    parts = [table for table in TABLES if table.name == name]
-    number, task = name.removeprefix("cmm-"), "Maze-Hard" if parts[0].maze else "Sudoku-Extreme"
-    view = Table(title=f"CMM table {number}: exact accuracy on {task}", title_justify="left")
+    return [table for table in TABLES if table.name == name]
+
+
+def departures(tables: Sequence[PaperTable]) -> str:
+    """Markdown: a table for each published one, a line for each row; what holds for all its rows stands above them."""
+    parts = []
+    for table in tables:
+        notes = {"Stated": table.title, "Inherited": " ".join(table.inherited.split())}
+        notes |= {"Ours": table.ours, "Departure": table.departure}
+        lines = [f"### {table.paper}: `{table.name}`", *(f"{name}: {text}" for name, text in notes.items() if text)]
+        rows = ["| preset | stated | settings | ours |", "|---|---|---|---|"]
+        for row in table.rows:
+            settings = " ".join(as_typed(row.changes)) or "the base"
+            features = row.features.replace("|", "\\|")
+            rows.append(f"| `{table.preset_name(row)}` | {features} | `{settings}` | {row.ours or '–'} |")
+        parts.append("\n\n".join([*lines, "\n".join(rows)]))
+    return "\n\n".join(parts)
+
+
+def _part(table: PaperTable) -> Group:
+    """The rows of a table, then its title, claim and decisions."""
+    from reason.runs.directory import ROOT
+
+    claims = any(row.claimed for row in table.rows)
+    title = f"{table.paper}: {table.measure}" if table.measure else table.paper
+    view = Table(title=title, title_justify="left")
     view.add_column("preset", no_wrap=True)
     view.add_column("features")
-    view.add_column("claimed %", justify="right")
+    if claims:
+        view.add_column("claimed", justify="right")
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("measured here")
-    for table in parts:
-        for row in table.rows:
-            chosen = PRESETS[f"{name}-{row.label}"]
-            size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
-            view.add_row(chosen.name, row.features, f"{row.claimed}", size, measured(chosen.name, ROOT))
-    console.print(view)
-    for table in parts:
-        console.print(f"{table.title}\nours: {table.ours}", highlight=False, markup=False)
+    for row in table.rows:
+        chosen = PRESETS[table.preset_name(row)]
+        size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
+        claimed = [row.claimed] if claims else []
+        view.add_row(chosen.name, row.features, *claimed, size, measured(chosen.name, ROOT))
+    notes = {"": table.title, "claimed: ": table.claimed, "ours: ": table.ours, "departure: ": table.departure}
+    return Group(view, *(Text(f"{name}{text}") for name, text in notes.items() if text))
 
 
 def measured(name: str, root: Path) -> str:
@@ -119,11 +160,11 @@ def measured(name: str, root: Path) -> str:
     found = []
     for path in root.glob("*/evaluation/*/results.json"):
         try:
-            results = json.loads(path.read_text())
-            exact = results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1]
+            results = read_json(path)
             if results["preset"] == name:
-                found.append((exact, Path(results["dataset"]).name, results["puzzles"]))
-        except (OSError, ValueError, KeyError, IndexError, TypeError):
+                exact = float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
+                found.append((exact, Path(results["dataset"]).name, int(results["puzzles"])))
+        except (OSError, ConfigError, LookupError, TypeError, ValueError):
             continue  # another tool's file, or one being written
     if not found:
         return "not run"

@@ -1,4 +1,4 @@
-"""reason solve: one puzzle, typed by a person, as a trained run thinks about it."""
+"""reason solve: one puzzle from the command line, solved by a trained run step by step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import torch
 from rich.console import Console
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.puzzles import Puzzle, family_of
 from reason.cli.evaluate import READABLE, refuse_unreadable
-from reason.config import override, read_config, split_arguments
-from reason.drawing import animate, board, glyph_of
+from reason.config.overrides import override, read_config, split_arguments
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.boards import Thought, complete, shown, think
-from reason.models.base import IGNORE, Batch
-from reason.run import load_run, read_record
-from reason.tasks import Puzzle, family_of
+from reason.evaluation.boards import Thought, think
+from reason.generation.decoding import generate
+from reason.models.base import IGNORE, Batch, Reasoner
+from reason.report.drawing import animate, board, character_of
+from reason.runs.directory import load_run, read_record
 from reason.training.precision import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
@@ -35,6 +37,7 @@ DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change 
 Cells that change are marked, in colour where the terminal has it. The exit status is 0 where the rules hold at the
 last step, 1 where they do not or the puzzle is malformed."""
 
+PAD = 0  # of every family, behind a prompt
 SHORTCUTS = {"steps": "evaluation.steps"}
 
 
@@ -57,39 +60,45 @@ def main(argv: list[str]) -> int:
     own = read_config(run / "config.json")
     config = override(own, pairs)
     device = pick_device(config.device)
+    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
+        raise ConfigError(
+            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
+        )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    puzzle = _family(run)
-    question = puzzle.parse(_text(words[1]))
+    text = _text(words[1])
+    puzzle = _family(run).sized(text)
+    question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    model = load_run(run, device, config, config.evaluation.weights).model
+    trained = load_run(run, device, config, config.evaluation.weights)
+    model, shape = trained.model, shape_of_puzzle(puzzle)
+    if not model.reads(shape):
+        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
+    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
+    question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
-    if puzzle.task.get("causal"):
-        tokens = complete(model, tokens, steps)
-        question = tokens[0].cpu().numpy().astype(question.dtype)
-    nothing = torch.full_like(tokens, IGNORE)
-    batch = Batch(tokens, nothing, torch.zeros(1, dtype=torch.long, device=device))
+    batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
     (thought,) = think(model, batch, steps, own.rollout.halting)
-    told = describe(puzzle, question, thought) | {"run": run.name}
-    frames = shown(puzzle, question, thought.answers)
+    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
+    frames = puzzle.frames(question, thought.answers)
     if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {steps}" for row in told["steps"])]
-        animate(arguments.gif, puzzle, frames, _given(puzzle, question), captions)
+        captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
+        animate(arguments.gif, puzzle, frames, puzzle.given(question), captions)
     if arguments.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(solved, indent=2))
     else:
-        _print(puzzle, question, frames, told, Console())
+        _print(puzzle, question, frames, solved, Console())
         if arguments.gif:
             print(f"picture {arguments.gif}")
-    return 0 if told["rules_hold"] is not False else 1
+    return 0 if solved["rules_hold"] is not False else 1
 
 
 def _family(run: Path) -> Puzzle:
     record = read_record(run)
     try:
-        return family_of(record["task"], record["shape"]["cells"], record["shape"]["vocabulary"])
+        return family_of(record["task"], record["shape"]["seq_len"], record["shape"]["vocab_size"])
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 
@@ -105,15 +114,18 @@ def _text(word: str) -> str:
     return word
 
 
-def _given(puzzle: Puzzle, question: np.ndarray) -> np.ndarray:
-    """(S,) bool: cells that the question fixes."""
-    name = puzzle.task["name"]
-    return question > 1 if name == "sudoku" else question != 2 if name == "maze" else np.zeros(len(question), bool)
+def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
+    """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
+    asked, question = int((prompt != PAD).sum()), prompt.copy()
+    tokens = torch.from_numpy(prompt[:asked].astype(np.int64))[None].to(device)
+    said = generate(model, tokens, len(prompt) - asked, steps, end=puzzle.end).tokens[0]
+    question[asked : asked + len(said)] = said.cpu().numpy()
+    return question
 
 
 def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
     """What --json prints: the answer, whether the rules hold, and every step."""
-    frames = shown(puzzle, question, thought.answers)
+    frames = puzzle.frames(question, thought.answers)
     answers = thought.answers.astype(question.dtype)
     holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None
     steps = [
@@ -138,19 +150,16 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
 
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    glyphs = [glyph_of(puzzle, token) for token in tokens]
-    if puzzle.task["name"] == "sudoku":
-        glyphs = ["." if glyph == " " else glyph for glyph in glyphs]
-    width = puzzle.grid_shape[1]
-    return ["".join(glyphs[i : i + width]) for i in range(0, len(glyphs), width)]
+    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
+    return [text[i : i + width] for i in range(0, len(text), width)]
 
 
-def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[str, Any], console: Console) -> None:
+def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
     """The question, every step that changes something, and the verdict."""
-    given, nothing = _given(puzzle, question), np.zeros(len(question), bool)
+    given, nothing = puzzle.given(question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
     console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
-    for m, row in enumerate(told["steps"], start=1):
+    for m, row in enumerate(solved["steps"], start=1):
         halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
         rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
         apart = "\n" if row["changed"] else ""
@@ -160,10 +169,10 @@ def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, told: dict[
             changed = frames[m] != frames[m - 1]
             console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
     console.print()
-    if told["rules_hold"] is None:
+    if solved["rules_hold"] is None:
         console.print("no rule tells whether this answer is right", highlight=False)
-    elif told["rules_hold"]:
-        first = told["first_step_at_which_the_rules_hold"]
-        console.print(f"[green]the rules hold[/green], from step {first} of {len(told['steps'])}", highlight=False)
+    elif solved["rules_hold"]:
+        first = solved["first_step_at_which_the_rules_hold"]
+        console.print(f"[green]the rules hold[/green], from step {first} of {len(solved['steps'])}", highlight=False)
     else:
-        console.print(f"[red]the rules do not hold[/red]: {told['mistake']}", highlight=False)
+        console.print(f"[red]the rules do not hold[/red]: {solved['mistake']}", highlight=False)

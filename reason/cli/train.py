@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import errno
 import math
 import os
 import shlex
 import sys
 from pathlib import Path
 
-from reason.archive import SUFFIX, is_archive, unpack_run
-from reason.assemble import (
+from reason.cli.arguments import Parser
+from reason.cli.memory import print_memory
+from reason.config.inert import inert
+from reason.config.overrides import derive, override, read_config, split_arguments
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.presets import preset
+from reason.runs.archive import SUFFIX, is_archive, unpack_run
+from reason.runs.build import (
     build_trainer,
+    fingerprints,
     load_training_set,
     make_data_once,
     names_presets_own_set,
+    refuse_other_set,
     why_processes_differ,
 )
-from reason.cli.memory import print_memory
-from reason.config import Config, describe_settings, override, read_config, split_arguments
-from reason.distributed import World, device_of_process, joined
-from reason.errors import ConfigError
-from reason.presets import preset
-from reason.run import (
+from reason.runs.directory import (
     ROOT,
     change_config,
     create_run,
+    has_lost_checkpoints,
     locked,
     read_record,
     refuse_existing,
@@ -34,37 +39,21 @@ from reason.run import (
     reserve_run,
 )
 from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Outcome, Trainer
-from reason.training.precision import activation_dtype, pick_device
+from reason.training.precision import dtypes, pick_device
 
-DESCRIPTION = """Train a tiny recursive reasoner.
-
-  python train.py sudoku-6x6                                  the set is made if it is not there
-  python train.py sudoku-6x6 data=data/mine run=runs/mine     a set and a run folder of your own
-  python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
-  python train.py run=runs/mine --resume                      go on after an interruption
-  python train.py run=mine.tar.gz --resume                    go on with what `reason pack` put into one file
-  python train.py trm-mlp-sudoku --memory                     what training would hold in memory; nothing is trained
-  torchrun --nproc-per-node 8 train.py trm-mlp-sudoku         the same batch on eight GPUs
-
-Ctrl-C saves and stops; --resume goes on as if nothing had happened."""
+PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
+PARSER.add_argument("--resume", action="store_true")
+PARSER.add_argument("--max-steps", type=int, metavar="N")
+PARSER.add_argument("--max-minutes", type=float, metavar="M")
+PARSER.add_argument("--memory", action="store_true")
 
 
 def main(argv: list[str]) -> int:
     """Parse, build, train; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="train.py",
-        description=DESCRIPTION,
-        epilog=settings_help(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("words", nargs="*", metavar="PRESET | data=DIR | run=DIR | section.key=value")
-    parser.add_argument("--resume", action="store_true", help="go on from the run's newest checkpoint")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, at optimizer step N of the run")
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M minutes")
-    parser.add_argument("--memory", action="store_true", help="estimate what training would hold, and stop")
-    arguments = parser.parse_intermixed_args(argv)
+    arguments = PARSER.parsed(argv)
     for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
@@ -82,26 +71,25 @@ def main(argv: list[str]) -> int:
 
 
 def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Outcome:
-    """Train; where the disk fails, say what is left and how to go on."""
+    """Train; an OSError names the newest readable checkpoint and the command that resumes."""
     try:
         return trainer.train(max_steps, max_minutes)
     except OSError as error:
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
-        raise OSError(error.errno, f"{error.strerror or error}: make room; {left}", error.filename) from error
+        mend = "free some space; " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise OSError(error.errno, f"{error.strerror or error}: {mend}{left}", error.filename) from error
 
 
 def _greet(trainer: Trainer) -> None:
     if not trainer.world.first:
         return
     config, world = trainer.config, trainer.world
-    dtype = str(trainer.model.dtype).removeprefix("torch.")
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
-    print(f"run {trainer.run}: {size}, {dtype} on {trainer.device}")
+    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}")
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
-        assert isinstance(config, Config)
         reasons = why_processes_differ(config)
         differs = f"not that of one process: {'; '.join(reasons)}" if reasons else "that of one process, up to rounding"
         print(f"{world.size} processes, {config.training.batch_size // world.size} rows each; loss curve: {differs}")
@@ -119,8 +107,8 @@ def _resume_line(run: Path) -> str:
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
-    """The processes, and the config with this one's device."""
-    config = config.model_copy(update={"device": device_of_process(config.device)})
+    """The config with this process's device, and the processes."""
+    config = derive(config, {"device": device_of_process(config.device)})
     return config, held.enter_context(joined(pick_device(config.device)))
 
 
@@ -133,18 +121,21 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     if run_name and is_archive(run_name):
         raise ConfigError(f"run={run_name} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
+    for key, why in inert(asked).items():
+        if key in pairs:
+            print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     if run_name:
         refuse_existing(Path(run_name))
-    activation_dtype(asked.training.precision, pick_device(asked.device))  # refused before any data is made
+    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
     config, world = _world(asked, held)
     if world.first and "data.directory" not in pairs:
         make_data_once(config)
-    world.tell("the set is there")
+    world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
     run = Path(world.tell(run_name or (str(reserve_run(config.name)) if world.first else "")))
     trainer = build_trainer(config, run, data, world)
     if world.first:
-        create_run(run, asked, data.shape, data.metadata.task, sys.argv, data.fingerprint)
+        create_run(run, asked, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
         refuse_full_disk(run, trainer.checkpoint_size())
     return trainer
@@ -167,15 +158,11 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         held.enter_context(locked(run))
     folder = _newest(run, world)
     if world.first and names_presets_own_set(config):
-        make_data_once(config)  # where an archive was carried, the set may have stayed behind
-    world.tell("the set is there")
+        make_data_once(config)  # an archive may come without its set
+    world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    if data.fingerprint != read_record(run)["training_set"]:
-        raise ConfigError(
-            f"{data.directory} is not the set that {run} was started with, or has changed since; "
-            "name that one with data=DIR"
-        )
     trainer = build_trainer(config, run, data, world)
+    refuse_other_set(trainer, read_record(run)["training_set"])
     if folder is not None:
         trainer.resume(folder)
     if trainer.step >= config.training.steps:
@@ -183,12 +170,12 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     if world.first:
         refuse_full_disk(run, trainer.checkpoint_size())
         if changed != asked:
-            change_config(run, changed)  # the line that resumes need not repeat it
+            change_config(run, changed)  # the next --resume need not repeat them
     return trainer
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
-    """The run to go on with, taken out of its archive where one was named, and the words besides."""
+    """The run to resume, unpacked if an archive was named, and the remaining words."""
     archives = [word for word in words if is_archive(word)]
     run_name = pairs.pop("run", None)
     if run_name is None and not archives:
@@ -214,7 +201,7 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
 
 
 def _newest(run: Path, world: World) -> Path | None:
-    """The checkpoint to go on from, the same in every process; None where training died before its first.
+    """The checkpoint to resume from, the same in every process; None if training ended before its first.
 
     Raises:
         ConfigError: there are checkpoints and none can be read, or it is an imported one.
@@ -223,14 +210,8 @@ def _newest(run: Path, world: World) -> Path | None:
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is None and has_lost_checkpoints(run):
+        raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
     if folder is not None:
         refuse_weights_alone(folder)
     return folder
-
-
-def settings_help() -> str:
-    """Every setting with its default and meaning, for --help."""
-    rows = describe_settings()
-    width = max(len(f"{key}={default}") for key, default, _ in rows)
-    lines = [f"  {f'{key}={default}':{width}}  {text}" for key, default, text in rows]
-    return "settings (a preset changes some; `reason presets NAME` shows one):\n" + "\n".join(lines)

@@ -1,4 +1,4 @@
-"""From network calls to a path: dz/dt = F(z) − z, and dz = (F(z) − z)dt + σ G dW (CMM eq. 20, 47)."""
+"""Integrators of dz/dt = F(z) − z and dz = (F(z) − z)dt + σ G dW (CMM eq. 20, 47; docs/math.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""J = ∂f/∂z of a map z ↦ f(z) on (B, ...) whose rows do not see each other: products, diagonal, eigenvalues.
+"""Jacobian products, diagonal and eigenvalues: J = ∂f/∂z of a map z ↦ f(z) on (B, ...) with independent rows.
 
 Every product is differentiable, in f's weights and in z. Attention runs in its math form and compiled networks run
 eagerly meanwhile: fused kernels have neither forward-mode nor double backward.
@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 
 Map = Callable[[Tensor], Tensor]  # (B, ...) -> (B, ...)
 Product = Callable[[Map, Tensor, Tensor], Tensor]
@@ -117,6 +116,7 @@ def dominant_eigenvalue(f: Map, z: Tensor, tolerance: float = 1e-5, max_iteratio
     if size < 8:
         values = torch.linalg.eigvals(full_jacobian(f, z)[0].detach().double())
         return complex(values[values.abs().argmax()])
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function alone: slow to import
 
     @torch.no_grad()
     def product(v: np.ndarray) -> np.ndarray:

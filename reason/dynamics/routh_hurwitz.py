@@ -1,7 +1,7 @@
-"""All Routh-Hurwitz determinants of a small map beside what CMM penalises, its trace (CMM eq. 24-29).
+"""Routh-Hurwitz determinants of a small map, and its trace, which CMM penalises (CMM eq. 24-29).
 
-dz/dt = F(z) − z rests stably at z* where every eigenvalue of J − I lies in the left half-plane, J = ∂F/∂z. The
-criterion says so by K determinants; the first, Δ₁ = K − tr J, is necessary and not sufficient.
+A fixed point of dz/dt = F(z) − z is stable if every eigenvalue of J − I is in the left half-plane, J = ∂F/∂z. The
+criterion states this by K determinants; Δ₁ = K − tr J > 0 is necessary, not sufficient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reason.dynamics.jacobian import Map, full_jacobian
 
 @dataclass(frozen=True)
 class Stability:
-    """One point of a small map, read in four ways."""
+    """Eigenvalues, determinants and trace at one point of a small map."""
 
     eigenvalues: np.ndarray  # (K,) complex, of J
     determinants: np.ndarray  # (K,) Δ₁ … Δ_K of the characteristic polynomial of J − I
@@ -25,22 +25,22 @@ class Stability:
 
     @property
     def stable_flow(self) -> bool:
-        """Does dz/dt = F(z) − z come back? By the eigenvalues: max Re λ(J) < 1."""
+        """Is the flow dz/dt = F(z) − z stable: max Re λ(J) < 1?"""
         return bool(self.eigenvalues.real.max() < 1)
 
     @property
     def stable_map(self) -> bool:
-        """Does z ← F(z), Euler's step Δt = 1, come back? max |λ(J)| < 1, which is more than a stable flow."""
+        """Is the iteration z ← F(z) (an Euler step, Δt = 1) stable: max |λ(J)| < 1? It implies a stable flow."""
         return bool(np.abs(self.eigenvalues).max() < 1)
 
     @property
     def routh_hurwitz(self) -> bool:
-        """Are all K determinants positive? The same as `stable_flow`."""
+        """Are all K determinants positive? Equivalent to `stable_flow`."""
         return bool((self.determinants > 0).all())
 
     @property
     def first_alone(self) -> bool:
-        """Δ₁ > 0, that is tr J / K < 1: all that the penalty asks for."""
+        """Is Δ₁ > 0, that is tr J / K < 1? The penalty is 0 then."""
         return bool(self.determinants[0] > 0)
 
 

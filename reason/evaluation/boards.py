@@ -1,20 +1,17 @@
-"""Puzzles as they are thought about: the answer after every step, for drawings."""
+"""A few puzzles with the answer after every step, for drawings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from datasets_gen.addition import BLANK, EOS, PAD, TOKENS
-from datasets_gen.puzzles import Puzzle
-from reason.evaluation.signals import halt_signal
-from reason.models.base import IGNORE, Batch, Reasoner
-from reason.rollout import Halting, unroll_states
-
-SPACE = TOKENS[" "]  # ends a sum's prompt
+from reason.evaluation.evaluator import Columns, Consumer
+from reason.evaluation.halting_signals import halt_signal
+from reason.models.base import Batch, Reasoner
+from reason.rollout import Halting, unroll
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,9 @@ def think(model: Reasoner, batch: Batch, steps: int, halting: Halting = "bce") -
     """Every row of a batch through `steps` supervision steps."""
     model.eval()
     answers, heads = [], []
-    for _, _, readout in unroll_states(model, batch, steps):
-        answers.append(readout.logits.argmax(-1))
-        q = halt_signal(readout, halting)
+    for record in unroll(model, batch, steps):
+        answers.append(record.answer)
+        q = halt_signal(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())
     tokens = torch.stack(answers, dim=1).cpu().numpy()
@@ -41,7 +38,7 @@ def think(model: Reasoner, batch: Batch, steps: int, halting: Halting = "bce") -
 
 
 def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
-    """Up to `count` solved and failed puzzles each, (T, N) exact -> their numbers; evenly spread over the split.
+    """Up to `count` solved and failed puzzles each, (T, N) exact -> their columns; evenly spread over the split.
 
     Solved ones are ranked by the step at which they came out right, latest first, half of the choice: they show more.
     """
@@ -60,34 +57,43 @@ def _spread(numbers: np.ndarray, count: int) -> np.ndarray:
     return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(int)] if count > 0 else numbers[:0]
 
 
-def shown(puzzle: Puzzle, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-    """What a drawing shows of a question (S,) and answers (T, S): (T + 1, S) tokens, the question first.
+class Boards(Consumer):
+    """Questions, labels and the answer at every step; which puzzles, from Accuracy's columns."""
 
-    Of a sum the prompt as asked and the answer in its place: a causal cell says the token after it.
-    """
-    frames = np.concatenate([question[None], answers.astype(question.dtype)])
-    if puzzle.task["name"] != "addition":
-        return frames
-    if not puzzle.task["causal"]:
-        return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)
-    prompt = int((question == SPACE).argmax()) + 1
-    moved = np.tile(question, (len(frames), 1))
-    moved[0, prompt:] = PAD
-    moved[1:, prompt:] = frames[1:, prompt - 1 : -1]
-    ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
-    moved[:, prompt:][ended] = PAD
-    return moved
-
-
-@torch.inference_mode()
-def complete(model: Reasoner, prompt: Tensor, steps: int) -> Tensor:
-    """A causal prompt (1, S), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
-    tokens = prompt.clone()
-    first = int((prompt[0] != PAD).sum())
-    for place in range(first, tokens.shape[1]):
-        batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros_like(tokens[:, 0]))
-        *_, (_, _, readout) = unroll_states(model, batch, steps)
-        tokens[0, place] = readout.logits[0, place - 1].argmax()
-        if tokens[0, place] == EOS:
-            break
-    return tokens
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """boards.json."""
+        puzzle = self.evaluator.puzzle
+        assert puzzle is not None
+        solved, failed = examples_of(seen["exact"], self.evaluator.settings.boards)
+        examples = self.evaluator.examples[solved + failed]
+        batch = self.evaluator.data.take(examples)
+        thoughts = think(self.evaluator.model, batch, self.evaluator.steps, self.evaluator.halting)
+        rows, columns = puzzle.grid_shape
+        given = puzzle.given(batch.inputs.cpu().numpy()).tolist()
+        return {
+            "boards": {
+                "task": puzzle.task["name"],
+                "rows": rows,
+                "columns": columns,
+                "box": puzzle.box_shape,
+                "glyphs": puzzle.glyphs,
+                "fills": puzzle.fills,
+                "puzzles": [
+                    {
+                        "example": example,
+                        "solved": row < len(solved),
+                        "question": question,
+                        "given": clues,
+                        "label": label,  # −100: not scored
+                        "answers": thought.answers.tolist(),
+                        "halting": thought.halting,
+                    }
+                    for row, (example, question, clues, label, thought) in enumerate(
+                        zip(
+                            examples.tolist(), batch.inputs.tolist(), given, batch.labels.tolist(), thoughts,
+                            strict=True,
+                        )
+                    )
+                ],
+            }
+        }  # fmt: skip

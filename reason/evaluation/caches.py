@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import numpy as np
 
-from reason.data import PuzzleData
-from reason.decoding import answer
-from reason.models import LoopedModel
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
+from reason.generation.decoding import answer
+from reason.models.record import StepRecord
 from reason.nn.cache import Sharing
 
 WAYS: tuple[tuple[Sharing, bool], ...] = (
@@ -17,34 +17,36 @@ WAYS: tuple[tuple[Sharing, bool], ...] = (
 )
 
 
-@torch.inference_mode()
-def cache_table(
-    model: LoopedModel, data: PuzzleData, loops: int, batch_size: int, limit: int | None = None
-) -> list[dict[str, Any]]:
-    """One row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes a text.
+class Caches(Consumer):
+    """`caches` (ways, 4, batches): sums of exact, CE, bytes and prompt bytes; each way a decoding of every puzzle."""
 
-    `keep_prompt`: only what was said is shared, the prompt's keys and values are not. `bytes` are those of keys and
-    values of prompt and answer at the end of a text; `prompt_bytes` those while the prompt is read, one set per loop in
-    any case.
-    """
-    count = min(len(data), limit or len(data))
-    rows = []
-    for sharing, keep_prompt in WAYS:
-        exact = loss = 0.0
-        held = prompt = 0
-        for first in range(0, count, batch_size):
-            batch = data.take(torch.arange(first, min(first + batch_size, count), device=data.device))
-            found = answer(model, batch, loops, sharing, keep_prompt)
-            exact, loss = exact + found.exact.sum().item(), loss + found.loss.sum().item()
-            held, prompt = held + found.cache_bytes, prompt + found.prompt_bytes
-        rows.append(
-            {
-                "cache": sharing,
-                "keep_prompt": keep_prompt,
-                "exact": exact / count,
-                "ce": loss / count,
-                "bytes": held / count,
-                "prompt_bytes": prompt / count,
-            }
-        )
-    return rows
+    steps, timed = 1, False
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.cost = f"caches: {len(WAYS)} greedy decodings of {len(evaluator.examples):,} puzzles"
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Decode the batch in every way."""
+        sums = []
+        for sharing, keep_prompt in WAYS:
+            found = answer(self.evaluator.model, record.batch, self.evaluator.trained_steps, sharing, keep_prompt)
+            exact, loss = found.exact.sum().item(), found.loss.sum().item()
+            sums.append([exact, loss, found.cache_bytes, found.prompt_bytes])
+        return {"caches": np.array(sums, np.float64)[..., None]}
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """One row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
+
+        `keep_prompt`: only what was said is shared, the prompt's keys and values are not. `bytes`, of a text, are those
+        of keys and values of prompt and answer at its end; `prompt_bytes` those while the prompt is read, one set per
+        loop in any case.
+        """
+        totals = in_order(seen["caches"]) / len(self.evaluator.examples)
+        names = ("exact", "ce", "bytes", "prompt_bytes")
+        return {
+            "caches": [
+                {"cache": sharing, "keep_prompt": keep_prompt, **dict(zip(names, row, strict=True))}
+                for (sharing, keep_prompt), row in zip(WAYS, totals.tolist(), strict=True)
+            ]
+        }

@@ -6,17 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
+import reason.config.capabilities as can
+from reason.config.base import PLAIN, BaseConfig
 from reason.models.base import MapKind
-from reason.section import Section
 
 
-class EvaluationConfig(Section):
+class EvaluationConfig(BaseConfig):
     """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
 
     steps: int | None = Field(
-        None, ge=1, description="T supervision steps; none: twice the trained ones; steps=T for short"
+        None, ge=1, le=100_000, description="T supervision steps; none: twice the trained ones; steps=T for short"
     )
-    split: str = Field("test", description="which split of the data set")
+    split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
     checkpoint: Literal["newest", "best"] = Field(
@@ -30,14 +31,16 @@ class EvaluationConfig(Section):
     boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
     policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")
     calibration: str = Field(
-        "auto", description="split that policies are calibrated on; auto: validation, else every other puzzle"
+        "auto",
+        pattern=PLAIN,
+        description="split that policies are calibrated on; auto: validation, else every other puzzle",
     )
     budget: Literal["auto", "exact", "perplexity"] = Field(
         "auto", description="what a calibrated policy may cost; auto: perplexity for causal text, else exact"
     )
     drop: float = Field(0.005, ge=0, le=1, description="budget exact: share of puzzles that may be lost")
     perplexity: float = Field(1.01, ge=1, description="budget perplexity: factor by which it may grow")
-    restarts: int = Field(1, ge=1, description="K tries at every puzzle, each as costly as a pass")
+    restarts: int = Field(1, ge=1, le=100_000, description="K tries at every puzzle, each as costly as a pass")
     vary: Literal["all", "initial", "symmetry", "noise"] = Field(
         "all", description="what differs between tries: the initial state, the puzzle's symmetry, noise on the state"
     )
@@ -47,3 +50,8 @@ class EvaluationConfig(Section):
     spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
     map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
+
+    def needs(self) -> list[can.Need]:
+        """Caches ask for a model that generates with them, probes for maps whose Jacobian they look at."""
+        asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
+        return [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]

@@ -1,4 +1,4 @@
-"""What the dynamics do at a state (MATH.md §7): any Reasoner, any named tuple of (B, S, D) tensors as its state.
+"""What the dynamics do at a state (docs/math.md §17): any Reasoner, any named tuple of (B, S, D) tensors as its state.
 
 Rows of a batch are puzzles and do not see each other; every measure is one number a row. A model is best probed as
 `precise` makes it: in float64, so that a residual of 1e-6 is one.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
-from reason.floats import widest_float
-from reason.losses.halting import correct_cells
-from reason.models.base import Batch, MapKind, Reasoner, State
+from reason.models.base import MapKind, Reasoner, State
+from reason.nn.dtypes import widest_float
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact
 
@@ -26,17 +24,8 @@ def precise(model: Reasoner) -> Reasoner:
     """A copy that computes in the widest float of its device, in evaluation mode."""
     device = next(model.parameters()).device
     twin = copy.deepcopy(model).to(widest_float(device)).eval()
-    twin.dtype = widest_float(device)
+    twin.dtype, twin.products = widest_float(device), None
     return twin
-
-
-def states(model: Reasoner, x: Tensor, steps: int) -> Iterator[State]:
-    """The initial state and the state after each of `steps` supervision steps."""
-    state = model.initial_state(x)
-    yield state
-    for _ in range(steps):
-        state = model.step(state, x)
-        yield state
 
 
 def parts(state: State) -> dict[str, Tensor]:
@@ -197,54 +186,3 @@ def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
 
 def _where(rows: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return torch.where(rows.view(-1, *[1] * (a.ndim - 1)), a, b)
-
-
-@dataclass(frozen=True)
-class StepProbe:
-    """Means over puzzles after `step` supervision steps."""
-
-    step: int
-    exact: float  # share of puzzles whose every labelled cell is right
-    norm: float  # ‖z‖ over all parts of the state
-    token_norm: float  # ‖z‖/√(parts · S), what one token holds
-    residual: float  # ‖z_k − z_{k−1}‖/‖z_{k−1}‖
-    radius: float  # ρ of the map, over the first `spectra` puzzles
-    trace: float  # tr/N of the map, over the same
-
-
-@torch.no_grad()
-def probe_steps(
-    model: Reasoner, batch: Batch, at: Collection[int], kind: MapKind = "cycle", spectra: int = 4
-) -> list[StepProbe]:
-    """Accuracy, ‖z‖, residual, spectral radius and trace after each number of steps in `at`, in one pass.
-
-    `spectra` puzzles get the two Jacobian probes (0: none, nan), which cost the most.
-    """
-    x = model.encode(batch)
-    found, before = [], None
-    for step, state in enumerate(states(model, x, max(at))):
-        if step in at and step > 0:
-            few = slice(0, spectra)
-            point, cut = rows_of(state, few), x[few]
-            sequences = sum(z.shape[1] for z in parts(state).values())
-            mean_norm = norm(state).mean().item()
-            found.append(
-                StepProbe(
-                    step=step,
-                    exact=correct_cells(model.readout(state, step >= model.final_from).logits, batch.labels)[1]
-                    .double()
-                    .mean()
-                    .item(),
-                    norm=mean_norm,
-                    token_norm=mean_norm / sequences**0.5,
-                    residual=residual(before, state).mean().item(),
-                    radius=_mean(radius(model, point, cut, kind)),
-                    trace=_mean(trace(model, point, cut, kind)),
-                )
-            )
-        before = state
-    return found
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else float("nan")

@@ -1,21 +1,22 @@
-"""More than one try: K answers to every puzzle, and ways to choose among them (MATH.md §7)."""
+"""More than one try: K answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import Moved, PuzzleData, draw_symmetries
+from reason.data import Moved, draw_symmetries
+from reason.errors import ConfigError
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.halting_signals import halt_signal
 from reason.evaluation.probes import mapped, residual, row_norm
-from reason.evaluation.signals import halt_signal
-from reason.models.base import IGNORE, Batch, Reasoner
-from reason.rollout import Halting
+from reason.models.base import IGNORE, Batch, State
+from reason.models.record import StepRecord
+from reason.rollout import unroll
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
@@ -23,18 +24,8 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "every try after the first sees the puzzle under a random symmetry; its answer is turned back",
     "noise": "every try after the first has noise added to its state after each supervision step",
 }
+STILL = Moved(None, None)
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
-
-
-@dataclass(frozen=True)
-class Tries:
-    """K tries at N puzzles; the first is the plain pass."""
-
-    right: np.ndarray  # (K, N) bool: exact
-    valid: np.ndarray | None  # (K, N) bool: the rules hold; None: no rule tells
-    answers: np.ndarray  # (K, N) uint64: equal for equal answers
-    q: np.ndarray | None  # (K, N) what the halting head says of the last step
-    residual: np.ndarray  # (K, N) of the last step
 
 
 def variations_of(puzzle: Puzzle | None) -> list[Variation]:
@@ -42,85 +33,93 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
     return ["initial", *(["symmetry"] if puzzle is not None and puzzle.symmetry is not None else []), "noise"]  # type: ignore[list-item]
 
 
-@torch.inference_mode()
-def tries_at(
-    model: Reasoner,
-    data: PuzzleData,
-    steps: int,
-    count: int,
-    vary: Variation,
-    batch_size: int,
-    *,
-    limit: int | None = None,
-    puzzle: Puzzle | None = None,
-    halting: Halting = "bce",
-    sigma: float = 0.1,
-    seed: int = 0,
-    progress: bool = True,
-) -> Tries:
-    """`count` tries of `steps` supervision steps at every example of the split.
+class Restarts(Consumer):
+    """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
-    sigma: of the noise, relative to the root mean square of a row's state.
+    The first try is the pass's own last step. Every process draws from a stream of its own.
     """
-    model.eval()
-    examples = min(len(data), limit or len(data))
-    generator = torch.Generator(data.device).manual_seed(seed)
-    key = torch.randint(1, 2**62, (data.shape.cells,), generator=generator, device=data.device)
-    seen: list[dict[str, np.ndarray]] = []
-    with tqdm(total=examples * count, unit="try", desc=f"{vary} ×{count}", disable=not progress) as bar:
-        for first in range(0, examples, batch_size):
-            batch = data.take(torch.arange(first, min(first + batch_size, examples), device=data.device))
-            rows = []
-            for k in range(count):
-                rows.append(_try(model, batch, steps, None if k == 0 else vary, puzzle, halting, sigma, generator, key))
-                bar.update(len(batch.inputs))
-            seen.append({name: np.stack([row[name] for row in rows]) for name in rows[0]})
-    whole = {name: np.concatenate([part[name] for part in seen], axis=1) for name in seen[0]}
-    return Tries(whole["right"], whole.get("valid"), whole["answers"], whole.get("q"), whole["residual"])
 
+    timed = False
 
-def _try(
-    model: Reasoner,
-    batch: Batch,
-    steps: int,
-    vary: Variation | None,
-    puzzle: Puzzle | None,
-    halting: Halting,
-    sigma: float,
-    generator: torch.Generator,
-    key: Tensor,
-) -> dict[str, np.ndarray]:
-    """(B,) arrays of one try at a batch."""
-    moved = Moved(None, None)
-    if vary == "symmetry":
-        assert puzzle is not None
-        assert puzzle.symmetry is not None
-        moved = draw_symmetries(len(batch.inputs), puzzle.symmetry, generator)
-    x = model.encode(batch._replace(inputs=moved.apply(batch.inputs)))
-    state = model.initial_state(x)
-    if vary == "initial":
-        state = mapped(state, lambda z: _normal(z, generator) * _size(z))
-    before = state
-    for _ in range(steps):
-        before, state = state, model.step(state, x)
-        if vary == "noise":
-            state = mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
-    readout = model.readout(state, final=steps >= model.final_from)
-    answer = moved.undo(readout.logits.argmax(-1))
-    scored = batch.labels != IGNORE
-    found = {
-        "right": ((answer == batch.labels) | ~scored).all(-1) & scored.any(-1),
-        "answers": (torch.where(scored, answer + 1, 0) * key).sum(-1),  # wraps round: a hash
-        "residual": residual(before, state),
-    }
-    q = halt_signal(readout, halting)
-    if q is not None:
-        found["q"] = q
-    on_host = {name: values.cpu().numpy() for name, values in found.items()}
-    if puzzle is not None and puzzle.judges:
-        questions = batch.inputs.cpu().numpy().astype(np.uint8)
-        on_host["valid"] = puzzle.solved(questions, answer.cpu().numpy().astype(np.uint8))
-    return on_host
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        settings, device = evaluator.settings, evaluator.data.device
+        self.steps, self.count, self.kinds = evaluator.steps, settings.restarts, variations_of(evaluator.puzzle)
+        if settings.vary != "all":
+            if settings.vary not in self.kinds:
+                raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
+            self.kinds = [settings.vary]
+        self.cost = (
+            f"restarts: {(self.count - 1) * len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
+            f"({self.count} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"
+        )
+        first = torch.Generator(device).manual_seed(evaluator.seed)
+        self.key = torch.randint(1, 2**62, (evaluator.data.shape.seq_len,), generator=first, device=device)
+        seed, state = evaluator.seed + evaluator.world.rank, first.get_state()
+        self.generators = {kind: torch.Generator(device).manual_seed(seed) for kind in self.kinds}
+        if evaluator.world.first:
+            for generator in self.generators.values():
+                generator.set_state(state)
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """At the last step of a batch: the other tries at it."""
+        if record.step < self.steps:
+            return None
+        plain = self._ending(record, record.batch, STILL)
+        found: dict[str, np.ndarray] = {}
+        for kind in self.kinds:
+            tries = [plain, *(self._try(record.batch, kind) for _ in range(self.count - 1))]
+            found |= {f"{kind}/{name}": np.stack([one[name] for one in tries]) for name in plain}
+        return found
+
+    def _try(self, batch: Batch, kind: Variation) -> dict[str, np.ndarray]:
+        """(B,) arrays of one try at a batch."""
+        generator, sigma, moved = self.generators[kind], self.evaluator.settings.sigma, STILL
+        if kind == "symmetry":
+            assert self.evaluator.puzzle is not None
+            assert self.evaluator.puzzle.symmetry is not None
+            moved = draw_symmetries(len(batch.inputs), self.evaluator.puzzle.symmetry, generator)
+
+        def random(state: State) -> State:
+            return mapped(state, lambda z: _normal(z, generator) * _size(z))
+
+        def noisy(state: State) -> State:
+            return mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
+
+        *_, last = unroll(
+            self.evaluator.model,
+            batch._replace(inputs=moved.apply(batch.inputs)),
+            self.steps,
+            start=random if kind == "initial" else None,
+            after=noisy if kind == "noise" else None,
+        )
+        return self._ending(last, batch, moved)
+
+    def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
+        """(B,) arrays of a try's last step, its answer turned back to the puzzle as it was asked."""
+        answer, puzzle = moved.undo(last.answer), self.evaluator.puzzle
+        scored = batch.labels != IGNORE
+        found = {
+            "right": ((answer == batch.labels) | ~scored).all(-1) & scored.any(-1),
+            "answers": (torch.where(scored, answer + 1, 0) * self.key).sum(-1),  # wraps round: a hash
+            "residual": residual(last.before, last.state),
+        }
+        q = halt_signal(last.readout, self.evaluator.halting)
+        if q is not None:
+            found["q"] = q
+        on_host = {name: values.cpu().numpy() for name, values in found.items()}
+        if puzzle is not None and puzzle.judges:
+            questions = batch.inputs.cpu().numpy().astype(np.uint8)
+            on_host["valid"] = puzzle.solved(questions, answer.cpu().numpy().astype(np.uint8))
+        return on_host
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """One table a variation."""
+        return {
+            "restarts": {
+                kind: {"what": VARIATIONS[kind], "rows": restart_table(tries_of(seen, kind))} for kind in self.kinds
+            }
+        }
 
 
 def _normal(z: Tensor, generator: torch.Generator) -> Tensor:
@@ -133,46 +132,38 @@ def _size(z: Tensor) -> Tensor:
     return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
 
 
-def chosen(tries: Tries, choice: str) -> np.ndarray:
+def tries_of(seen: Columns, kind: Variation) -> Columns:
+    """What Restarts kept of one variation (K, N): right, answers, residual; q with a head, valid where rules decide."""
+    return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
+
+
+def chosen(tries: Columns, choice: str) -> np.ndarray:
     """Which try (N,) is taken: the most frequent answer, the highest q, the smallest residual; ties to the earliest."""
     match choice:
         case "majority":
-            votes = (tries.answers[:, None] == tries.answers[None]).sum(1)
-            return votes.argmax(0)
+            return (tries["answers"][:, None] == tries["answers"][None]).sum(1).argmax(0)
         case "q":
-            assert tries.q is not None
-            return tries.q.argmax(0)
+            return tries["q"].argmax(0)
         case "residual":
-            return tries.residual.argmin(0)
+            return tries["residual"].argmin(0)
     raise ValueError(choice)
 
 
-def first_of(tries: Tries, count: int) -> Tries:
-    """The first `count` tries."""
-    valid, q = (None if a is None else a[:count] for a in (tries.valid, tries.q))
-    return Tries(tries.right[:count], valid, tries.answers[:count], q, tries.residual[:count])
-
-
-def restart_table(tries: Tries) -> list[dict[str, Any]]:
+def restart_table(tries: Columns) -> list[dict[str, Any]]:
     """Exact for 1, 2, 4, … K tries: by choice; `verified` takes the first try whose rules hold (else the majority).
 
     `any` is the share with a right answer among the tries: what no choice can exceed.
     """
-    total = len(tries.right)
+    total = len(tries["right"])
     counts = sorted({*(2**k for k in range(total.bit_length()) if 2**k <= total), total})
     rows = []
     for count in counts:
-        some = first_of(tries, count)
-
-        def exact(pick: np.ndarray, some: Tries = some) -> float:
-            return float(np.take_along_axis(some.right, pick[None], axis=0).mean())
-
-        row: dict[str, Any] = {"tries": count}
-        for choice in CHOICES:
-            row[choice] = None if choice == "q" and some.q is None else exact(chosen(some, choice))
-        row["verified"] = None
-        if some.valid is not None:
-            row["verified"] = exact(np.where(some.valid.any(0), some.valid.argmax(0), chosen(some, "majority")))
-        row["any"] = float(some.right.any(0).mean())
-        rows.append(row)
+        some = {name: values[:count] for name, values in tries.items()}
+        picks = {choice: chosen(some, choice) for choice in CHOICES if choice in ("majority", *some)}
+        if "valid" in some:
+            picks["verified"] = np.where(some["valid"].any(0), some["valid"].argmax(0), picks["majority"])
+        row: dict[str, Any] = {"tries": count, **dict.fromkeys((*CHOICES, "verified"))}
+        for choice, pick in picks.items():
+            row[choice] = float(np.take_along_axis(some["right"], pick[None], axis=0).mean())
+        rows.append(row | {"any": float(some["right"].any(0).mean())})
     return rows

@@ -1,4 +1,4 @@
-"""Whole trajectories: where each ends (MATH.md §7), and its path in the plane that holds most of it."""
+"""Whole trajectories: where each ends (docs/math.md §17), and its path in the plane that holds most of it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from reason.evaluation.probes import joined, norm, residual, states
-from reason.losses.halting import correct_cells
-from reason.models.base import Batch, Reasoner, State
+from reason.evaluation.probes import joined, norm, residual
+from reason.models.base import Batch, Reasoner
+from reason.rollout import unroll
 
 AT_ONCE = 2**25  # numbers of trajectories held in memory together: 256 MB in float64
 LONGEST_PERIOD = 8
@@ -55,16 +55,13 @@ def _rows(batch: Batch, rows: slice) -> Batch:
 
 
 def _measured(model: Reasoner, batch: Batch, examples: list[int], steps: int, tolerance: float) -> list[Trajectory]:
-    x = model.encode(batch)
     points, residuals, sizes = [], [], []
-    before: State | None = None
-    for state in states(model, x, steps):
-        points.append(joined(state))
-        sizes.append(norm(state))
-        if before is not None:
-            residuals.append(residual(before, state))
-        before = state
-    exact = correct_cells(model.readout(before, steps >= model.final_from).logits, batch.labels)[1].tolist()
+    for record in unroll(model, batch, steps):
+        for state in (record.before, record.state) if record.step == 1 else (record.state,):
+            points.append(joined(state))
+            sizes.append(norm(state))
+        residuals.append(residual(record.before, record.state))
+    exact = record.exact.tolist()
     path = torch.stack(points, dim=1)  # (B, T + 1, N)
     tame = (path.flatten(1).abs() < torch.finfo(path.dtype).max ** 0.25).all(1)  # its squares can be summed
     planes, shares = plane(torch.where(tame[:, None, None], path, 0))

@@ -3,49 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails
 from torch import Tensor
 
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon, ScheduleConfig
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
-from reason.losses.lm import Likelihood, lm_loss
+from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
-from reason.schedules import Horizon, ScheduleConfig
-from reason.section import Section
 
 
-class LossWeights(Section):
-    """λ of each term; 0 leaves it out, at no cost."""
+class Term(NamedTuple):
+    """A loss term, `function(unroll, *settings)` → a float32 scalar, and its place among the others."""
 
-    lm: float = Field(1.0, ge=0, description="cross-entropy of the cells")
-    halt: float = Field(0.5, ge=0, description="BCE of q_halt against 'row exact'")
-    q_continue: float = Field(0.0, ge=0, description="HRM's BCE of q_continue against its bootstrapped target")
-    jsrr: float = Field(0.0, ge=0, description="STARS: growth of a perturbation in one map, squared; λ of its eq. 4")
-    l2: float = Field(0.0, ge=0, description="STARS' baseline: how far the last loop moves the state")
-    equil_x: float = Field(0.0, ge=0, description="x̂ a point of rest (CMM: 1)")
-    equil_z: float = Field(0.0, ge=0, description="the solution z_H a point of rest (CMM: 1)")
-    rh_unstable_x: float = Field(0.0, ge=0, description="Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)")
-    rh_stable_z: float = Field(0.0, ge=0, description="Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)")
-    rep_x: float = Field(0.0, ge=0, description="encoded puzzles x̂ repel each other (CMM: 1e3)")
-    rep_z: float = Field(0.0, ge=0, description="high states z_H repel each other (CMM: 1e3)")
-    rep_z_l: float = Field(0.0, ge=0, description="low states z_L repel each other")
-    exit: float = Field(0.0, ge=0, description="Ouro stage I: loss expected under the exit gate, in place of lm")
-    exit_entropy: float = Field(0.0, ge=0, description="Ouro stage I: β of −H(p), p the exit gate's distribution")
-    exit_gate: float = Field(0.0, ge=0, description="Ouro stage II: the gate against what another loop gained")
-    norm_penalty: float = Field(0.0, ge=0, description="blind spot: mean square of the states (paper: 0.01)")
+    function: Callable[..., Tensor]
+    description: str
+    weight: float = 0.0  # λ where none is set
+    settings: tuple[str, ...] = ()  # of LossConfig, which the function takes
+    needs: tuple[can.Capability, ...] = ()
+    gives: tuple[can.Capability, ...] = ()  # to a run whose loss it is part of
+    compares_rows: bool = False
 
 
-class LossConfig(Section):
+class LossWeights(BaseConfig):
+    """λ of each term of TERMS; 0 leaves it out, at no cost."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[float, Field(ge=0)]]
+
+    @classmethod
+    def settings(cls) -> dict[str, FieldInfo]:
+        """One a term."""
+        fields = {name: Field(term.weight, ge=0, description=term.description) for name, term in TERMS.items()}
+        return {name: FieldInfo.from_annotated_attribute(float, field) for name, field in fields.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_every_term(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        if strangers := [name for name in given if name not in TERMS]:
+            errors = [InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]) for name in strangers]
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return {name: term.weight for name, term in TERMS.items()} | given
+
+
+class LossConfig(BaseConfig):
     """Which terms, how heavy, and of what kind."""
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
-    weights: LossWeights = LossWeights()
+    reduction: Reduction = Field(
+        "row",
+        description="of lm and exit terms; row: the mean of each row's labelled cells, then of rows (HRM, TRM); token: "
+        "the mean of all labelled cells of the batch (STARS)",
+    )
+    weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()
     l2: L2Config = L2Config()
     trace: TraceConfig = TraceConfig()
@@ -63,7 +86,7 @@ class LossConfig(Section):
 
     @model_validator(mode="after")
     def _leaves_lm_a_weight(self) -> LossConfig:
-        peak = self.weights.jsrr * (self.schedules["jsrr"].peak if "jsrr" in self.schedules else 1.0)
+        peak = dict(self.weights)["jsrr"] * (self.schedules["jsrr"].peak if "jsrr" in self.schedules else 1.0)
         if self.jsrr.convex and peak >= 1:
             raise ValueError(
                 f"weights.jsrr comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.jsrr=0.1, or "
@@ -72,16 +95,55 @@ class LossConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _schedules_bend_weights(self) -> LossConfig:
-        known = type(self.weights).model_fields
-        for name in self.schedules:
-            if name not in known:
-                raise ValueError(f"schedules: no term is called {name}; terms are {', '.join(known)}")
-            if getattr(self.weights, name) == 0:
-                raise ValueError(f"schedules: {name} has weight 0, which no schedule bends: type loss.weights.{name}=1")
+    def _something_stays(self) -> LossConfig:
         if all(name in self.schedules and self.schedules[name].vanishes for name in self.present):
             raise ValueError("schedules: every term's share is 0 at some time; leave one term without such a schedule")
         return self
+
+    def capabilities(self) -> can.Offers:
+        """Every term that takes part, what it gives, and whether it is alone."""
+        offers: can.Offers = {can.SEVERAL_TERMS: len(self.present) > 1 or "loss.weights.TERM=1"}
+        for name, term in TERMS.items():
+            here = name in self.present or f"loss.weights.{name}=1"
+            offers |= {given: here for given in (can.term(name), *term.gives) if offers.get(given) is not True}
+        return offers
+
+    def needs(self) -> list[can.Need]:
+        """What the terms that take part ask for."""
+        found = [can.Need(f"loss.schedules.{name}", can.term(name), "loss.schedules={}") for name in self.schedules]
+        for name in self.present:
+            setting, without = f"loss.weights.{name}={getattr(self.weights, name):g}", f"loss.weights.{name}=0"
+            found += [can.Need(setting, needed, without) for needed in TERMS[name].needs]
+            if name == "exit_gate":  # it teaches the loops from 2 (or 1) to the last but one
+                least = 2 if self.exit.first else 3
+                found.append(can.Need(setting, can.TRAINED_STEPS, f"rollout.loops.count=4, or {without}", least))
+            if name == "jsrr" and self.jsrr.convex:
+                found.append(can.Need("loss.jsrr.convex=true", can.CONSTANT_WEIGHTS, "loss.jsrr.convex=false"))
+        return found
+
+    def inert(self) -> dict[str, str]:
+        """Settings of terms that take no part."""
+        taken = {setting for name in self.present for setting in TERMS[name].settings}
+        users: dict[str, list[str]] = {}
+        for name, term in TERMS.items():
+            for setting in term.settings:
+                users.setdefault(setting, []).append(name)
+        return {s: f"no {' or '.join(names)} in this loss, to use it" for s, names in users.items() if s not in taken}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Weights that count, unless a balancer begins at 1."""
+        return {f"weights.{name}": can.CONSTANT_WEIGHTS for name in self.present}
+
+    def per_process(self) -> list[str]:
+        """Terms that compare rows, and those that draw."""
+        compared = [f"loss.weights.{name}" for name in self.present if TERMS[name].compares_rows]
+        reasons = [f"{', '.join(compared)}: rows are compared within each process alone"] if compared else []
+        drawn = {"jsrr": True, "trace": self.trace.method == "hutchinson"}
+        if any(drawn.get(setting) for name in self.present for setting in TERMS[name].settings):
+            reasons.append("the random directions of Jacobian terms are drawn per process")
+        if self.reduction == "token":
+            reasons.append("loss.reduction=token: the mean is over each process's own cells")
+        return reasons
 
     @property
     def present(self) -> list[str]:
@@ -105,28 +167,43 @@ class LossConfig(Section):
         return weights
 
 
-Term = Callable[[Unroll, LossConfig], Tensor]
-
-TERMS: dict[str, Term] = {
-    "lm": lambda unroll, config: lm_loss(unroll, config.likelihood),
-    "halt": lambda unroll, config: halt_loss(unroll),
-    "q_continue": lambda unroll, config: q_continue_loss(unroll),
-    "jsrr": lambda unroll, config: jsrr_loss(unroll, config.jsrr),
-    "l2": lambda unroll, config: l2_loss(unroll, config.l2),
-    "equil_x": lambda unroll, config: equilibrium_x(unroll),
-    "equil_z": lambda unroll, config: equilibrium_z(unroll),
-    "rh_unstable_x": lambda unroll, config: rh_unstable_x(unroll, config.trace),
-    "rh_stable_z": lambda unroll, config: rh_stable_z(unroll, config.trace),
-    "rep_x": lambda unroll, config: repulsion_x(unroll),
-    "rep_z": lambda unroll, config: repulsion_z(unroll),
-    "rep_z_l": lambda unroll, config: repulsion_z_l(unroll),
-    "exit": lambda unroll, config: exit_loss(unroll, config.likelihood),
-    "exit_entropy": lambda unroll, config: exit_entropy(unroll),
-    "exit_gate": lambda unroll, config: exit_gate_loss(unroll, config.exit, config.likelihood),
-    "norm_penalty": lambda unroll, config: norm_penalty(unroll),
-}
+GATE = (can.trained(can.EXIT_GATE), can.LEARNED_GATE)
+TERMS: dict[str, Term] = {  # a term of one's own is one entry more
+    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
+    "q_halt": Term(
+        halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=(can.HALTING_HEAD,),
+        gives=(can.trained(can.HALTING_HEAD),)),
+    "q_continue": Term(
+        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target",
+        needs=(can.Q_CONTINUE, can.NEXT_READOUT), gives=(can.trained(can.Q_CONTINUE),)),
+    "jsrr": Term(
+        jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("jsrr",),
+        needs=(can.MAPS,)),
+    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state", settings=("l2",)),
+    "equil_x": Term(equilibrium_x, "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
+    "equil_z": Term(equilibrium_z, "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)),
+    "rh_unstable_x": Term(
+        rh_unstable_x, "Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)", settings=("trace",), needs=(can.MAPS,)),
+    "rh_stable_z": Term(
+        rh_stable_z, "Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)", settings=("trace",),
+        needs=(can.MAPS,)),
+    "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)", compares_rows=True),
+    "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)", compares_rows=True),
+    "rep_z_l": Term(repulsion_z_l, "low states z_L repel each other", needs=(can.LOW_STATE,), compares_rows=True),
+    "exit": Term(
+        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
+        settings=("likelihood", "reduction"), needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
+    "exit_entropy": Term(
+        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
+        needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
+    "exit_gate": Term(
+        exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
+        settings=("exit", "likelihood", "reduction"), needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
+    "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
+}  # fmt: skip
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    return {name: TERMS[name](unroll, config).float() for name in names}
+    settings = {name: (getattr(config, setting) for setting in TERMS[name].settings) for name in names}
+    return {name: TERMS[name].function(unroll, *settings[name]).float() for name in names}

@@ -1,11 +1,11 @@
-"""A solution should be a point of rest, and so should the puzzle before it is thought about (CMM eq. 30)."""
+"""Equilibrium losses: z_H and x̂ as fixed points of F (CMM eq. 30; docs/math.md §5)."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from reason.floats import at_least_float32
 from reason.models.base import State
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 
 
@@ -25,5 +25,7 @@ def equilibrium_x(unroll: Unroll) -> Tensor:
 
 def _residual(unroll: Unroll, state: State) -> Tensor:
     f, z = unroll.model.map(state, unroll.x, "f_h")
-    gap = at_least_float32(z.detach()) - at_least_float32(f(z))
+    with unroll.model.autocast():
+        moved = f(z)
+    gap = at_least_float32(z.detach()) - at_least_float32(moved)
     return unroll.row_mean(gap.square().flatten(1).mean(1))

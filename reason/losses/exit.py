@@ -1,4 +1,4 @@
-"""Learning when to stop: Ouro's exit gate, in two stages, and its use at inference.
+"""Losses of Ouro's exit gate, stage I and II, and the exit rule at inference (docs/math.md §11).
 
 λ_t = σ(gate_t) is the chance of leaving after loop t where one has not left before; gates are stacked as (T, B, S) at
 every position, or as (T, B, 1) where the gate is one per puzzle.
@@ -11,13 +11,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
-from reason.losses.lm import Likelihood, cell_loss, lm_per_row
-from reason.models.base import IGNORE, Readout
+from reason.config.base import BaseConfig
+from reason.losses.lm import Likelihood, Reduction, cell_loss, lm_per_row, reduced
+from reason.models.base import Readout
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class ExitConfig(Section):
+class ExitConfig(BaseConfig):
     """Stage II: what the gate is taught."""
 
     slope: float = Field(50.0, gt=0, description="k: how sharply an improvement of γ tells going on from leaving")
@@ -43,20 +43,20 @@ def exit_step(gates: Tensor, quantile: float) -> Tensor:
     return beyond.int().argmax(0) + 1
 
 
-def exit_loss(unroll: Unroll, likelihood: Likelihood) -> Tensor:
-    """Stage I, its first part: Σ_t p(t) L_t, the mean over labelled cells, rows as in LM."""
+def exit_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+    """Stage I, its first part: Σ_t p(t) L_t, the mean over labelled cells as in LM."""
     log_p = log_exit_distribution(_gates(unroll.readouts))
     losses = torch.stack([_loss(readout, unroll, likelihood) for readout in unroll.readouts])
-    return _mean(unroll, (log_p.exp() * losses).sum(0))
+    return _mean(unroll, (log_p.exp() * losses).sum(0), reduction)
 
 
-def exit_entropy(unroll: Unroll) -> Tensor:
+def exit_entropy(unroll: Unroll, reduction: Reduction) -> Tensor:
     """Stage I, its second part: −H(p) = Σ_t p(t) log p(t), to be weighted with β."""
     log_p = log_exit_distribution(_gates(unroll.readouts))
-    return _mean(unroll, (log_p.exp() * log_p).sum(0))
+    return _mean(unroll, (log_p.exp() * log_p).sum(0), reduction)
 
 
-def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood) -> Tensor:
+def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Stage II: BCE of going on, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
 
     The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before; with `first`
@@ -66,7 +66,7 @@ def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood) -
     """
     assert unroll.steps is not None
     with torch.no_grad():
-        early = unroll.model.readout(unroll.before, final=unroll.model.final_from <= 1)
+        early = unroll.model.readout(unroll.before, step=1)  # L_0 and L_1 are read alike
         losses = torch.stack([_loss(readout, unroll, likelihood) for readout in (early, *unroll.readouts)])
         target = (config.slope * ((losses[:-1] - losses[1:]).clamp(min=0) - config.threshold)).sigmoid()  # w
     gates = _gates(unroll.readouts)
@@ -75,7 +75,7 @@ def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood) -
     counts[0] &= torch.full_like(counts[0], config.first) | (unroll.steps > 1)
     counts[-1] &= ~unroll.last
     taught = counts.unsqueeze(-1)
-    return _mean(unroll, torch.where(taught, each, 0.0).sum(0) / taught.sum(0).clamp(min=1))
+    return _mean(unroll, torch.where(taught, each, 0.0).sum(0) / taught.sum(0).clamp(min=1), reduction)
 
 
 def _gates(readouts: tuple[Readout, ...]) -> Tensor:
@@ -92,8 +92,6 @@ def _loss(readout: Readout, unroll: Unroll, likelihood: Likelihood) -> Tensor:
     return cell_loss(readout.logits, unroll.batch.labels, likelihood)
 
 
-def _mean(unroll: Unroll, each: Tensor) -> Tensor:
-    """(B, S) or (B, 1) -> the mean over labelled cells of each row, summed over active rows and divided by B."""
-    labelled = unroll.batch.labels != IGNORE if each.shape[1] > 1 else torch.ones_like(each, dtype=torch.bool)
-    rows = torch.where(labelled, each, 0.0).sum(1) / labelled.sum(1).clamp(min=1)
-    return unroll.row_mean(rows).float()
+def _mean(unroll: Unroll, each: Tensor, reduction: Reduction) -> Tensor:
+    """(B, S) reduced as LM is; (B, 1), one value per row, summed over active rows and divided by B."""
+    return (unroll.row_mean(each[:, 0]) if each.shape[1] == 1 else reduced(unroll, each, reduction)).float()

@@ -1,4 +1,4 @@
-"""What the halting head learns."""
+"""Losses of the halting head (docs/math.md §4)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def correct_cells(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 def halt_loss(unroll: Unroll) -> Tensor:
     """BCE(q_halt, 1[row exact]), over active rows, divided by B (HRM eq. 8, TRM)."""
     readout = unroll.readouts[-1]
-    assert readout.halt is not None, "the config checks that the model has a halting head"
+    assert readout.q_halt is not None, "the config checks that the model has a halting head"
     right, _ = correct_cells(readout.logits.detach(), unroll.batch.labels)
     exact = (right == (unroll.batch.labels != IGNORE)).all(-1)  # a row without a label too, as in the authors' code
-    return unroll.row_mean(binary_cross_entropy_with_logits(readout.halt, exact.float(), reduction="none"))
+    return unroll.row_mean(binary_cross_entropy_with_logits(readout.q_halt, exact.float(), reduction="none"))
 
 
 def q_continue_loss(unroll: Unroll) -> Tensor:
     """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' one step further (HRM eq. 9)."""
     further, now = unroll.next_readout, unroll.readouts[-1]
     assert further is not None, "the config checks that halting is q-learning"
-    assert further.halt is not None
-    assert further.go_on is not None
-    assert now.go_on is not None
-    best = torch.where(unroll.last, further.halt, torch.maximum(further.halt, further.go_on))
-    return unroll.row_mean(binary_cross_entropy_with_logits(now.go_on, best.sigmoid(), reduction="none"))
+    assert further.q_halt is not None
+    assert further.q_continue is not None
+    assert now.q_continue is not None
+    best = torch.where(unroll.last, further.q_halt, torch.maximum(further.q_halt, further.q_continue))
+    return unroll.row_mean(binary_cross_entropy_with_logits(now.q_continue, best.sigmoid(), reduction="none"))

@@ -1,4 +1,4 @@
-"""Keeping the state from running away: STARS' Jacobian spectral radius regularisation, and its L2 baseline."""
+"""JSRR, STARS' Jacobian spectral radius regularisation, and its L2 baseline (docs/math.md §10)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
 from reason.models.base import MapKind
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class JsrrConfig(Section):
+class JsrrConfig(BaseConfig):
     """How the growth of a perturbation is measured."""
 
     iterations: int = Field(1, ge=1, le=1000, description="K products; 1: Algorithm 1 (eq. 3 read literally is 2)")
@@ -27,12 +28,20 @@ class JsrrConfig(Section):
     map: MapKind = Field("cycle", description="of recursive models: whose J; a looped model has one map, its loop")
     convex: bool = Field(True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)")
 
+    def used_with(self) -> dict[str, can.Capability]:
+        """A choice of maps, and an LM to take weight from."""
+        return {"map": can.SEVERAL_MAPS, "convex": can.term("lm")}
 
-class L2Config(Section):
+
+class L2Config(BaseConfig):
     """How far the state may move in a loop."""
 
     squared: bool = Field(False, description="‖z_t − z_{t−1}‖² for ‖z_t − z_{t−1}‖")
     every_loop: bool = Field(False, description="the mean over all loops; else the last one")
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """More than one loop."""
+        return {"every_loop": can.SEVERAL_LOOPS}
 
 
 def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:

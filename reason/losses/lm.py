@@ -7,11 +7,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from reason.floats import widest_float
 from reason.models.base import IGNORE
+from reason.nn.dtypes import widest_float
 from reason.rollout import Unroll
 
 Likelihood = Literal["softmax", "stablemax", "stablemax3", "stablemax5"]
+Reduction = Literal["row", "token"]
 _DEGREE = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}
 
 
@@ -46,10 +47,23 @@ def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor
     return cell_loss(logits, labels, likelihood).sum(-1) / labelled
 
 
-def lm_loss(unroll: Unroll, likelihood: Likelihood) -> Tensor:
-    """LM: the row means, summed over active rows and divided by B; the mean over readouts where there are several."""
-    losses = [lm_per_row(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
-    return unroll.row_mean(torch.stack(losses).mean(0)).float()
+def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+    """LM: `reduced` losses of the cells; the mean over readouts where there are several."""
+    losses = [cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
+    return reduced(unroll, torch.stack(losses).mean(0), reduction).float()
+
+
+def reduced(unroll: Unroll, cells: Tensor, reduction: Reduction) -> Tensor:
+    """A mean of values of cells (B, S), those of active rows and labelled cells alone.
+
+    row: the mean over each row's labelled cells, summed over rows and divided by B (HRM, TRM); token: the sum over all
+    cells divided by the labelled cells of all B rows (STARS, the readout blind spot).
+    """
+    labelled = unroll.batch.labels != IGNORE
+    if reduction == "token":
+        counted = labelled & unroll.active[:, None]
+        return torch.where(counted, cells, 0.0).sum() / labelled.sum().clamp(min=1)
+    return unroll.row_mean(torch.where(labelled, cells, 0.0).sum(1) / labelled.sum(1).clamp(min=1))
 
 
 def probabilities(logits: Tensor, likelihood: Likelihood) -> Tensor:

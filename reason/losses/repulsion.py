@@ -1,11 +1,11 @@
-"""Different puzzles should lie in different directions (CMM eq. 33-34)."""
+"""Repulsion losses: squared cosine between the states of different puzzles (CMM eq. 33-34; docs/math.md §5)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 
 

@@ -1,4 +1,4 @@
-"""Making the state's scale visible to a loss (the readout blind spot)."""
+"""The norm penalty of the readout blind spot (docs/math.md §14)."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
+from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
-from reason.floats import at_least_float32
 from reason.models.base import State
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.section import Section
 
 
-class TraceConfig(Section):
+class TraceConfig(BaseConfig):
     """How tr J / K is measured in the Routh-Hurwitz terms."""
 
     method: Literal["hutchinson", "exact"] = Field(
@@ -32,6 +32,10 @@ class TraceConfig(Section):
     rows: int | None = Field(
         None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
     )
+
+    def inert(self) -> dict[str, str]:
+        """Probes of an exact trace."""
+        return {"probes": "loss.trace.method=exact"} if self.method == "exact" else {}
 
 
 def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
@@ -66,6 +70,7 @@ def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:
     0.75 to 0.85 of forward mode.
     """
     f, z = unroll.model.map(state, unroll.x, "f_h")
-    diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
+    with unroll.model.autocast():
+        diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
     cells = at_least_float32(diagonal).mean(-1)  # (B, S')
     return cells if config.scope == "token" else cells.mean(1, keepdim=True)

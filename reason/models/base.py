@@ -1,36 +1,35 @@
-"""The model protocol: four verbs and two maps."""
+"""The model protocol: encode, initial_state, step and readout; a map where the dynamics are looked at."""
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.section import Section
+from datasets_gen.structure import Structure
+from reason.config.base import BaseConfig
+from reason.nn.dtypes import Dtypes
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
 ReadoutKind = Literal["norm", "raw", "final-only"]
 
 
-class Shape(Section):
-    """What a data set asks of a model: cells S, vocabulary V, and how many puzzle identifiers."""
+class Shape(BaseConfig):
+    """What a data set asks of a model: cells S, vocabulary V, how many puzzle identifiers, and the cells' structure."""
 
-    cells: int = Field(ge=1)
-    vocabulary: int = Field(ge=1)
-    identifiers: int = Field(1, ge=1)
+    seq_len: int = Field(ge=1)
+    vocab_size: int = Field(ge=1)
+    num_puzzle_identifiers: int = Field(1, ge=1)
+    structure: Structure = Structure()
 
     def __str__(self) -> str:
-        return f"{self.cells} cells, {self.vocabulary} tokens and {self.identifiers} puzzle identifiers"
-
-    def fits(self, built: Shape) -> bool:
-        """Can a model built for `built` read a set of this shape? It must know every identifier."""
-        same = (self.cells, self.vocabulary) == (built.cells, built.vocabulary)
-        return same and self.identifiers <= built.identifiers
+        return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
 
 
 class Batch(NamedTuple):
@@ -48,21 +47,32 @@ class Readout(NamedTuple):
     """What a state says: cell logits, and the values of the halting head and the exit gate where the model has them."""
 
     logits: Tensor  # (B, S, V)
-    halt: Tensor | None = None  # (B,) float32
-    go_on: Tensor | None = None  # (B,) float32, HRM's Q of continuing
+    q_halt: Tensor | None = None  # (B,) float32
+    q_continue: Tensor | None = None  # (B,) float32, HRM's Q of continuing
     gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the logit of leaving here, float32
+
+
+class ModelConfig(BaseConfig):
+    """The settings of a model family: `reason.models.FAMILIES` holds each by its `kind`."""
+
+    kind: str = ""
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where a setting is for evaluation alone."""
 
 
 class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
 
     shape: Shape
-    dtype: torch.dtype  # of activations; weights are float32
-    final_from: int = 1  # the step from which on a readout is a final one, where the two differ
+    dtype: torch.dtype  # of states; weights are float32
+    products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
+    final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
+    prefix: int = 0  # positions of x̂ and of the states before those of the cells
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
-        """Tokens and identifiers -> x̂ (B, S', D), S' = prefix + cells: the parameter of the dynamics."""
+        """Tokens and identifiers -> x̂ (B, S', D), the parameter of the dynamics; S' = prefix + positions of cells."""
 
     @abstractmethod
     def initial_state(self, x: Tensor) -> State:
@@ -72,26 +82,34 @@ class Reasoner(nn.Module, ABC):
     def step(self, state: State, x: Tensor) -> State:
         """One supervision step; the gradient reaches back as far as the config says."""
 
-    def path(self, state: State, x: Tensor) -> Iterator[State]:
+    def path(self, state: State, x: Tensor) -> list[State]:
         """The states on the way through one `step`, its end last; a model of one call a step has no other."""
-        yield self.step(state, x)
+        return [self.step(state, x)]
 
     @abstractmethod
-    def readout(self, state: State, final: bool = True) -> Readout:
-        """Logits, halting and gate values of a state; `final`: after step `final_from` or a later one."""
+    def readout(self, state: State, step: int | None = None) -> Readout:
+        """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
 
-    @abstractmethod
-    def core(self, state: State, x: Tensor) -> Tensor:
-        """F(z): one network call at the state, what equilibrium and Routh-Hurwitz losses look at."""
-
-    @abstractmethod
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it."""
+        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it.
+
+        Raises:
+            NotImplementedError: the family does not state `MAPS`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def input_state(self, x: Tensor) -> State:
         """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
         start = self.initial_state(x)
-        return start._replace(**{start._fields[0]: x})
+        return type(start)(*(x if z is start[0] else z for z in start))
+
+    def reads(self, shape: Shape) -> bool:
+        """Can the model, once it has been told with `add_shape`, read puzzles of this shape?"""
+        return shape == self.shape
+
+    def add_shape(self, shape: Shape) -> None:
+        """Take puzzles of this shape, which the model `reads`, beside those that it was built for."""
+        assert self.reads(shape), "asked before"
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""
@@ -105,9 +123,24 @@ class Reasoner(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
-    @abstractmethod
     def networks(self) -> list[nn.Module]:
         """F: what is called again and again, and what torch.compile is worth its while for."""
+        return []
+
+    @property
+    def computes_in(self) -> str:
+        """The types by name, as logs and checkpoints have them."""
+        return str(Dtypes(self.dtype, self.products))
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        """torch.autocast to `products` for what is entered within, or nothing where there are none.
+
+        A family enters it in `encode`, `step` and `readout` around its products; `map` computes in the type of its
+        argument. Casts of weights are not cached: one made without gradient would be used where there is one.
+        """
+        if self.products is None:
+            return contextlib.nullcontext()
+        return torch.autocast(next(self.parameters()).device.type, self.products, cache_enabled=False)
 
     def parameter_count(self) -> int:
         """Trained numbers, the puzzle-identifier table left out, as the papers count."""

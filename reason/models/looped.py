@@ -1,4 +1,4 @@
-"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; MATH.md §4)."""
+"""The looped transformer: prelude, a block applied t times, coda, tied head (STARS, Ouro; docs/math.md §8)."""
 
 from __future__ import annotations
 
@@ -9,50 +9,90 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+import reason.config.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
+from reason.models.layout import GROUPED, Layouts, Positions
+from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
+from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
-from reason.nn.gate import GateKind, build_gate
+from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, TransformerBlock
-from reason.section import Section
+from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 
 
-class LoopedConfig(Section):
+class LoopedConfig(MixingConfig):
     """The settings in which looped transformers differ."""
 
     kind: Literal["looped"] = "looped"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of the state")
-    layers: int = Field(1, ge=1, description="L: layers of the block that is looped")
-    prelude: int = Field(0, ge=0, description="layers before the loops")
-    coda: int = Field(0, ge=0, description="layers after them, in the readout")
-    heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(2.0, gt=0, description="MLP: inner width = expansion · D")
+    num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
+    prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
+    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
+    expansion: float = Field(
+        2.0, gt=0, description="inner width of MLPs and mixers along the structure = expansion · D"
+    )
+    positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
-    placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
+    norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
+    final_norm: NormKind | None = Field(None, description="of the readout; none: as norm (STARS' code: layernorm)")
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
-    initial_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
+    init_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
-    injection: bool = Field(False, description="x̂ is added to the state before every loop")
+    input_injection: bool = Field(False, description="x̂ is added to the state before every loop")
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
     readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
     final_from: int = Field(4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per position, or per puzzle (not causal)")
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
-        if self.hidden_size % self.heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
-        if round(self.expansion * self.hidden_size) < 1:
-            raise ValueError(f"expansion {self.expansion:g} leaves no inner width: type model.expansion=4")
+        refuse_unfit(self)
+        if self.mixer == "mlp":
+            raise ValueError("a looped model has no MLP over cells: type model.mixer=attention, local or groups")
+        if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
+            key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
+            raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
+        if self.coda and self.mixer == "local":
+            raise ValueError("a coda reads the state alone, not which cells lie inside: type model.coda=0")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
                 "model.causal=false"
             )
         return self
+
+    def capabilities(self) -> can.Offers:
+        """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
+        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)
+        offers: can.Offers = dict.fromkeys(always, True)
+        return offers | {
+            can.CAUSAL: self.causal or "model.causal=true",
+            can.ALL_CELLS: not self.causal or "model.causal=false",
+            can.CACHES: self.causal or "model.causal=true",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """A norm from `final_from` on counts loops of one pass, and training must come there."""
+        if self.readout != "final-only":
+            return []
+        return [
+            can.Need("model.readout=final-only", can.ONE_SUPERVISION_STEP, "model.readout=norm"),
+            can.Need(
+                f"model.final_from={self.final_from}", can.TRAINED_STEPS, "model.final_from={have}", self.final_from
+            ),
+        ]
+
+    def inert(self) -> dict[str, str]:
+        """A final norm that is not read through, the loop that it begins at."""
+        found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
+        return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
+
+    def per_process(self) -> list[str]:
+        """Dropout."""
+        return ["model.dropout draws per process"] if self.dropout else []
 
 
 class LoopedState(NamedTuple):
@@ -68,34 +108,38 @@ class LoopedModel(Reasoner):
 
     γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
     others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
-    training alone, and never in `core` and `map` (ours).
+    training alone, and never in `map` (ours).
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.tokens = Embedding(shape.vocabulary, width, config.initial_std)
-        self.positions = Embedding(shape.cells, width, config.initial_std)
-        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.layers, config.coda))
+        self.layouts = Layouts(needs_of(config), shape)
+        self.tokens = Embedding(self.layouts.needs.embeddings(shape), width, config.init_std)
+        length = self.layouts.needs.positions_of(shape)
+        self.positions = Embedding(length, width, config.init_std) if config.positions == "learned" else None
+        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
-        self.final_norm = self._norm() if config.readout != "raw" else None
-        self.final_from = config.final_from if config.readout == "final-only" else 1
+        self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
+        self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
 
-    def _norm(self) -> Norm:
-        return Norm(self.config.hidden_size, self.config.norm, NORM_EPS[self.config.block])
+    def _norm(self, kind: NormKind | None = None) -> Norm:
+        return Norm(self.config.hidden_size, kind or self.config.norm, NORM_EPS[self.config.block])
 
     def _layers(self, count: int) -> Layers:
+        return Layers([self._layer() for _ in range(count)])
+
+    def _layer(self) -> TransformerBlock | StructuredLayer:
         c = self.config
-        inner = round(c.expansion * c.hidden_size)
-        return Layers(
-            [
-                TransformerBlock(c.hidden_size, c.heads, inner, c.block, c.placement, c.norm, c.causal, c.initial_std)
-                for _ in range(count)
-            ]
-        )
+        if c.mixer == "attention":
+            return TransformerBlock(
+                c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
+            )
+        mixer = structured_mixer(c, self.shape, std=c.init_std)
+        return StructuredLayer(mixer, c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
@@ -106,9 +150,15 @@ class LoopedModel(Reasoner):
 
     def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
-        x = self.tokens(tokens) + self.positions.weight[start : start + tokens.shape[1]]
-        x = nn.functional.dropout(x, self._dropout()).to(self.dtype)
-        return self.prelude(x, self._dropout(), recalls)
+        layout = self.layouts.of_cells(tokens)
+        x = self.tokens(layout.embedded(tokens))
+        if self.positions is not None:
+            x = x + self.positions.weight[start : start + x.shape[1]]
+        x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
+        if self.config.mixer in GROUPED:
+            x = sequence_first(x)
+        with self.autocast():
+            return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient."""
@@ -116,32 +166,31 @@ class LoopedModel(Reasoner):
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
-        return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
+        with self.autocast():
+            return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
 
     def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
         if self.inter_loop_norm is not None:
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
-        if self.config.injection:
+        if self.config.input_injection:
             z = z + x
-        return self.block(z, dropout, recalls)
+        return self.block(z, self.layouts.geometry(x), dropout, recalls)
 
-    def readout(self, state: LoopedState, final: bool = True, recalls: Sequence[Recall] | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        z = self.coda(state.z, self._dropout(), recalls)
-        if self.final_norm is not None and (final or self.config.readout == "norm"):
-            z = self.final_norm(z)
-        logits = nn.functional.linear(z, self.tokens.weight.to(z.dtype))
+        layout = self.layouts.of_positions(state.z)
+        with self.autocast():
+            z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
+            if self.final_norm is not None and (step is None or step >= self.final_from):
+                z = self.final_norm(z)
+            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
-
-    def core(self, state: LoopedState, x: Tensor) -> Tensor:
-        """One loop without dropout."""
-        return self._loop(state.z, x)
 
     def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""
@@ -149,6 +198,12 @@ class LoopedModel(Reasoner):
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
-        last = self.block.blocks[-1]
-        assert isinstance(last, TransformerBlock)
-        return [last.mlp.down.weight, self.tokens.weight]
+        return [self.block.output, self.tokens.weight]
+
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
+
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)

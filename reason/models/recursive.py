@@ -1,94 +1,26 @@
-"""HRM, TRM and CMM: one recursive reasoner, told apart by its config (MATH.md has no other name for it)."""
+"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import NamedTuple
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from reason.dynamics.integrate import Integrator, Noise, VectorField, euler_maruyama, integrate
+from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.nn.block import Block, Mixer, Stack, sequence_first
-from reason.nn.gate import GateKind, build_gate
+from reason.models.layout import GROUPED, STRUCTURED, Layouts
+from reason.models.mixing import needs_of, structured_mixer
+from reason.models.recursive_config import RecursiveConfig
+from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
+from reason.nn.gate import build_gate
+from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
-from reason.nn.mlp import Activation
 from reason.nn.norms import rms_norm
-from reason.nn.rope import rotary_table
-from reason.section import Section
-
-
-class RecursiveConfig(Section):
-    """The settings in which HRM, TRM and CMM differ."""
-
-    kind: Literal["recursive"] = "recursive"
-    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
-    layers: int = Field(2, ge=1, description="layers of each reasoning network")
-    h_layers: int | None = Field(None, ge=1, description="layers of F_H where it has its own weights; none: as layers")
-    repeats: int = Field(1, ge=1, description="times the layers are applied in a call (CMM identical layers: 2 × 1)")
-    separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
-    mixer: Mixer = Field("attention", description="how cells see each other: attention, or an MLP over cells")
-    heads: int = Field(8, ge=1, description="attention heads")
-    expansion: float = Field(4.0, gt=0, description="gated MLP: inner width ≈ expansion · 2/3 · width")
-    activation: Activation = Field("silu", description="of the gates")
-    positions: Literal["none", "rotary", "learned"] = Field("rotary", description="position encoding")
-    rotary_base: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
-    prefix: int = Field(16, ge=0, description="puzzle tokens before the cells; the first holds the identifier")
-    h_cycles: int = Field(3, ge=1, description="N_H: updates of the high state in a supervision step")
-    l_cycles: int = Field(6, ge=1, description="N_L: updates of the low state in each of them")
-    states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
-    gradient: Literal["last-call", "last-cycle", "all-cycles"] = Field(
-        "last-cycle", description="how far back it reaches: HRM, TRM, or every cycle of the step"
-    )
-    initial: Literal["buffer", "input", "random"] = Field(
-        "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
-    )
-    dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
-    integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
-    substeps: int = Field(1, ge=1, description="equal integration steps in each Δt")
-    tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
-    equation: Literal["impulse", "averaged"] = Field(
-        "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
-    )
-    noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
-    sigma: float = Field(0.01, gt=0, description="its magnitude σ")
-    noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
-    gradient_checkpointing: bool = Field(
-        False, description="compute each call again in the backward pass: less memory, about 1.3 × the time"
-    )
-    q_from: Literal["first", "mean"] = Field(
-        "first", description="halting is read from the first slot, or the mean over cells"
-    )
-    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
-
-    @model_validator(mode="after")
-    def _fits(self) -> RecursiveConfig:
-        if self.mixer == "attention" and self.hidden_size % self.heads:
-            raise ValueError(f"hidden_size {self.hidden_size} does not divide into {self.heads} heads")
-        if self.mixer == "attention" and self.positions == "rotary" and self.hidden_size // self.heads % 2:
-            raise ValueError("rotary positions need an even head size; change heads or hidden_size")
-        if self.mixer == "mlp" and self.positions == "rotary":
-            raise ValueError("the MLP mixer has no heads to rotate: type model.positions=none (or learned)")
-        if self.h_layers is not None and not self.separate_networks:
-            raise ValueError("h_layers are those of HRM's F_H: type model.separate_networks=true, or h_layers=none")
-        if self.states == 1 and self.separate_networks:
-            raise ValueError("a single state has one network: type model.separate_networks=false")
-        if self.noise != "none" and self.integrator != "euler":
-            raise ValueError(
-                f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
-                "model.integrator=euler"
-            )
-        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or self.gradient == "last-call"):
-            raise ValueError(
-                "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
-                "and model.gradient=last-cycle, or model.equation=impulse"
-            )
-        return self
 
 
 class RecursiveState(NamedTuple):
@@ -98,37 +30,27 @@ class RecursiveState(NamedTuple):
     z_l: Tensor
 
 
-class Manner(NamedTuple):
-    """What a step does to its calls; a map, which losses and probes look at, leaves them bare."""
-
-    noise: Noise = "none"
-    recomputed: bool = False  # in the backward pass
-
-
-BARE = Manner()
-
-
 class RecursiveModel(Reasoner):
-    """N_H × (N_L × z_L ← F_L(z_L + z_H + x̂), then z_H ← F_H(z_H + z_L)), read out from z_H (MATH.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
     initial_l: Tensor
-    rotary: Tensor | None
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
-        width, length = config.hidden_size, config.prefix + shape.cells
-        self.tokens = Embedding(shape.vocabulary, width)
-        self.puzzle_embedding = (
-            nn.Embedding(shape.identifiers, width, sparse=True, _weight=torch.zeros(shape.identifiers, width))
-            if config.prefix
-            else None
-        )
+        self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
+        needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
+        length = needs.positions_of(shape)
+        self.tokens = Embedding(needs.embeddings(shape), width)
+        self.puzzle_embedding: nn.Embedding | None = None
+        if config.puzzle_emb_len:
+            count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
+            self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
         self.positions = Embedding(length, width) if config.positions == "learned" else None
-        self.f_l = self._network(length, config.layers)
-        self.f_h = self._network(length, config.h_layers or config.layers) if config.separate_networks else None
-        self.head = Linear(width, shape.vocabulary)
+        self.f_l = self._network(length, config.num_layers)
+        self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
+        self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -136,25 +58,31 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
-        rotates = config.positions == "rotary"
-        rotary = rotary_table(length, width // config.heads, config.rotary_base) if rotates else None
-        self.register_buffer("rotary", rotary, persistent=False)
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        blocks = [Block(c.hidden_size, length, c.mixer, c.heads, c.expansion, c.activation) for _ in range(layers)]
+        if c.mixer in STRUCTURED:
+            return Stack(
+                [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
+            )
+        blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Tensor:
-        """x̂ = √D · [puzzle slot, zeros, token embeddings]; learned positions: √D · (… + positions)/√2."""
-        x = self.tokens(batch.inputs)  # (B, S, D)
+        """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
+
+        Every table is rounded to the states' type before it is scaled, as in the code of HRM and TRM.
+        """
+        layout = self.layouts.of_cells(batch.inputs)
+        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D)
         if self.puzzle_embedding is not None:
-            slot = self.puzzle_embedding(batch.identifiers)[:, None]  # (B, 1, D)
-            x = torch.cat([nn.functional.pad(slot, (0, 0, 0, self.config.prefix - 1)), x], dim=1)
+            own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
+            own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
+            x = torch.cat([own.view(len(own), -1, x.shape[-1]), x], dim=1)
         if self.positions is not None:
-            x = math.sqrt(0.5) * (x + self.positions.weight)
-        x = (math.sqrt(self.config.hidden_size) * x).to(self.dtype)
-        return sequence_first(x) if self.config.mixer == "mlp" else x
+            x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
+        x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
+        return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
@@ -169,106 +97,108 @@ class RecursiveModel(Reasoner):
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
-        free = 0 if self.config.gradient == "all-cycles" else self.config.h_cycles - 1
-        noisy = self.training or self.config.noise_when == "always"
-        recomputed = self.config.gradient_checkpointing and self.training
-        manner = Manner(self.config.noise if noisy else "none", recomputed)
-        with torch.no_grad():
-            for _ in range(free):
-                state = self._cycle(state, x, manner)
-        for _ in range(free, self.config.h_cycles):
-            state = self._cycle(state, x, manner, last_call_only=self.config.gradient == "last-call")
-        return state
+        c = self.config
+        noisy = self.training or c.noise_when == "always"
+        recompute = c.gradient_checkpointing and self.training
+        with self.autocast():
+            return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
 
-    def path(self, state: RecursiveState, x: Tensor) -> Iterator[RecursiveState]:
+    def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
-        for _ in range(self.config.h_cycles):
-            for moved in self._calls(state, x, BARE):
-                yield moved
-            state = moved
+        states: list[RecursiveState] = []
+        with self.autocast():
+            self._recursion(state, x, self.config.h_cycles, visit=states.append)
+        return states
 
-    def _cycle(
-        self, state: RecursiveState, x: Tensor, manner: Manner = BARE, last_call_only: bool = False
+    def _recursion(
+        self,
+        state: RecursiveState,
+        x: Tensor,
+        cycles: int,
+        gradient_from: tuple[int, int] = (0, 0),
+        noise: Noise = "none",
+        recompute: bool = False,
+        visit: Callable[[RecursiveState], object] = lambda _: None,
     ) -> RecursiveState:
-        if self.config.equation == "averaged":
-            return self._averaged_cycle(state, x, manner)
-        calls = self._calls(state, x, manner)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not last_call_only):
-            for _ in range(self.config.l_cycles - 1):
-                next(calls)
-        next(calls)
-        return next(calls)
-
-    def _calls(self, state: RecursiveState, x: Tensor, manner: Manner) -> Iterator[RecursiveState]:
-        """The state after each of the N_L + 1 network calls of a cycle (of the averaged equation: after the cycle)."""
-        if self.config.equation == "averaged":
-            yield self._averaged_cycle(state, x, manner)
-            return
+        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z)."""
         z_h, z_l = state
-        single = self.config.states == 1
+        first_h, single = gradient_from[0], self.config.states == 1
+        learns, geometry = torch.is_grad_enabled(), self.layouts.geometry(x)
+        move = partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
+        for h_step in range(cycles):
+            with torch.set_grad_enabled(learns and h_step >= first_h):
+                if self.config.equation == "averaged":
+                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, geometry, recompute)
+                    visit(RecursiveState(z_h, z_l))
+                    continue
+                for l_step in range(self.config.l_cycles):
+                    with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
+                        z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
+                    visit(RecursiveState(z_l if single else z_h, z_l))
+                z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
+                z_l = z_h if single else z_l
+                visit(RecursiveState(z_h, z_l))
+        return RecursiveState(z_h, z_l)
 
-        def low(z: Tensor) -> Tensor:
-            return self._called(self.f_l, z + x if single else z + (z_h + x), manner)
-
-        for _ in range(self.config.l_cycles):
-            z_l = self._move(z_l, low, manner)
-            yield RecursiveState(z_l if single else z_h, z_l)
-        if single:
-            z = self._move(z_l, lambda z: self._called(self._f_h, z, manner), manner)
-            yield RecursiveState(z, z)
-        else:
-            yield RecursiveState(self._move(z_h, lambda z: self._called(self._f_h, z + z_l, manner), manner), z_l)
-
-    def _averaged_cycle(self, state: RecursiveState, x: Tensor, manner: Manner) -> RecursiveState:
+    def _averaged_cycle(
+        self, z_h: Tensor, z_l: Tensor, x: Tensor, geometry: Geometry, recompute: bool
+    ) -> tuple[Tensor, ...]:
         """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
         c = self.config
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
-            high = (self._called(self._f_h, z_h + z_l, manner) - z_h) / c.l_cycles
-            return torch.stack([high, self._called(self.f_l, z_l + (z_h + x), manner) - z_l], dim=1)
+            high = (self._call(self._f_h, z_h + z_l, geometry, recompute) - z_h) / c.l_cycles
+            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), geometry, recompute) - z_l], dim=1)
 
-        steps = c.l_cycles * c.substeps
-        pair = integrate(velocity, torch.stack(state, dim=1), c.l_cycles * c.dt, steps, c.integrator, c.tolerance)
-        return RecursiveState(*pair.unbind(1))
+        steps, start = c.l_cycles * c.substeps, torch.stack([z_h, z_l], dim=1)
+        return integrate(velocity, start, c.l_cycles * c.dt, steps, c.integrator, c.tolerance).unbind(1)
 
-    def _move(self, z: Tensor, f: VectorField, manner: Manner) -> Tensor:
-        """z after a time Δt of dz/dt = F(z) − z; with noise, or by Euler's steps, of its Euler-Maruyama form."""
+    def _move(
+        self, network: Stack, z: Tensor, *injected: Tensor, geometry: Geometry, noise: Noise, recompute: bool
+    ) -> Tensor:
+        """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
+
+        def f(z: Tensor) -> Tensor:
+            return self._call(network, z + reduce(torch.add, injected) if injected else z, geometry, recompute)
+
         if c.integrator != "euler":
             return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
         for _ in range(c.substeps):
-            z = euler_maruyama(z, f(z), c.dt / c.substeps, manner.noise, c.sigma)
+            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
         return z
 
-    def _called(self, network: Stack, h: Tensor, manner: Manner) -> Tensor:
-        if manner.recomputed and torch.is_grad_enabled():
-            return checkpoint(network, h, self.rotary, use_reentrant=False, preserve_rng_state=False)
-        return network(h, self.rotary)
+    def _call(self, network: Stack, h: Tensor, geometry: Geometry, recompute: bool) -> Tensor:
+        if recompute and torch.is_grad_enabled():
+            return checkpoint(network, h, geometry, use_reentrant=False, preserve_rng_state=False)
+        return network(h, geometry)
 
     @property
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
 
-    def readout(self, state: RecursiveState, final: bool = True) -> Readout:
+    def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
-        cells = state.z_h[:, self.config.prefix :]  # (B, S, D)
+        cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
-        halt, go_on = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
+        halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
-        return Readout(self.head(read), halt, go_on, None if self.gate is None else self.gate(read))
+        with self.autocast():
+            logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
+        return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[nn.Module]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
-    def core(self, state: RecursiveState, x: Tensor) -> Tensor:
-        """F_H(z_H + z_L) (with one state: F(z))."""
-        return self._f_h(state.z_h if self.config.states == 1 else state.z_h + state.z_l, self.rotary)
+    def reads(self, shape: Shape) -> bool:
+        """Any size of its family, where no weight is bound to one."""
+        return self.layouts.reads(shape)
 
-    def input_state(self, x: Tensor) -> RecursiveState:
-        """(x̂, z_L⁰); with one state x̂ itself."""
-        return RecursiveState(x, x if self.config.states == 1 else self.initial_state(x).z_l)
+    def add_shape(self, shape: Shape) -> None:
+        """Its geometry is looked up from now on."""
+        self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
@@ -285,15 +215,14 @@ class RecursiveModel(Reasoner):
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        if kind == "f_h":
-            return lambda z: self.core(RecursiveState(z, z if self.config.states == 1 else state.z_l), x), state.z_h
-        cycles = self.config.h_cycles if kind == "step" else 1
         parts = self.config.states
+        if kind == "f_h":
+            f_h, geometry = self._f_h, self.layouts.geometry(x)
+            return lambda z: f_h(z if parts == 1 else z + state.z_l, geometry), state.z_h
+        cycles = self.config.h_cycles if kind == "step" else 1
 
         def mapped(pair: Tensor) -> Tensor:
             moved = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            for _ in range(cycles):
-                moved = self._cycle(moved, x)
-            return torch.stack(moved[:parts], dim=1)
+            return torch.stack(self._recursion(moved, x, cycles)[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)

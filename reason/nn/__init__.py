@@ -1,1 +1,1 @@
-"""Layers: small, plain, in the field's own terms. Shapes: B rows, S cells, D hidden, V vocabulary."""
+"""Layers. Shapes: B rows, S cells, D hidden size, V vocabulary."""

@@ -13,10 +13,10 @@ from reason.nn.rope import rotate
 class Attention(nn.Module):
     """Multi-head attention; q, k, v stacked in one map (3D, D). Causal: a cell sees itself and those before it."""
 
-    def __init__(self, width: int, heads: int, causal: bool = False, bias: bool = False, std: float | None = None):
+    def __init__(self, width: int, num_heads: int, causal: bool = False, bias: bool = False, std: float | None = None):
         super().__init__()
-        assert width % heads == 0, "the config checks this"
-        self.heads, self.causal = heads, causal
+        assert width % num_heads == 0, "the config checks this"
+        self.num_heads, self.causal = num_heads, causal
         self.qkv = Linear(width, 3 * width, bias, std)
         self.out = Linear(width, width, bias, std)
 
@@ -28,7 +28,7 @@ class Attention(nn.Module):
         With `recall` x is the end of a text, and the keys and values of what stands before it are called back.
         """
         batch, cells, width = x.shape
-        q, k, v = self.qkv(x).view(batch, cells, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(x).view(batch, cells, 3, self.num_heads, width // self.num_heads).permute(2, 0, 3, 1, 4)
         if rotary is not None:
             q, k = rotate(q, rotary), rotate(k, rotary)
         if recall is not None:

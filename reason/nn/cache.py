@@ -1,4 +1,4 @@
-"""Keys and values kept while a text grows: of a looped stack one set per loop, or one that all loops share (Ouro)."""
+"""Key-value caches of a looped stack: one set per loop, or one set shared by all loops (Ouro; docs/math.md §13)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class StackCache:
     sees its own keys and values of the loop that it is in (ours).
     """
 
-    def __init__(self, layers: int, loops: int):
-        self.layers, self.loops = layers, loops
-        self.slots: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
-        self.tail: list[Pair | None] = [None] * layers
-        self._new: list[list[Pair | None]] = [[None] * layers for _ in range(loops)]
+    def __init__(self, num_layers: int, loops: int):
+        self.num_layers, self.loops = num_layers, loops
+        self.slots: list[list[Pair | None]] = [[None] * num_layers for _ in range(loops)]
+        self.tail: list[Pair | None] = [None] * num_layers
+        self._new: list[list[Pair | None]] = [[None] * num_layers for _ in range(loops)]
         self._sharing: Sharing = "per-loop"
 
     def recalls(self, loop: int) -> list[Recall]:
-        """For each layer in loop number `loop` (from 0): what it sees; new keys and values are held for `commit`."""
+        """Per layer of loop `loop` (from 0), the keys and values to attend to; new ones are held for `commit`."""
 
         def recall(layer: int) -> Recall:
             def seen(keys: Tensor, values: Tensor) -> Pair:
@@ -38,10 +38,10 @@ class StackCache:
 
             return seen
 
-        return [recall(layer) for layer in range(self.layers)]
+        return [recall(layer) for layer in range(self.num_layers)]
 
     def commit(self) -> None:
-        """Keep the keys and values of the cells that all loops have now been through."""
+        """Store the held keys and values, once all loops have processed the new cells."""
         assert all(pair for new in self._new for pair in new), "every loop has run before its cells are kept"
         if self._sharing == "per-loop":
             for slot, new in zip(self.slots, self._new, strict=True):
@@ -50,13 +50,13 @@ class StackCache:
             self.tail = [_joined(*pairs) for pairs in zip(self.tail, self._shared(self._new), strict=True)]
 
     def share(self, sharing: Sharing, keep_prompt: bool = False) -> None:
-        """From now on one tail for all loops, unless `per-loop`; `keep_prompt`: what is there stays loop by loop."""
+        """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
         if sharing == "per-loop":
             return
         self._sharing = sharing
         if not keep_prompt:
             self.tail = self._shared(self.slots)
-            self.slots = [[None] * self.layers for _ in range(self.loops)]
+            self.slots = [[None] * self.num_layers for _ in range(self.loops)]
 
     def _shared(self, by_loop: list[list[Pair | None]]) -> list[Pair | None]:
         match self._sharing:
@@ -68,13 +68,13 @@ class StackCache:
 
     @property
     def bytes(self) -> int:
-        """Memory of all that is kept."""
+        """Bytes of all stored keys and values."""
         kept = [pair for slot in (*self.slots, self.tail) for pair in slot if pair is not None]
         return sum(t.numel() * t.element_size() for pair in kept for t in pair)
 
 
 def _joined(*pairs: Pair | None) -> Pair:
-    """Keys and values one after the other."""
+    """Concatenation of keys and values along the sequence."""
     keys, values = zip(*(pair for pair in pairs if pair is not None), strict=True)
     return torch.cat(keys, dim=2), torch.cat(values, dim=2)
 

@@ -1,4 +1,4 @@
-"""The exit gate: when to stop thinking (Ouro)."""
+"""The exit gate (Ouro; docs/math.md §11)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GateKind = Literal["none", "position", "puzzle"]
 
 
 class ExitGate(nn.Module):
-    """The logit of λ = σ(w·h + b), h what the head reads: of every cell, or of the mean over cells (ours).
+    """The logit of the exit probability λ = σ(w·h + b), h the argument of the head at every cell, or its mean (ours).
 
     float32; w and b start at 0, so that λ = ½ everywhere (ours).
     """
@@ -23,11 +23,11 @@ class ExitGate(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, h: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S) at every position, (B, 1) of every puzzle."""
+        """(B, S, D) -> (B, S) per position, (B, 1) per puzzle."""
         h = h.to(self.out.weight.dtype)
         return self.out(h if self.kind == "position" else h.mean(dim=1, keepdim=True)).squeeze(-1)
 
 
 def build_gate(width: int, kind: GateKind) -> ExitGate | None:
-    """The gate that a config names."""
+    """The gate of a config's `gate`."""
     return None if kind == "none" else ExitGate(width, kind)

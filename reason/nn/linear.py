@@ -19,6 +19,8 @@ def truncated_normal_(tensor: Tensor, std: float) -> Tensor:
 
 def _initial(rows: int, width: int, std: float | None) -> Tensor:
     empty = torch.empty(rows, width)
+    if empty.is_meta:
+        return empty
     return truncated_normal_(empty, width**-0.5) if std is None else nn.init.normal_(empty, std=std)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from reason.nn.linear import Linear
 
 Activation = Literal["silu", "tanh"]
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
 
 
 def inner_width(width: int, expansion: float) -> int:
@@ -24,7 +24,7 @@ class SwiGLU(nn.Module):
 
     def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
-        self.activation = _ACTIVATIONS[activation]
+        self.activation = ACTIVATIONS[activation]
         self.gate_up = Linear(width, 2 * inner, std=std)
         self.down = Linear(inner, width, std=std)
 

@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""RMS norm without weight, layer norm, RMSNorm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.forward_ad import unpack_dual
 
-from reason.floats import at_least_float32
+from reason.nn.dtypes import at_least_float32
 
 EPS = 1e-5
 
@@ -22,7 +22,7 @@ def rms_norm(x: Tensor, dim: int = -1) -> Tensor:
 
 
 class Norm(nn.Module):
-    """A norm over the hidden axis, its scale and shift as STARS tells them apart.
+    """A norm over the hidden axis, in the three kinds that STARS compares.
 
     layernorm: centred, with gain and bias; rmsnorm: not centred, with gain; simple: centred, without either (STARS
     §4.2.1 says "normalization without learnable affine parameters"; that it centres is ours).
@@ -37,8 +37,8 @@ class Norm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D), computed in float32 or wider; same dtype as x.
 
-        Under forward-mode differentiation a centred norm is spelt out: the fused kernel's tangent takes mean and
-        deviation for constants when it is differentiated once more (torch 2.13; `gradcheck` in the tests).
+        Under forward-mode differentiation a centred norm is computed from its formula: the tangent of the fused kernel
+        treats mean and deviation as constants when it is differentiated again (torch 2.13; `gradcheck` in the tests).
         """
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         weight, bias = _like(self.weight, wide), _like(self.bias, wide)

@@ -1,4 +1,4 @@
-"""Rotary positions, rotate-half form."""
+"""Rotary positions, rotate-half form, along a sequence or along both axes of a grid."""
 
 from __future__ import annotations
 
@@ -7,10 +7,32 @@ from torch import Tensor
 
 
 def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
-    """cos and sin of position × frequency, float32 (2, length, head_dim); the halves of head_dim repeat."""
-    frequency = 1.0 / base ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
-    angle = torch.outer(torch.arange(length, dtype=torch.float32), frequency).repeat(1, 2)
+    """cos and sin of position × frequency, float32 (2, length, head_dim), on the CPU; the halves of head_dim repeat."""
+    place = torch.arange(length, dtype=torch.float32, device="cpu")
+    angle = _angles(place, head_dim // 2, base).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
+
+
+def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0, prefix: int = 0) -> Tensor:
+    """The same for the cells of a grid, row by row: half of the frequencies turn with the row, half with the column.
+
+    Scores depend on (row, column) differences alone: one table for every size of grid. Slot i of a `prefix` before the
+    cells lies at row −1 and column i (ours). head_dim is a multiple of 4.
+    """
+    rows, columns = grid
+    row = torch.cat(
+        [torch.full((prefix,), -1.0, device="cpu"), torch.arange(float(rows), device="cpu").repeat_interleave(columns)]
+    )
+    column = torch.cat(
+        [torch.arange(float(prefix), device="cpu"), torch.arange(float(columns), device="cpu").repeat(rows)]
+    )
+    angle = torch.cat([_angles(place, head_dim // 4, base) for place in (row, column)], dim=1).repeat(1, 2)
+    return torch.stack([angle.cos(), angle.sin()])
+
+
+def _angles(place: Tensor, count: int, base: float) -> Tensor:
+    """(n,) places × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
+    return torch.outer(place, 1.0 / base ** (torch.arange(count, dtype=torch.float32, device="cpu") / count))
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:

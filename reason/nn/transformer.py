@@ -1,4 +1,4 @@
-"""Transformer layers whose norm placement is data: GPT's and Llama's, in STARS' four placements."""
+"""Transformer layers of GPT and Llama, in the four norm placements of STARS (docs/math.md §8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Literal, NamedTuple
 from torch import Tensor, nn
 
 from reason.nn.attention import Attention
+from reason.nn.block import StructuredMixer
 from reason.nn.cache import Recall
+from reason.nn.geometry import UNKNOWN, Geometry
 from reason.nn.mlp import GeluMLP, SwiGLU
 from reason.nn.norms import Norm, NormKind
 
@@ -18,7 +20,7 @@ NORM_EPS: dict[BlockKind, float] = {"gpt": 1e-5, "llama": 1e-6}
 
 
 class Placement(NamedTuple):
-    """Where a half of a layer, x + f(x), is normalised: f's argument, f's value, the sum."""
+    """Which of argument, value and sum of a residual branch x + f(x) are normalised."""
 
     argument: bool
     value: bool
@@ -34,7 +36,7 @@ PLACEMENTS: dict[PlacementName, Placement] = {
 
 
 class Half(nn.Module):
-    """x + f(x) with norms as placed; every norm has its own gain."""
+    """A residual branch x + f(x) with its norms; every norm has its own gain."""
 
     def __init__(self, placement: Placement, norm: Callable[[], nn.Module]):
         super().__init__()
@@ -46,7 +48,7 @@ class Half(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """An attention half and an MLP half.
+    """An attention branch and an MLP branch.
 
     gpt: biases, GELU, and dropout of attention weights and of the MLP's value; llama: no biases, SwiGLU.
     """
@@ -54,7 +56,7 @@ class TransformerBlock(nn.Module):
     def __init__(
         self,
         width: int,
-        heads: int,
+        num_heads: int,
         inner: int,
         kind: BlockKind = "gpt",
         placement: PlacementName = "post-sandwich",
@@ -64,27 +66,64 @@ class TransformerBlock(nn.Module):
     ):
         super().__init__()
         gpt = kind == "gpt"
-        self.attention = Attention(width, heads, causal, bias=gpt, std=std)
+        self.attention = Attention(width, num_heads, causal, bias=gpt, std=std)
         self.mlp = GeluMLP(width, inner, std) if gpt else SwiGLU(width, inner, std=std)
         self.attention_half, self.mlp_half = (
             Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, dropout: float = 0.0, recall: Recall | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
+    ) -> Tensor:
         """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none; `recall` as in `Attention`."""
-        x = self.attention_half(x, lambda h: self.attention(h, dropout=dropout, recall=recall))
+        x = self.attention_half(x, lambda h: self.attention(h, geometry.rotary, dropout, recall))
         return self.mlp_half(x, lambda h: nn.functional.dropout(self.mlp(h), dropout))
+
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the MLP."""
+        return self.mlp.down.weight
+
+
+class StructuredLayer(nn.Module):
+    """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
+
+    def __init__(self, mixer: StructuredMixer, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"):
+        super().__init__()
+        self.mixer = mixer
+        self.residual = Half(PLACEMENTS[placement], lambda: Norm(mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
+
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
+    ) -> Tensor:
+        """(B, S', D) -> (B, S', D); `dropout` of the mixer's value."""
+        assert recall is None, "not causal"
+        return self.residual(x, lambda h: nn.functional.dropout(self.mixer(h, geometry), dropout))
+
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the mixer."""
+        return self.mixer.out.weight
 
 
 class Layers(nn.Module):
-    """Blocks in turn."""
+    """A sequence of blocks."""
 
-    def __init__(self, blocks: list[TransformerBlock]):
+    def __init__(self, blocks: Sequence[TransformerBlock | StructuredLayer]):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
 
-    def forward(self, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
+    @property
+    def output(self) -> nn.Parameter:
+        """The output projection of the last block."""
+        last = self.blocks[-1]
+        assert isinstance(last, TransformerBlock | StructuredLayer)
+        return last.output
+
+    def forward(
+        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recalls: Sequence[Recall] | None = None
+    ) -> Tensor:
         """(B, S, D) -> (B, S, D); `recalls` one for each block."""
         for index, block in enumerate(self.blocks):
-            x = block(x, dropout, None if recalls is None else recalls[index])
+            x = block(x, geometry, dropout, None if recalls is None else recalls[index])
         return x

@@ -1,4 +1,4 @@
-"""Recipes: each a function that returns a full config, whose docstring says where it comes from."""
+"""Presets: named configs and their sources."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from dataclasses import dataclass
 
 import torch
 
-from reason.config import Config
+from reason.config.overrides import derive
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars
+from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
+from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_15, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
 from reason.presets.tables import PaperTable, Row
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A recipe, the name it is called by, the shape of the puzzles it is made for, and where it comes from."""
+    """A named config, the shape of its puzzles, and its source."""
 
     name: str
     recipe: Callable[[], Config]
@@ -33,59 +35,49 @@ class Preset:
         return self.description.splitlines()[0]
 
     def config(self) -> Config:
-        """The recipe's config, under the preset's name."""
-        return self.recipe().model_copy(update={"name": self.name})
+        """The config, with the preset's name."""
+        return derive(self.recipe(), {"name": self.name})
 
     def parameter_count(self) -> int:
-        """Trained numbers of the model, for puzzles of the preset's own shape; no memory is taken."""
+        """Parameters of the model for puzzles of the preset's shape; nothing is allocated."""
         with torch.device("meta"):
             return build_model(self.config().model, self.shape).parameter_count()
 
 
-SUDOKU_4, SUDOKU_6, SUDOKU_9 = (Shape(cells=n * n, vocabulary=n + 2) for n in (4, 6, 9))
-ADDITION_3, ADDITION_4 = Shape(cells=13, vocabulary=15), Shape(cells=16, vocabulary=15)
-MAZE_10, MAZE_30 = (Shape(cells=n * n, vocabulary=6) for n in (10, 30))
+def _of_recipe(name: str, recipe: Callable[[], Config], shape: Shape) -> Preset:
+    return Preset(name, recipe, shape, inspect.cleandoc(recipe.__doc__ or ""))
 
+
+def _of_row(table: PaperTable, row: Row) -> Preset:
+    return Preset(table.preset_name(row), lambda: table.config(row), table.shape, table.describe(row), row)
+
+
+FEW = 6  # names that fit an error's line
+TABLES = (*stars.TABLES, *blindspot.TABLES, *ouro.TABLES, *cmm.TABLES, *cmm_noise.TABLES)
 PRESETS: dict[str, Preset] = {
-    name: Preset(name, recipe, shape, inspect.cleandoc(recipe.__doc__ or ""))
-    for name, recipe, shape in (
-        ("sudoku-4x4", small.sudoku_4x4, SUDOKU_4),
-        ("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
-        ("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
-        ("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
-        ("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
-        ("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
-        ("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
-        ("maze-10x10", small.maze_10x10, MAZE_10),
-        ("addition-3", small.addition_3, Shape(cells=14, vocabulary=16)),
-        ("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
-        ("hrm-maze", authors.hrm_maze, MAZE_30),
-        ("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
-        ("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
-        ("trm-att-maze", authors.trm_att_maze, MAZE_30),
-        *((name, recipe, ADDITION_4) for name, recipe in stars.recipes().items()),
-        *(
-            (name, recipe, ADDITION_3 if "small" in name else ADDITION_4)
-            for name, recipe in blindspot.recipes().items()
-        ),
-        ("ouro-stage-1", ouro.stage_1, ADDITION_4),
-        ("ouro-stage-2", ouro.stage_2, ADDITION_4),
-        ("ouro-upcycled", ouro.upcycled, ADDITION_4),
-        ("ouro-small-stage-1", ouro.small_stage_1, ADDITION_3),
-        ("ouro-small-stage-2", ouro.small_stage_2, ADDITION_3),
-        ("ouro-small-upcycled", ouro.small_upcycled, ADDITION_3),
+    each.name: each
+    for each in (
+        _of_recipe("sudoku-4x4", small.sudoku_4x4, SUDOKU_4),
+        _of_recipe("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
+        _of_recipe("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
+        _of_recipe("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
+        _of_recipe("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
+        _of_recipe("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
+        _of_recipe("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
+        _of_recipe("maze-10x10", structured.maze_10x10, MAZE_10),
+        _of_recipe("maze-10x10-attention", small.maze_10x10_attention, MAZE_10),
+        _of_recipe("maze-any", structured.maze_any, MAZE_15),
+        _of_recipe("sudoku-9x9", structured.sudoku_9x9, SUDOKU_9),
+        _of_recipe("sudoku-9x9-long", structured.sudoku_9x9_long, SUDOKU_9),
+        _of_recipe("addition-3", small.addition_3, BLANK_ADDITION_3),
+        _of_recipe("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
+        _of_recipe("hrm-maze", authors.hrm_maze, MAZE_30),
+        _of_recipe("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
+        _of_recipe("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
+        _of_recipe("trm-att-maze", authors.trm_att_maze, MAZE_30),
+        *(_of_row(table, row) for table in TABLES for row in table.rows),
     )
 }
-
-
-def _of_table(table: PaperTable, row: Row) -> Preset:
-    name = f"{table.name}-{row.label}"
-    shape = MAZE_30 if table.maze else SUDOKU_9
-    return Preset(name, lambda: table.config(row), shape, table.describe(row), row)
-
-
-TABLES = (*cmm.TABLES, *cmm_noise.TABLES)
-PRESETS |= {chosen.name: chosen for table in TABLES for row in table.rows for chosen in (_of_table(table, row),)}
 
 
 def preset(name: str) -> Preset:
@@ -96,6 +88,9 @@ def preset(name: str) -> Preset:
     """
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
+    family = [each for each in PRESETS if each.startswith(f"{name}-")]
+    near = family or difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if len(family) > FEW:
+        hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
     raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}")

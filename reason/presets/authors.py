@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from reason.config import Config
-from reason.data import DataConfig
-from reason.losses import LossConfig, LossWeights
-from reason.models import RecursiveConfig
-from reason.rollout import RolloutConfig
-from reason.schedules import ScheduleConfig
-from reason.training.config import TrainingConfig
-from reason.training.ema import EmaConfig
-from reason.training.optim import OptimizerConfig
+from reason.config.overrides import Changes, derive
+from reason.config.schema import Config
+from reason.presets.bases import MAZE_HARD, SUDOKU_EXTREME
 
-SUDOKU_EXTREME = DataConfig(
-    directory="data/sudoku-extreme",
-    generate="sudoku --size 9 --mix extreme --train 1000 --validation 1000 --test 5000 --seed 0",
-)
-MAZE_HARD = DataConfig(
-    directory="data/maze-hard", generate="maze --size 30 --min-path 110 --train 1000 --test 1000 --seed 0"
-)
-OPTIMIZER = OptimizerConfig(
-    lr=1e-4, weight_decay=1.0, puzzle_lr=1e-4, puzzle_weight_decay=1.0, schedule=ScheduleConfig(warmup=2000)
-)
+OPTIMIZER: Changes = {
+    "optimizer.lr": 1e-4,
+    "optimizer.weight_decay": 1.0,
+    "optimizer.puzzle_emb_lr": 1e-4,
+    "optimizer.puzzle_emb_weight_decay": 1.0,
+    "optimizer.bias_correction": "outside",  # the fused package that both train with
+    "optimizer.schedule.warmup_steps": 2000,
+}
 
 
 def trm_att_sudoku() -> Config:
@@ -30,11 +22,17 @@ def trm_att_sudoku() -> Config:
     50,000 epochs of 1,000 puzzles at batch 768. The published set has 422,786 test puzzles; the one that is
     made here is generated, of the same mix of difficulty. Gradient checkpointing (ours), so that 16 GB suffice.
     """
-    return Config(
-        data=SUDOKU_EXTREME,
-        model=RecursiveConfig(gradient_checkpointing=True),
-        optimizer=OPTIMIZER,
-        training=TrainingConfig(steps=65_104, batch_size=768, log_every=100, checkpoint_every=2000),
+    return derive(
+        Config(),
+        SUDOKU_EXTREME
+        | OPTIMIZER
+        | {
+            "model.gradient_checkpointing": True,
+            "training.steps": 65_104,
+            "training.batch_size": 768,
+            "training.log_every": 100,
+            "training.checkpoint_every": 2000,
+        },
     )
 
 
@@ -43,9 +41,7 @@ def trm_mlp_sudoku() -> Config:
 
     As trm-att-sudoku, with an MLP over cells and no positions. Independent runs: 79 to 87 %.
     """
-    base = trm_att_sudoku()
-    model = RecursiveConfig(mixer="mlp", positions="none", gradient_checkpointing=True)
-    return base.model_copy(update={"model": model})
+    return derive(trm_att_sudoku(), {"model.mixer": "mlp", "model.positions": "none"})
 
 
 def trm_att_maze() -> Config:
@@ -53,11 +49,15 @@ def trm_att_maze() -> Config:
 
     N_L 4 and batch 128, the authors' setting for one GPU; gradient checkpointing as trm-att-sudoku.
     """
-    return Config(
-        data=MAZE_HARD,
-        model=RecursiveConfig(l_cycles=4, gradient_checkpointing=True),
-        optimizer=OPTIMIZER,
-        training=TrainingConfig(steps=390_625, batch_size=128, log_every=100, checkpoint_every=5000),
+    return derive(
+        trm_att_sudoku(),
+        MAZE_HARD
+        | {
+            "model.l_cycles": 4,
+            "training.steps": 390_625,
+            "training.batch_size": 128,
+            "training.checkpoint_every": 5000,
+        },
     )
 
 
@@ -66,14 +66,25 @@ def hrm_sudoku() -> Config:
 
     Two networks of 4 layers, gradient through the last call of each, Q-learning; 20,000 epochs at batch 768.
     """
-    return Config(
-        data=SUDOKU_EXTREME,
-        model=RecursiveConfig(layers=4, separate_networks=True, prefix=1, h_cycles=2, l_cycles=2, gradient="last-call"),
-        rollout=RolloutConfig(halting="q-learning"),
-        loss=LossConfig(weights=LossWeights(q_continue=0.5)),
-        optimizer=OPTIMIZER,
-        ema=EmaConfig(rate=None),
-        training=TrainingConfig(steps=26_041, batch_size=768, log_every=100, checkpoint_every=2000),
+    return derive(
+        Config(),
+        SUDOKU_EXTREME
+        | OPTIMIZER
+        | {
+            "model.num_layers": 4,
+            "model.separate_networks": True,
+            "model.puzzle_emb_len": 1,
+            "model.h_cycles": 2,
+            "model.l_cycles": 2,
+            "model.gradient": "last-call",
+            "rollout.halting": "q-learning",
+            "loss.weights.q_continue": 0.5,
+            "ema.decay": None,
+            "training.steps": 26_041,
+            "training.batch_size": 768,
+            "training.log_every": 100,
+            "training.checkpoint_every": 2000,
+        },
     )
 
 
@@ -82,4 +93,4 @@ def hrm_maze() -> Config:
 
     As hrm-sudoku. On eight GPUs, as the authors: one of 16 GB does not hold it.
     """
-    return hrm_sudoku().model_copy(update={"data": MAZE_HARD})
+    return derive(hrm_sudoku(), MAZE_HARD)

@@ -1,50 +1,58 @@
-"""The readout blind spot on addition: its 2×2 and its five controls are one base and their differences (MATH.md §5).
+"""The readout blind spot on addition: a 2×2 and five controls as one base and its differences (docs/math.md §14).
 
-The paper trains 44M (8 layers, D 512) and 129M (12 layers, D 768) on WikiText-103, whose text is not to be had here:
+The paper trains 44M (8 layers, D 512) and 129M (12 layers, D 768) on WikiText-103, which this project does not have:
 all rows train on 4-digit addition instead (ours), the small ones, one layer of D 64, on 3-digit addition.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
-from reason.config import Config, override
-from reason.data import DataConfig
-from reason.losses import LossConfig, LossWeights
-from reason.models import LoopedConfig
-from reason.rollout import LoopsConfig, RolloutConfig
-from reason.schedules import ScheduleConfig
-from reason.training.config import TrainingConfig
-from reason.training.ema import EmaConfig
-from reason.training.optim import OptimizerConfig
-
-ADDITION_4 = DataConfig(directory="data/addition-4", generate="addition --digits 4 --train 100000 --test 5000 --seed 0")
-ADDITION_3 = DataConfig(
-    directory="data/addition-3-causal", generate="addition --digits 3 --train 20000 --test 1000 --seed 0"
-)
+from reason.config.overrides import Changes, derive
+from reason.config.schema import Config
+from reason.models.base import Shape
+from reason.presets.bases import ADDITION_3, ADDITION_4, LOOPED, SUMS_3, SUMS_4
+from reason.presets.tables import PaperTable, Row
 
 
-def paper_base(layers: int = 8, width: int = 512, heads: int = 8, batch_size: int = 64) -> Config:
+def base_44m() -> Config:
     """Pre-norm RMSNorm/SwiGLU, K = 4, no inter-loop norm; AdamW 3e-4, weight decay 0.01, clip 1, dropout 0.1.
 
     betas (0.9, 0.999), a constant learning rate and 20,000 steps are ours: the paper states 4 epochs of WikiText-103.
     """
-    return Config(
-        data=ADDITION_4,
-        model=LoopedConfig(
-            hidden_size=width,
-            layers=layers,
-            heads=heads,
-            expansion=4.0,
-            block="llama",
-            placement="pre",
-            norm="rmsnorm",
-        ),
-        rollout=RolloutConfig(supervision_steps=1, carry="fresh", halting="none", loops=LoopsConfig(count=4)),
-        loss=LossConfig(likelihood="softmax", weights=LossWeights(halt=0)),
-        optimizer=OptimizerConfig(kind="adamw", lr=3e-4, betas=(0.9, 0.999), weight_decay=0.01, clip=1.0),
-        ema=EmaConfig(rate=None),
-        training=TrainingConfig(steps=20_000, batch_size=batch_size, log_every=100, checkpoint_every=2000),
+    return derive(
+        Config(),
+        SUMS_4
+        | LOOPED
+        | {
+            "model.num_layers": 8,
+            "model.expansion": 4.0,
+            "model.block": "llama",
+            "model.norm_placement": "pre",
+            "model.norm": "rmsnorm",
+            "rollout.loops.count": 4,
+            "loss.likelihood": "softmax",
+            "loss.reduction": "token",
+            "optimizer.kind": "adamw",
+            "optimizer.lr": 3e-4,
+            "optimizer.betas": (0.9, 0.999),
+            "optimizer.weight_decay": 0.01,
+            "optimizer.grad_clip": 1.0,
+            "ema.decay": None,
+            "training.steps": 20_000,
+            "training.batch_size": 64,
+            "training.log_every": 100,
+            "training.checkpoint_every": 2000,
+        },
+    )
+
+
+def base_129m() -> Config:
+    """As the 44M model, with 12 layers of D 768 and batch 32."""
+    return derive(
+        base_44m(),
+        {"model.num_layers": 12, "model.hidden_size": 768, "model.num_heads": 12, "training.batch_size": 32},
     )
 
 
@@ -53,74 +61,101 @@ def small_base() -> Config:
 
     No dropout; lr 3e-3 after 50 steps, falling to a tenth from step 300 on; float32, since bfloat16 would round away
     small updates of a large state; initial weights N(0, 0.1²): from 0.02 a raw readout, whose first logits are then all
-    but 0, had not learned to carry after 1,600 steps (all ours).
+    but 0, had not learned carries after 1,600 steps (all ours).
     """
-    base = paper_base(layers=1, width=64, heads=4)
-    falling = ScheduleConfig(kind="cosine", warmup=50, start=300, floor=0.1)
-    return base.model_copy(
-        update={
-            "data": ADDITION_3,
-            "model": base.model.model_copy(update={"dropout": 0.0, "initial_std": 0.1}),
-            "optimizer": base.optimizer.model_copy(update={"lr": 3e-3, "schedule": falling}),
-            "training": TrainingConfig(steps=500, batch_size=64, precision="fp32", log_every=50, checkpoint_every=250),
-        }
+    return derive(
+        base_44m(),
+        SUMS_3
+        | {
+            "model.num_layers": 1,
+            "model.hidden_size": 64,
+            "model.num_heads": 4,
+            "model.dropout": 0.0,
+            "model.init_std": 0.1,
+            "optimizer.lr": 3e-3,
+            "optimizer.schedule.kind": "cosine",
+            "optimizer.schedule.warmup_steps": 50,
+            "optimizer.schedule.start": 300,
+            "optimizer.schedule.min_ratio": 0.1,
+            "training.steps": 500,
+            "training.precision": "fp32",
+            "training.log_every": 50,
+            "training.checkpoint_every": 250,
+        },
     )
 
 
-PER_LOOP = {"rollout.loops.supervision": "per-loop"}
-ROWS: dict[str, tuple[str, dict[str, str]]] = {
-    "terminal-norm": ("terminal loss, normalised readout. Claimed: ‖h_K‖ 5,674 (44M), 5,997 (129M).", {}),
-    "terminal-raw": ("terminal loss, raw readout. Claimed: ‖h_K‖ 15, 24.", {"model.readout": "raw"}),
-    "per-loop-norm": ("loss at every loop, normalised readouts. Claimed: ‖h_K‖ 39,207, 56,051.", PER_LOOP),
-    "per-loop-raw": ("loss at every loop, raw readouts. Claimed: ‖h_K‖ 44, 77.", PER_LOOP | {"model.readout": "raw"}),
-    "final-only": (
-        "loss at every loop, only the last readout normalised. Claimed: ‖h_K‖ 57, 83.",
-        PER_LOOP | {"model.readout": "final-only", "model.final_from": "4"},
+PER_LOOP: Changes = {"rollout.loops.supervision": "per-loop"}
+ROWS = (
+    Row("terminal-norm", "terminal loss, normalised readout", "‖h_K‖ 5,674 at 44M, 5,997 at 129M"),
+    Row("terminal-raw", "terminal loss, raw readout", "‖h_K‖ 15 at 44M, 24 at 129M", {"model.readout": "raw"}),
+    Row("per-loop-norm", "loss at every loop, normalised readouts", "‖h_K‖ 39,207 at 44M, 56,051 at 129M", PER_LOOP),
+    Row(
+        "per-loop-raw",
+        "loss at every loop, raw readouts",
+        "‖h_K‖ 44 at 44M, 77 at 129M",
+        PER_LOOP | {"model.readout": "raw"},
     ),
-    "penalty": (
-        "loss at every loop, normalised readouts, norm penalty 0.01. Claimed: ‖h_K‖ 17, 22.",
-        PER_LOOP | {"loss.weights.norm_penalty": "0.01"},
+    Row(
+        "final-only",
+        "loss at every loop, only the last readout normalised",
+        "‖h_K‖ 57 at 44M, 83 at 129M",
+        PER_LOOP | {"model.readout": "final-only", "model.final_from": 4},
     ),
-    "exit-weighted": (
-        "losses weighted by an exit gate, β 0.1, normalised readouts. Claimed: ‖h_K‖ 6,470, 4,710.",
+    Row(
+        "penalty",
+        "loss at every loop, normalised readouts, norm penalty 0.01",
+        "‖h_K‖ 17 at 44M, 22 at 129M",
+        PER_LOOP | {"loss.weights.norm_penalty": 0.01},
+    ),
+    Row(
+        "terminal-penalty",
+        "terminal loss, normalised readout, norm penalty 0.01",
+        "‖h_K‖ 21 at 44M, 27 at 129M",
+        {"loss.weights.norm_penalty": 0.01},
+    ),
+    Row(
+        "exit-weighted",
+        "losses weighted by an exit gate, β 0.1, normalised readouts",
+        "‖h_K‖ 6,470 at 44M, 4,710 at 129M",
         PER_LOOP
         | {
             "model.gate": "position",
-            "loss.weights.lm": "0",
-            "loss.weights.exit": "1",
-            "loss.weights.exit_entropy": "0.1",
+            "loss.weights.lm": 0,
+            "loss.weights.exit": 1,
+            "loss.weights.exit_entropy": 0.1,
         },
     ),
-    "damping": (
-        "terminal loss, normalised readout, the state times a learned γ < 1 before every loop. Claimed: ‖h_K‖ 2,432, "
-        "2,973.",
-        {"model.damping": "true"},
+    Row(
+        "damping",
+        "terminal loss, normalised readout, the state times a learned γ < 1 before every loop",
+        "‖h_K‖ 2,432 at 44M, 2,973 at 129M",
+        {"model.damping": True},
     ),
-    "inter-loop-norm": (
-        "loss at every loop, normalised readouts, the state normalised between loops. Claimed: effective, no figure.",
-        PER_LOOP | {"model.inter_loop_norm": "true"},
+    Row(
+        "inter-loop-norm",
+        "loss at every loop, normalised readouts, the state normalised between loops",
+        "effective, no figure",
+        PER_LOOP | {"model.inter_loop_norm": True},
     ),
-}
+)
 
 
-SIZES: dict[str, Callable[[], Config]] = {
-    "44m": paper_base,
-    "129m": lambda: paper_base(layers=12, width=768, heads=12, batch_size=32),
-    "small": small_base,
-}
+def _table(size: str, base: Callable[[], Config], shape: Shape, note: Callable[[], Config] = base_44m) -> PaperTable:
+    return PaperTable(
+        name=f"blindspot-{size}",
+        paper="Blind spot",
+        title=f"Readout, supervision and five controls, {size}.",
+        base=base,
+        shape=shape,
+        rows=ROWS,
+        inherited=inspect.getdoc(note) or "",
+        departure="Addition in place of WikiText-103.",
+    )
 
 
-def recipes() -> dict[str, Callable[[], Config]]:
-    """Every row at three sizes: blindspot-44m-NAME, blindspot-129m-NAME and blindspot-small-NAME."""
-    return {f"blindspot-{size}-{name}": _recipe(size, name) for size in SIZES for name in ROWS}
-
-
-def _recipe(size: str, name: str) -> Callable[[], Config]:
-    text, changes = ROWS[name]
-
-    def recipe() -> Config:
-        return override(SIZES[size](), changes)
-
-    base = small_base if size == "small" else paper_base
-    recipe.__doc__ = f"Blind spot, {text}\n\n    {base.__doc__}"
-    return recipe
+TABLES = (
+    _table("44m", base_44m, ADDITION_4),
+    _table("129m", base_129m, ADDITION_4),
+    _table("small", small_base, ADDITION_3, small_base),
+)

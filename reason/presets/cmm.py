@@ -1,218 +1,269 @@
-"""CMM, tables 1 to 6: HRM and TRM as the authors ran them again, and CMM as an ODE at D 512 (MATH.md §3)."""
+"""CMM, tables 1 to 6: HRM and TRM as the authors ran them again, and CMM as an ODE at D 512 (docs/math.md §7)."""
 
 from __future__ import annotations
 
-from reason.config import Config
-from reason.losses import LossConfig, LossWeights
-from reason.models import RecursiveConfig
-from reason.presets.authors import MAZE_HARD, OPTIMIZER, SUDOKU_EXTREME, hrm_sudoku
-from reason.presets.tables import PaperTable, Row
-from reason.rollout import RolloutConfig
-from reason.training.config import TrainingConfig
+from collections.abc import Callable
 
-EQUILIBRIUM_XZ = "loss.weights.equil_x=1 loss.weights.equil_z=1"
-ROUTH_HURWITZ = "loss.weights.rh_unstable_x=10 loss.weights.rh_stable_z=1e4"
-STABLEMAX3 = "loss.likelihood=stablemax3"
-IDENTICAL = "model.layers=1 model.repeats=2"
-TANH = "model.activation=tanh"
-RECOMPUTED = "model.gradient_checkpointing=true"  # rows that else take more than 16 GB; it changes no number
-SILENT = (
-    "carry persistent; compile off (the paper compiles: training.compile=inductor on a GPU); gradient checkpointing "
-    "where 16 GB would not do."
+from reason.config.overrides import Changes, derive
+from reason.config.schema import Config
+from reason.presets.authors import OPTIMIZER, hrm_sudoku
+from reason.presets.bases import MAZE_30, MAZE_HARD, SUDOKU_9, SUDOKU_EXTREME
+from reason.presets.tables import PaperTable, Row
+
+SYMBOLS = {
+    "B": "training.batch_size",
+    "D": "model.hidden_size",
+    "N_H": "model.h_cycles",
+    "N_L": "model.l_cycles",
+    "N_super": "rollout.supervision_steps",
+    "N_accum": "rollout.accum_steps",
+    "N_grad": "rollout.grad_steps",
+    "lr": "optimizer.lr",
+    "eps": "optimizer.eps",
+}
+
+
+def symbols(**values: float) -> Changes:
+    """The paper's symbols as settings: symbols(N_H=2) is {"model.h_cycles": 2}.
+
+    N_accum brings the carry in which it has an effect: CMM §3.5 loops over one loader batch, as same-batch does (ours).
+    """
+    changes: Changes = {SYMBOLS[symbol]: value for symbol, value in values.items()}
+    if "N_accum" in values:
+        changes["rollout.carry"] = "same-batch" if values["N_accum"] > 1 else "persistent"
+    return changes
+
+
+EQUILIBRIUM_XZ: Changes = {"loss.weights.equil_x": 1, "loss.weights.equil_z": 1}
+ROUTH_HURWITZ: Changes = {"loss.weights.rh_unstable_x": 10, "loss.weights.rh_stable_z": 1e4}
+STABLEMAX3: Changes = {"loss.likelihood": "stablemax3"}
+IDENTICAL: Changes = {"model.num_layers": 1, "model.repeats": 2}
+TANH: Changes = {"model.activation": "tanh"}
+ATTENTION: Changes = {"model.mixer": "attention", "model.positions": "rotary"}
+DECAY: Changes = {
+    "optimizer.schedule.kind": "exponential",
+    "optimizer.schedule.min_ratio": 0.5,
+    "optimizer.schedule.end": 30_000,
+    "optimizer.schedule.after": 0.3,
+    "optimizer.schedule.unit": "epoch",
+}
+RECOMPUTED: Changes = {"model.gradient_checkpointing": True}  # where 16 GB would not do; it changes no number
+OURS: Changes = {"training.precision": "amp", "optimizer.bias_correction": "inside"}
+INPUT: Changes = {"model.initial": "input"}
+UNSTATED = (
+    "TRM's optimizer settings, EMA and 50,000 epochs; carry persistent where N_accum is 1, same-batch where it is more "
+    "(CMM §3.5 loops over one batch); AMP is autocast, to fp16 on a V100 or T4 and to bf16 where the hardware has it; "
+    "Adam-atan2 with a = 1 and its bias corrected inside, as in the package that the paper cites; gradient "
+    "checkpointing where 16 GB would not do."
 )
+DEPARTURE = (
+    "The puzzles are generated here, not the published ones; training.compile is none (the paper compiles: type "
+    "training.compile=inductor on a GPU)."
+)
+FROM_BUFFERS = (
+    "z_H(0) and z_L(0) are fixed random buffers, as in TRM's code; the text after eq. 21 defines CMM-NODE with "
+    "z_H(0) = x̂, which is the row {}."
+)
+EVERY_CALL = '"all states of the H-module" is read as a gradient through every call of both networks in every cycle.'
+
+
+def cmm_table(
+    number: int,
+    title: str,
+    base: Callable[[], Config],
+    rows: tuple[Row, ...],
+    ours: str = "",
+    departure: str = "",
+    maze: bool = False,
+) -> PaperTable:
+    """A table of the paper, every row trained for 50,000 epochs of 1,000 puzzles."""
+    return PaperTable(
+        name=f"cmm-{number}",
+        paper=f"CMM table {number}",
+        title=title,
+        base=base,
+        shape=MAZE_30 if maze else SUDOKU_9,
+        rows=rows,
+        inherited="the table's general features and the paper's common base (N_super 16, lr 1e-4 after 2,000 warm-up "
+        "steps, weight decay 1, 50,000 epochs of 1,000 puzzles, EMA 0.999, AMP).",
+        ours=f"{ours}; {UNSTATED}" if ours else UNSTATED,
+        departure=f"{departure} {DEPARTURE}".strip(),
+        measure=f"% exact on {'Maze-Hard' if maze else 'Sudoku-Extreme'}",
+        epochs=50_000,
+    )
+
+
+def variant(label: str, features: str, changes: Changes) -> Row:
+    """A row that the paper does not print: another reading of one that it does."""
+    return Row(label, f"variant (ours): {features}", changes=changes, variant=True)
 
 
 def common() -> Config:
     """What the tables share: D 512, MLP mixer, N_super 16, B 256, lr 1e-4 after 2,000 warm-up steps, EMA."""
-    return Config(
-        data=SUDOKU_EXTREME,
-        model=RecursiveConfig(mixer="mlp", positions="none"),
-        optimizer=OPTIMIZER,
-        training=TrainingConfig(batch_size=256),
-    )
-
-
-def changed(base: Config, **sections: dict[str, object]) -> Config:
-    """The config with some keys of some sections replaced."""
-    return base.model_copy(
-        update={name: getattr(base, name).model_copy(update=keys) for name, keys in sections.items()}
-    )
+    mlp = {"model.mixer": "mlp", "model.positions": "none"}
+    return derive(Config(), SUDOKU_EXTREME | OPTIMIZER | mlp | OURS | symbols(B=256))
 
 
 def hrm_again() -> Config:
     """HRM's structure, losses and halting on the common base."""
-    base, hrm = common(), hrm_sudoku()
-    return base.model_copy(update={"model": hrm.model, "rollout": hrm.rollout, "loss": hrm.loss, "ema": hrm.ema})
+    return derive(hrm_sudoku(), OURS | symbols(B=256))
 
 
 def trm_maze() -> Config:
     """TRM with attention on mazes, gradients accumulated."""
-    return common().model_copy(
-        update={
-            "data": MAZE_HARD,
-            "model": RecursiveConfig(l_cycles=4, gradient_checkpointing=True),
-            "rollout": RolloutConfig(grad_steps=10),
-            "training": TrainingConfig(batch_size=128),
-        }
-    )
+    return derive(common(), MAZE_HARD | ATTENTION | RECOMPUTED | symbols(N_L=4, N_grad=10, B=128))
+
+
+def table_3_base() -> Config:
+    """N_accum = N_super."""
+    return derive(common(), symbols(N_accum=16))
 
 
 def equilibrium_base() -> Config:
     """Tables 5 and 6: StableMax3, equilibrium in x̂ and z_H, N_accum 2."""
-    loss = LossConfig(likelihood="stablemax3", weights=LossWeights(equil_x=1, equil_z=1))
-    return changed(common().model_copy(update={"loss": loss}), rollout={"accum_steps": 2})
+    return derive(common(), STABLEMAX3 | EQUILIBRIUM_XZ | symbols(N_accum=2))
 
 
 def table_5_base() -> Config:
     """Equilibrium, N_H 2 and N_L 4."""
-    return changed(equilibrium_base(), model={"h_cycles": 2, "l_cycles": 4})
+    return derive(equilibrium_base(), symbols(N_H=2, N_L=4))
 
 
 def table_6_base() -> Config:
     """Equilibrium and repulsion, N_H 3 and N_L 6."""
-    base = equilibrium_base()
-    weights = base.loss.weights.model_copy(update={"rep_x": 1e3, "rep_z": 1e3})
-    return changed(base, loss={"weights": weights}, model={"gradient_checkpointing": True})
+    repulsion = {"loss.weights.rep_x": 1e3, "loss.weights.rep_z": 1e3}
+    return derive(equilibrium_base(), repulsion | RECOMPUTED)
 
 
 TABLES = (
-    PaperTable(
-        "cmm-1", "HRM on Sudoku-Extreme, the authors' own run. D 512, AMP.", False, hrm_again,
-        (Row("hrm", "HRM (our run), AMP", 45.9, parameters="27M"),),
-        f"batch and epochs are those of the CMM runs; {SILENT}",
+    cmm_table(
+        1, "HRM on Sudoku-Extreme, the authors' own run. D 512, AMP.", hrm_again,
+        (Row("hrm", "HRM (our run), AMP", "45.9", parameters="27M"),),
+        "batch and epochs are those of the CMM runs",
     ),
-    PaperTable(
-        "cmm-1", "TRM on Sudoku-Extreme, the authors' own run. D 512, AMP, MLP mixer.", False, common,
-        (Row("trm", "TRM (our run), AMP, MLP-mixer", 79.1, parameters="5M"),),
-        f"batch and epochs are those of the CMM runs; {SILENT}",
+    cmm_table(
+        1, "TRM on Sudoku-Extreme, the authors' own run. D 512, AMP, MLP mixer.", common,
+        (Row("trm", "TRM (our run), AMP, MLP-mixer", "79.1", parameters="5M"),),
+        "batch and epochs are those of the CMM runs",
     ),
-    PaperTable(
-        "cmm-2", "TRM on Maze-Hard, the authors' own run. D 512, AMP.", True, trm_maze,
-        (Row("trm", "TRM (our run), AMP (gradient accumulation on 10 segments)", 84.2, parameters="7M"),),
-        f"attention and N_L 4 as TRM's own maze setting, since the table names neither, and its batch of 128; {SILENT}",
+    cmm_table(
+        2, "TRM on Maze-Hard, the authors' own run. D 512, AMP.", trm_maze,
+        (Row("trm", "TRM (our run), AMP (gradient accumulation on 10 segments)", "84.2", parameters="7M"),),
+        "attention and N_L 4 as TRM's own maze setting, since the table names neither, and its batch of 128",
+        maze=True,
     ),
-    PaperTable(
-        "cmm-3", "TRM on Sudoku-Extreme. D 512, AMP, N_super 16, N_H 3, N_L 6, MLP mixer, N_accum = N_super.", False,
-        lambda: changed(common(), rollout={"accum_steps": 16}),
+    cmm_table(
+        3, "TRM on Sudoku-Extreme. D 512, AMP, N_super 16, N_H 3, N_L 6, MLP mixer, N_accum = N_super.", table_3_base,
         (
-            Row("1", "B=256", 69.6),
-            Row("2", "SiLU to tanh, B=256", 81.8, TANH),
+            Row("1", "B=256", "69.6"),
+            Row("2", "SiLU to tanh, B=256", "81.8", TANH),
             Row(
-                "3", "SiLU to tanh, B=64, N_grad=4, all states of the H-module for gradient calculation", 56.8,
-                f"{TANH} training.batch_size=64 rollout.grad_steps=4 model.gradient=all-cycles",
+                "3", "SiLU to tanh, B=64, N_grad=4, all states of the H-module for gradient calculation", "56.8",
+                TANH | symbols(B=64, N_grad=4) | {"model.gradient": "all-cycles"}, ours=EVERY_CALL,
             ),
         ),
-        SILENT,
     ),
-    PaperTable(
-        "cmm-4", "CMM-512 NODE: N_H and N_L. D 512, AMP, N_super 16, N_grad 1, B 256, MLP mixer, StableMax.", False,
-        common,
+    cmm_table(
+        4, "CMM-512 NODE: N_H and N_L. D 512, AMP, N_super 16, N_grad 1, B 256, MLP mixer, StableMax.", common,
         (
-            Row("1", "N_H=1, N_L=2, tanh", 58.9, f"model.h_cycles=1 model.l_cycles=2 {TANH}"),
-            Row("2", "N_H=1, N_L=2", 63.8, "model.h_cycles=1 model.l_cycles=2"),
-            Row("3", "N_H=1, N_L=4", 68.9, "model.h_cycles=1 model.l_cycles=4"),
-            Row("4", "N_H=1, N_L=6", 68.7, "model.h_cycles=1 model.l_cycles=6"),
-            Row("5", "N_H=2, N_L=1", 64.6, "model.h_cycles=2 model.l_cycles=1"),
-            Row("6", "N_H=2, N_L=2", 70.5, "model.h_cycles=2 model.l_cycles=2"),
-            Row("7", "N_H=2, N_L=4", 75.3, "model.h_cycles=2 model.l_cycles=4"),
-            Row("8", "N_H=2, N_L=6", 76.4, "model.h_cycles=2 model.l_cycles=6"),
-            Row("9", "N_H=2, N_L=4, StableMax3", 78.3, f"model.h_cycles=2 model.l_cycles=4 {STABLEMAX3}"),
+            Row("1", "N_H=1, N_L=2, tanh", "58.9", symbols(N_H=1, N_L=2) | TANH),
+            Row("2", "N_H=1, N_L=2", "63.8", symbols(N_H=1, N_L=2)),
+            Row("3", "N_H=1, N_L=4", "68.9", symbols(N_H=1, N_L=4)),
+            Row("4", "N_H=1, N_L=6", "68.7", symbols(N_H=1, N_L=6)),
+            Row("5", "N_H=2, N_L=1", "64.6", symbols(N_H=2, N_L=1)),
+            Row("6", "N_H=2, N_L=2", "70.5", symbols(N_H=2, N_L=2)),
+            Row("7", "N_H=2, N_L=4", "75.3", symbols(N_H=2, N_L=4)),
+            Row("8", "N_H=2, N_L=6", "76.4", symbols(N_H=2, N_L=6)),
+            Row("9", "N_H=2, N_L=4, StableMax3", "78.3", symbols(N_H=2, N_L=4) | STABLEMAX3),
+            Row("10", "N_H=2, N_L=4, StableMax3, tanh", "77.1", symbols(N_H=2, N_L=4) | STABLEMAX3 | TANH),
             Row(
-                "10", "N_H=2, N_L=4, StableMax3, tanh", 77.1,
-                f"model.h_cycles=2 model.l_cycles=4 {STABLEMAX3} {TANH}",
+                "11", "N_H=1, N_L=2, StableMax3, RH unstable x and RH stable z_H", "64.2",
+                symbols(N_H=1, N_L=2) | STABLEMAX3 | ROUTH_HURWITZ | RECOMPUTED,
             ),
             Row(
-                "11", "N_H=1, N_L=2, StableMax3, RH unstable x and RH stable z_H", 64.2,
-                f"model.h_cycles=1 model.l_cycles=2 {STABLEMAX3} {ROUTH_HURWITZ} {RECOMPUTED}",
+                "12", "N_H=2, N_L=4, StableMax3, RH unstable x and RH stable z_H", "77.9",
+                symbols(N_H=2, N_L=4) | STABLEMAX3 | ROUTH_HURWITZ | RECOMPUTED,
+            ),
+            Row("13", "N_H=2, N_L=4, StableMax3, N_accum=2", "80.3", symbols(N_H=2, N_L=4, N_accum=2) | STABLEMAX3),
+            Row("14", "N_H=3, N_L=6, StableMax3, N_accum=2", "84.1", symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3),
+            Row(
+                "15", "N_H=2, N_L=4, StableMax3, N_accum=2, equilibrium in x and z_H", "80.5",
+                symbols(N_H=2, N_L=4, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ,
             ),
             Row(
-                "12", "N_H=2, N_L=4, StableMax3, RH unstable x and RH stable z_H", 77.9,
-                f"model.h_cycles=2 model.l_cycles=4 {STABLEMAX3} {ROUTH_HURWITZ} {RECOMPUTED}",
+                "16", "N_H=3, N_L=6, StableMax3, N_accum=2, equilibrium in x and z_H", "84.9",
+                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ | RECOMPUTED,
             ),
-            Row(
-                "13", "N_H=2, N_L=4, StableMax3, N_accum=2", 80.3,
-                f"model.h_cycles=2 model.l_cycles=4 {STABLEMAX3} rollout.accum_steps=2",
-            ),
-            Row(
-                "14", "N_H=3, N_L=6, StableMax3, N_accum=2", 84.1,
-                f"model.h_cycles=3 model.l_cycles=6 {STABLEMAX3} rollout.accum_steps=2",
-            ),
-            Row(
-                "15", "N_H=2, N_L=4, StableMax3, N_accum=2, equilibrium in x and z_H", 80.5,
-                f"model.h_cycles=2 model.l_cycles=4 {STABLEMAX3} rollout.accum_steps=2 {EQUILIBRIUM_XZ}",
-            ),
-            Row(
-                "16", "N_H=3, N_L=6, StableMax3, N_accum=2, equilibrium in x and z_H", 84.9,
-                f"model.h_cycles=3 model.l_cycles=6 {STABLEMAX3} rollout.accum_steps=2 {EQUILIBRIUM_XZ} {RECOMPUTED}",
+            variant(
+                "16-input", "row 16 from z_H(0) = x̂",
+                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ | RECOMPUTED | INPUT,
             ),
         ),
-        f"N_accum 1 where a row names none; one Hutchinson probe for the RH terms, over the whole puzzle; {SILENT}",
+        "N_accum 1 where a row names none; one Hutchinson probe for the RH terms, over the whole puzzle",
+        FROM_BUFFERS.format("cmm-4-16-input"),
     ),
-    PaperTable(
-        "cmm-5", "CMM-512 NODE. D 512, B 256, AMP, N_super 16, N_H 2, N_L 4, StableMax3, equilibrium in x and z_H.",
-        False, table_5_base,
+    cmm_table(
+        5, "CMM-512 NODE. D 512, B 256, AMP, N_super 16, N_H 2, N_L 4, StableMax3, equilibrium in x and z_H.",
+        table_5_base,
         (
-            Row("1", "N_accum=3, N_grad=1", 79.2, "rollout.accum_steps=3"),
+            Row("1", "N_accum=3, N_grad=1", "79.2", symbols(N_accum=3)),
             Row(
-                "2", "N_accum=2, N_grad=1, all states of the H-module for gradient calculation", 74.6,
-                f"model.gradient=all-cycles {RECOMPUTED}",
+                "2", "N_accum=2, N_grad=1, all states of the H-module for gradient calculation", "74.6",
+                {"model.gradient": "all-cycles"} | RECOMPUTED, ours=EVERY_CALL,
             ),
-            Row("3", "N_accum=2, N_grad=1", 78.8),
-            Row("4", "N_accum=2, N_grad=3", 81.8, "rollout.grad_steps=3"),
-            Row("5", "N_accum=2, N_grad=4", 81.3, "rollout.grad_steps=4"),
-            Row(
-                "6", "N_accum=2, N_grad=3, repulsion for z_H", 84.1,
-                "rollout.grad_steps=3 loss.weights.rep_z=1e3",
+            Row("3", "N_accum=2, N_grad=1", "78.8"),
+            Row("4", "N_accum=2, N_grad=3", "81.8", symbols(N_grad=3)),
+            Row("5", "N_accum=2, N_grad=4", "81.3", symbols(N_grad=4)),
+            Row("6", "N_accum=2, N_grad=3, repulsion for z_H", "84.1", symbols(N_grad=3) | {"loss.weights.rep_z": 1e3}),
+            variant(
+                "6-input", "row 6 from z_H(0) = x̂", symbols(N_grad=3) | {"loss.weights.rep_z": 1e3} | INPUT,
             ),
         ),
-        f'the caption\'s "N_rmH=2, N_rmH=4" read as N_H 2, N_L 4; {SILENT}',
+        'the caption\'s "N_rmH=2, N_rmH=4" read as N_H 2, N_L 4',
+        FROM_BUFFERS.format("cmm-5-6-input"),
     ),
-    PaperTable(
-        "cmm-6", "CMM-512 NODE. D 512, AMP, N_super 16, N_accum 2, N_H 3, N_L 6, StableMax3, equilibrium, repulsion.",
-        False, table_6_base,
+    cmm_table(
+        6, "CMM-512 NODE. D 512, AMP, N_super 16, N_accum 2, N_H 3, N_L 6, StableMax3, equilibrium, repulsion.",
+        table_6_base,
         (
+            Row("1", "B=256, N_grad=3, without repulsion for x", "88.0", symbols(N_grad=3) | {"loss.weights.rep_x": 0}),
+            Row("2", "B=128, N_grad=6", "89.9", symbols(B=128, N_grad=6)),
+            Row("3", "B=256, N_grad=3, tanh", "79.4", symbols(N_grad=3) | TANH),
+            Row("4", "B=256, N_grad=3", "90.1", symbols(N_grad=3)),
+            Row("5", "B=384, N_grad=3", "89.9", symbols(B=384, N_grad=3)),
+            Row("6", "B=250, N_grad=4", "90.5", symbols(B=250, N_grad=4)),
+            Row("7", "B=500, N_grad=2", "90.2", symbols(B=500, N_grad=2)),
             Row(
-                "1", "B=256, N_grad=3, without repulsion for x", 88.0,
-                "rollout.grad_steps=3 loss.weights.rep_x=0",
+                "8", "B=250, N_grad=4, StableMax5", "90.5",
+                symbols(B=250, N_grad=4) | {"loss.likelihood": "stablemax5"},
             ),
-            Row("2", "B=128, N_grad=6", 89.9, "training.batch_size=128 rollout.grad_steps=6"),
-            Row("3", "B=256, N_grad=3, tanh", 79.4, f"rollout.grad_steps=3 {TANH}"),
-            Row("4", "B=256, N_grad=3", 90.1, "rollout.grad_steps=3"),
-            Row("5", "B=384, N_grad=3", 89.9, "training.batch_size=384 rollout.grad_steps=3"),
-            Row("6", "B=250, N_grad=4", 90.5, "training.batch_size=250 rollout.grad_steps=4"),
-            Row("7", "B=500, N_grad=2", 90.2, "training.batch_size=500 rollout.grad_steps=2"),
+            Row("9", "B=250, N_grad=4, StableMax", "89.9", symbols(B=250, N_grad=4) | {"loss.likelihood": "stablemax"}),
             Row(
-                "8", "B=250, N_grad=4, StableMax5", 90.5,
-                "training.batch_size=250 rollout.grad_steps=4 loss.likelihood=stablemax5",
-            ),
-            Row(
-                "9", "B=250, N_grad=4, StableMax", 89.9,
-                "training.batch_size=250 rollout.grad_steps=4 loss.likelihood=stablemax",
+                "10", "B=250, N_grad=4, identical transformer layers", "89.9",
+                symbols(B=250, N_grad=4) | IDENTICAL, "2.5M",
             ),
             Row(
-                "10", "B=250, N_grad=4, identical transformer layers", 89.9,
-                f"training.batch_size=250 rollout.grad_steps=4 {IDENTICAL}", "2.5M",
+                "11", "B=250, N_grad=4, D=768, identical transformer layers", "88.1",
+                symbols(B=250, N_grad=4, D=768) | IDENTICAL,
             ),
             Row(
-                "11", "B=250, N_grad=4, D=768, identical transformer layers", 88.1,
-                f"training.batch_size=250 rollout.grad_steps=4 model.hidden_size=768 {IDENTICAL}",
+                "12", "B=250, N_grad=4, learning rate 3e-4, without equilibrium in x", "75.2",
+                symbols(B=250, N_grad=4, lr=3e-4) | {"loss.weights.equil_x": 0},
             ),
             Row(
-                "12", "B=250, N_grad=4, learning rate 3e-4, without equilibrium in x", 75.2,
-                "training.batch_size=250 rollout.grad_steps=4 optimizer.lr=3e-4 loss.weights.equil_x=0",
-            ),
-            Row(
-                "13", "B=250, N_grad=4, learning rate 6e-5, without equilibrium in x", 91.5,
-                "training.batch_size=250 rollout.grad_steps=4 optimizer.lr=6e-5 loss.weights.equil_x=0",
+                "13", "B=250, N_grad=4, learning rate 6e-5, without equilibrium in x", "91.5",
+                symbols(B=250, N_grad=4, lr=6e-5) | {"loss.weights.equil_x": 0},
             ),
             Row(
                 "14", "B=250, N_grad=4, without equilibrium in x, exponential decay 1e-4 to 5e-5 at 30000 epochs, "
-                "3e-5 from 30000 to 50000 epochs", 91.6,
-                "training.batch_size=250 rollout.grad_steps=4 loss.weights.equil_x=0 "
-                "optimizer.schedule.kind=exponential optimizer.schedule.floor=0.5 optimizer.schedule.end=30000 "
-                "optimizer.schedule.after=0.3 optimizer.schedule.unit=epoch",
+                "3e-5 from 30000 to 50000 epochs", "91.6",
+                symbols(B=250, N_grad=4) | {"loss.weights.equil_x": 0} | DECAY,
+            ),
+            variant(
+                "14-input", "row 14 from z_H(0) = x̂",
+                symbols(B=250, N_grad=4) | {"loss.weights.equil_x": 0} | DECAY | INPUT,
             ),
         ),
-        SILENT,
+        departure=FROM_BUFFERS.format("cmm-6-14-input"),
     ),
 )  # fmt: skip

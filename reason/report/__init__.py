@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from reason.report.figure import save_png, svg
 from reason.report.page import page
-from reason.report.plots import plots_of, save_png, svg
-from reason.report.tables import csv_files, headline, print_tables, shown_steps, table, wilson_interval
+from reason.report.section import wilson_interval
+from reason.report.sections import sections_of
+from reason.report.terminal import headline, print_results
 
-__all__ = ["headline", "print_tables", "shown_steps", "table", "wilson_interval", "write_report"]
+__all__ = ["headline", "print_results", "wilson_interval", "write_report"]
 
 
 def write_report(folder: Path, results: Mapping[str, Any]) -> None:
-    """results.json, boards.json, a CSV and a PNG for every section that `results` has, and report.html in `folder`."""
-    told = {key: value for key, value in results.items() if key != "boards"}
-    (folder / "results.json").write_text(json.dumps(told, indent=2, allow_nan=False) + "\n")
+    """results.json, boards.json, the CSVs and PNGs of every section that `results` has, and report.html in `folder`."""
+    numbers = {key: value for key, value in results.items() if key != "boards"}
+    (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n")
     if results.get("boards"):
         (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n")
-    for name, text in csv_files(results).items():
-        (folder / f"{name}.csv").write_text(text)
     drawings = {}
-    for name, plot in plots_of(results).items():
-        save_png(plot, results, folder / f"{name}.png")
-        drawings[name] = svg(plot, results, name)
+    for section in sections_of(results):
+        for name, records in section.records.items():
+            (folder / f"{name}.csv").write_text(_csv(records(results)))
+        for name, plot in section.plots.items():
+            save_png(plot, results, folder / f"{name}.png")
+            drawings[name] = svg(plot, results, name)
     (folder / "report.html").write_text(page(results, drawings), encoding="utf-8")
+
+
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    out = StringIO()
+    writer = csv.DictWriter(out, list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()})
+    return out.getvalue()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from reason.report.figure import COLOURS, save_png, svg
 from reason.report.page import comparison_page
-from reason.report.plots import COLOURS, save_png, svg
-from reason.report.tables import interval, share, wilson_interval
-
-Results = Mapping[str, Any]
+from reason.report.section import Results, interval, share, wilson_interval
 
 COLUMNS = (
     "run", "preset", "parameters", "optimizer steps", "exact at step 1", "at the trained step", "95 % interval",
@@ -79,7 +76,7 @@ def _plot(figure: Figure, together: Results) -> None:
         colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
         steps, exact = range(1, results["steps"] + 1), results["exact_by_step"]
         bounds = [wilson_interval(value, results["puzzles"]) for value in exact]
-        axes.plot(steps, exact, style, marker="o", ms=3, color=colour, label=results["run"])
+        axes.plot(steps, exact, style, marker="o", ms=3, color=colour, label=results["run"].replace("$", r"\$"))
         axes.fill_between(steps, [b[0] for b in bounds], [b[1] for b in bounds], color=colour, alpha=0.15, lw=0)
         if results["trained_steps"] <= results["steps"]:
             trained = results["trained_steps"]

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reason.report import tables
-
-Results = Mapping[str, Any]
+from reason.report.section import Results, Table, interval, share
+from reason.report.sections import sections_of
+from reason.report.terminal import headline
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("reason.report", "template"),
@@ -27,10 +27,17 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
     """The report of one evaluation; drawings are <svg> texts by name."""
     return _ENVIRONMENT.get_template("report.html").render(
         results=results,
-        headline=tables.headline(results),
+        headline=headline(results),
         cards=cards(results),
-        tables=sections(results),
-        drawings={name: Markup(text) for name, text in drawings.items()},
+        sections=[
+            {
+                "title": section.title,
+                "drawings": [Markup(drawings[name]) for name in section.plots],
+                "tables": section.tables(results),
+                "note": section.note(results),
+            }
+            for section in sections_of(results)
+        ],
         facts={
             key: f"{value:,.3g}" if isinstance(value, float) else value
             for key, value in results.items()
@@ -44,7 +51,7 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
 def comparison_page(title: str, columns: tuple[str, ...], rows: list[list[str]], drawing: str, notes: list[str]) -> str:
     """The page of several runs beside each other."""
     return _ENVIRONMENT.get_template("comparison.html").render(
-        title=title, columns=columns, rows=rows, drawing=Markup(drawing), notes=notes, **_parts()
+        title=title, table=Table(title, columns, rows), drawing=Markup(drawing), notes=notes, **_parts()
     )
 
 
@@ -65,44 +72,16 @@ def cards(results: Results) -> list[tuple[str, str, str]]:
     """(what, figure, remark): the few numbers that a reader wants first."""
     trained, steps, count = min(results["trained_steps"], results["steps"]), results["steps"], results["puzzles"]
     exact = results["exact_by_step"]
-    found = [(f"exact at step {trained}", tables.share(exact[trained - 1]), tables.interval(exact[trained - 1], count))]
+    found = [(f"exact at step {trained}", share(exact[trained - 1]), interval(exact[trained - 1], count))]
     if steps != trained:
-        found.append((f"exact at step {steps}", tables.share(exact[-1]), tables.interval(exact[-1], count)))
+        found.append((f"exact at step {steps}", share(exact[-1]), interval(exact[-1], count)))
     if trained != 1:
-        found.append(("exact at step 1", tables.share(exact[0]), tables.interval(exact[0], count)))
+        found.append(("exact at step 1", share(exact[0]), interval(exact[0], count)))
     if results.get("valid_by_step"):
         valid = results["valid_by_step"][-1]
-        found.append((f"rules hold at step {steps}", tables.share(valid), tables.interval(valid, count)))
-    found.append((f"cells at step {steps}", tables.share(results["cell_by_step"][-1]), f"{count:,} puzzles"))
+        found.append((f"rules hold at step {steps}", share(valid), interval(valid, count)))
+    found.append((f"cells at step {steps}", share(results["cell_by_step"][-1]), f"{count:,} puzzles"))
     return found
-
-
-def sections(results: Results) -> dict[str, tuple[tuple[str, ...], list[list[str]]]]:
-    """(columns, rows) of every table that the results have numbers for."""
-    found: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {
-        "steps": (tables.STEP_COLUMNS, tables.step_rows(results))
-    }
-    if results.get("difficulty"):
-        found["difficulty"] = (tables.difficulty_columns(results), tables.difficulty_rows(results))
-    if results.get("policies"):
-        found["policies"] = (tables.POLICY_COLUMNS, tables.policy_rows(results))
-    if results.get("restarts"):
-        found["restarts"] = (tables.RESTART_COLUMNS, tables.restart_rows(results))
-    if results.get("dynamics"):
-        found["ends"] = (("puzzle", "end", "count"), tables.end_rows(results))
-        if results["dynamics"]["spectra"]:
-            found["spectra"] = (("puzzle", "", "spectral radius", "trace / N"), _spectra(results))
-    return found
-
-
-def _spectra(results: Results) -> list[list[str]]:
-    def text(value: float | None) -> str:
-        return "not converged" if value is None else f"{value:.3f}"
-
-    return [
-        [str(row["example"]), "solved" if row["solved"] else "failed", text(row["radius"]), text(row["trace"])]
-        for row in results["dynamics"]["spectra"]
-    ]
 
 
 def viewed(boards: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Training: one loop, everything it needs to resume, and what it writes down."""
+"""Training: loop, optimizers, EMA, precision, checkpoints, monitor, logs."""

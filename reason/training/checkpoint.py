@@ -4,7 +4,9 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
                             ema.safetensors       averaged parameters, where the run keeps an EMA
                             state.safetensors     every other tensor: moments, carry, random states
                             state.json            the tree those tensors hang in, and every number
-RUN/checkpoints/best.json                         the step that read best on the monitor's split, and what it read
+                            manifest.json         SHA-256 of each of these
+RUN/checkpoints/best.json                         the step that read best on the monitor's split, and what it read:
+                                                  for people; the newest checkpoint's state decides
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -23,10 +26,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from reason.distributed import World
+from reason.config.files import read_json
 from reason.errors import ConfigError
+from reason.training.distributed import World
+from reason.training.integrity import FILES, fault, seal
 
 TENSOR = "tensor:"
+_FOLDER = re.compile(r"step-([0-9]{1,18})")
 
 
 def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
@@ -54,7 +60,7 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 def checkpoints(run: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first."""
-    found = [path for path in run.glob("checkpoints/step-*") if path.name.removeprefix("step-").isdigit()]
+    found = [path for path in run.glob("checkpoints/step-*") if _FOLDER.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=step_of)
 
 
@@ -93,6 +99,7 @@ def save_checkpoint(
             save_file({name: value.cpu() for name, value in ema.items()}, scratch / "ema.safetensors")
         save_file(tensors, scratch / "state.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton))
+        seal(scratch)
         for path in scratch.iterdir():
             _to_disk(path)
         shutil.rmtree(folder, ignore_errors=True)
@@ -104,7 +111,7 @@ def save_checkpoint(
             raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
         raise
     if best is not None:
-        _record_best(run, best)
+        record_best(run, best)
     there = checkpoints(run)
     kept = [path for path in there if step_of(path) <= step][-keep:]
     for old in there:
@@ -122,37 +129,60 @@ def _to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _record_best(run: Path, best: dict[str, Any]) -> None:
+def record_best(run: Path, best: dict[str, Any]) -> None:
+    """Write best.json, which a kill may have left behind the newest checkpoint."""
     scratch = run / "checkpoints" / ".best.json.partial"
     scratch.write_text(json.dumps(best) + "\n")
     scratch.replace(scratch.with_name("best.json"))
 
 
 def best_checkpoint(run: Path) -> Path | None:
-    """The checkpoint that read best on the monitor's split; None where none was chosen, or it cannot be read."""
-    try:
-        step = json.loads((run / "checkpoints" / "best.json").read_text())["step"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    folder = run / "checkpoints" / f"step-{step:06d}"
-    return folder if folder.is_dir() and _torn(folder) is None else None
+    """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
+    newest = next(readable(run), None)
+    best = read_json(newest / "state.json").get("best") if newest is not None else None
+    step = best.get("step") if isinstance(best, dict) else None
+    folder = next((path for path in checkpoints(run) if step_of(path) == step), None)
+    return folder if folder is not None and torn(folder) is None else None
 
 
 def load_state(folder: Path) -> Any:
     """The state tree of a checkpoint."""
-    return unpack(json.loads((folder / "state.json").read_text()), load_file(folder / "state.safetensors"))
+    return unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
+
+
+def saved_config(folder: Path) -> dict[str, Any]:
+    """The config that a checkpoint was made with; empty for an imported one."""
+    config = read_json(folder / "state.json").get("config", {})
+    return config if isinstance(config, dict) else {}
 
 
 def refuse_weights_alone(folder: Path) -> None:
     """Raises ConfigError for a checkpoint without a training to go on with, as an imported one is."""
-    if "optimizer" not in json.loads((folder / "state.json").read_text()):
+    if "optimizer" not in read_json(folder / "state.json"):
         raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
-    """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there."""
+    """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there.
+
+    Raises:
+        ConfigError: one of them is no finite number.
+    """
     weights = load_file(folder / "weights.safetensors")
-    return weights | load_file(folder / "ema.safetensors") if which == "ema" else weights
+    weights |= load_file(folder / "ema.safetensors") if which == "ema" else {}
+    broken = first_infinite(weights)
+    if broken is not None:
+        raise ConfigError(f"{folder}: {which} weight {broken} holds a number that is infinite or NaN; name another run")
+    return weights
+
+
+def first_infinite(tensors: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor that holds an infinity or a NaN (this waits for the device once)."""
+    floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point() and tensor.numel()}
+    if not floating:
+        return None
+    finite = torch.stack([tensor.isfinite().all() for tensor in floating.values()]).tolist()
+    return next((name for name, good in zip(floating, finite, strict=True) if not good), None)
 
 
 def load_into(model: nn.Module, folder: Path, which: str) -> None:
@@ -169,28 +199,33 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
 
 
 def readable(run: Path) -> Iterator[Path]:
-    """Checkpoints that can be read whole, newest first; a torn one is passed over with a warning."""
+    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning."""
     for folder in reversed(checkpoints(run)):
-        error = _torn(folder)
-        if error is None:
+        reason = torn(folder)
+        if reason is None:
             yield folder
         else:
-            warnings.warn(f"{folder} is torn ({error}); going back to the one before it", stacklevel=2)
+            warnings.warn(f"{folder} is torn ({reason}); going back to the one before it", stacklevel=2)
 
 
-def _torn(folder: Path) -> Exception | None:
+def torn(folder: Path) -> str | None:
     """What keeps a checkpoint from being read whole."""
+    reason = fault(folder)
+    if reason is not None:
+        return reason
     try:
-        state = json.loads((folder / "state.json").read_text())
+        state = read_json(folder / "state.json")
         if not isinstance(state, dict) or not state:
-            return ValueError("state.json holds no state")
+            return "state.json holds no state"
+        if state.get("step", step_of(folder)) != step_of(folder):
+            return f"its state is of step {state['step']}"
         if state.get("averaged") and not (folder / "ema.safetensors").exists():
-            return ValueError("ema.safetensors is missing")
-        for name in {"weights.safetensors", "state.safetensors", *(p.name for p in folder.glob("*.safetensors"))}:
-            with safe_open(folder / name, "pt"):  # reads the header and holds it against the file's length
+            return "ema.safetensors is missing"
+        for path in (folder / name for name in FILES if name.endswith(".safetensors") and (folder / name).exists()):
+            with safe_open(path, "pt"):  # reads the header and holds it against the file's length
                 pass
-    except (OSError, SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        return error
+    except (ConfigError, OSError, SafetensorError) as error:
+        return str(error)
     return None
 
 

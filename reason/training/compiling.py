@@ -1,4 +1,4 @@
-"""torch.compile of what is called again and again: whole graphs of static shapes, or an error."""
+"""torch.compile of network calls or of the supervision step: static shapes, no graph breaks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from reason.errors import ConfigError
 from reason.models.base import Reasoner
 from reason.rollout import Carry
 from reason.training.config import TrainingConfig
+
+GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
 
 
 def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> None:
@@ -26,6 +28,7 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
             f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
             "type training.compile_mode=default"
         )
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
     options: dict[str, Any] = {"backend": config.compile, "dynamic": False, "fullgraph": True}
     if config.compile == "inductor":
         options["mode"] = config.compile_mode
@@ -37,12 +40,12 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
 
 
 def records_graphs(config: TrainingConfig) -> bool:
-    """Whether outputs of compiled code live in memory that the next replay overwrites."""
+    """Does compiled code record CUDA graphs, whose outputs the next replay overwrites?"""
     return config.compile == "inductor" and config.compile_mode == "reduce-overhead"
 
 
-def out_of_graph(carry: Carry) -> Carry:
-    """The carry in memory of its own, and the next CUDA graph replay allowed to begin."""
-    state = type(carry.state)(*(z.clone() for z in carry.state))
+def out_of_graph(carries: list[Carry]) -> list[Carry]:
+    """Copy the carries out of a CUDA graph's memory, and allow the next replay."""
+    moved = [replace(carry, state=type(carry.state)(*(z.clone() for z in carry.state))) for carry in carries]
     torch.compiler.cudagraph_mark_step_begin()
-    return replace(carry, state=state)
+    return moved

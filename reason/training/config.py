@@ -6,38 +6,65 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from reason.section import Section
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
 
-class TrainingConfig(Section):
-    """How long, how many rows at once, and what is written down."""
+class TrainingConfig(BaseConfig):
+    """Length, batch size, precision, compilation, logging and checkpoints."""
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
-    batch_size: int = Field(128, ge=1, description="rows B, each with a puzzle of its own")
+    batch_size: int = Field(128, ge=1, description="rows B, one puzzle each")
     only: Literal["all", "gate"] = Field(
-        "all", description="gate: the exit gate alone is trained, all else stays as init_from left it (Ouro stage II)"
+        "all", description="gate: train the exit gate only and freeze the rest as init_from has it (Ouro stage II)"
     )
     precision: Precision = Field(
-        "auto", description="of activations: bf16, fp16 (the loss is scaled), fp32; auto: what the hardware is fast in"
+        "auto",
+        description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
+        "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
     compile: Literal["none", "inductor", "aot_eager"] = Field(
         "none", description="torch.compile; inductor needs a C++ compiler on a CPU"
     )
     compile_scope: Literal["network", "step"] = Field(
-        "network", description="what is compiled whole: every network call, or the supervision step"
+        "network", description="unit of compilation: every network call, or the supervision step"
     )
     compile_mode: Literal["default", "reduce-overhead", "max-autotune-no-cudagraphs"] = Field(
         "default", description="inductor's; reduce-overhead records CUDA graphs"
     )
-    log: Literal["none", "tensorboard", "wandb"] = Field(
+    tracker: Literal["none", "tensorboard", "wandb"] = Field(
         "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
     )
     log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep: int = Field(2, ge=1, description="checkpoints kept: the newest, and the best besides")
+    keep_checkpoints: int = Field(2, ge=1, description="number of newest checkpoints kept, in addition to the best")
     monitor: MonitorConfig = MonitorConfig()
+
+    def inert(self) -> dict[str, str]:
+        """What is written down, which checkpoint is chosen; modes of a compiler that does not run."""
+        found = dict.fromkeys(
+            ("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), "it is about what is kept"
+        )
+        found["monitor"] = "it chooses the best checkpoint"
+        if self.compile == "none":
+            found |= dict.fromkeys(("compile_scope", "compile_mode"), "training.compile=none")
+        return found
+
+    def needs(self) -> list[can.Need]:
+        """A loss for a gate trained alone, from a finished run; networks to compile alone; products to halve alone."""
+        found = []
+        if self.only == "gate":
+            wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
+            found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
+        if self.compile != "none" and self.compile_scope == "network":
+            found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
+        if self.precision.startswith("amp"):
+            found.append(
+                can.Need(f"training.precision={self.precision}", can.MIXED_PRECISION, "training.precision=auto")
+            )
+        return found
 
     @model_validator(mode="after")
     def _modes_are_inductors(self) -> TrainingConfig:

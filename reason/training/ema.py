@@ -9,40 +9,42 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.section import Section
+from reason.config.base import BaseConfig
 
 
-class EmaConfig(Section):
-    """Which average of the weights is evaluated."""
+class EmaConfig(BaseConfig):
+    """The exponential moving average of the weights, which is evaluated."""
 
-    rate: float | None = Field(
-        0.999, ge=0, lt=1, description="share of the old average kept at each step; none: no EMA"
-    )
-    ramp: bool = Field(False, description="rate min(r, (1 + t)/(10 + t)), which short runs need")
+    decay: float | None = Field(0.999, ge=0, lt=1, description="r of avg ← r·avg + (1 − r)·weights; none: no EMA")
+    warmup: bool = Field(False, description="decay min(r, (1 + t)/(10 + t)), which short runs need")
+
+    def inert(self) -> dict[str, str]:
+        """How an average begins that there is not."""
+        return {"warmup": "ema.decay=none"} if self.decay is None else {}
 
 
 class Ema:
     """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).
 
-    The table of puzzle embeddings is left out, as in the authors' code, where it is no parameter.
+    The puzzle embeddings are excluded, as in the authors' code, where they are a buffer.
     """
 
     def __init__(self, model: nn.Module, config: EmaConfig):
-        assert config.rate is not None
-        self.rate, self.ramp = config.rate, config.ramp
+        assert config.decay is not None
+        self.decay, self.warmup = config.decay, config.warmup
         averaged = {name: p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")}
         self._source, self._names = list(averaged.values()), list(averaged)
         self._average = [p.detach().clone() for p in self._source]
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the weights after optimizer step `step` (counted from 1)."""
-        rate = min(self.rate, (1 + step) / (10 + step)) if self.ramp else self.rate
+        """Update the averages after optimizer step `step` (counted from 1)."""
+        rate = min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay
         torch._foreach_lerp_(self._average, [p.detach() for p in self._source], 1 - rate)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within the block the averages stand where the weights were; after it the weights do again, to the bit."""
+        """Swap the averages in for the weights within the block, and the weights back after it, bit for bit."""
         weights = [p.detach() for p in self._source]
         own = [p.clone() for p in weights]
         torch._foreach_copy_(weights, self._average)
@@ -57,6 +59,6 @@ class Ema:
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on from saved averages."""
+        """Load saved averages."""
         for name, average in self.state_dict().items():
             average.copy_(state[name])

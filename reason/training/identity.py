@@ -1,4 +1,4 @@
-"""Which settings a run may change and still be the run that its checkpoint is of."""
+"""Which settings may change when a run is resumed from its checkpoint."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ MAY_CHANGE = (
     "init_from",
     "evaluation.",
     "training.precision",
-    "training.log",
+    "optimizer.backend",
+    "training.tracker",
     "training.log_every",
     "training.checkpoint_every",
-    "training.keep",
+    "training.keep_checkpoints",
 )
 
 
 def may_change(key: str) -> bool:
-    """Whether a run may go on with another value of this setting."""
+    """May a run be resumed with another value of this setting?"""
     return any(key == known or (known.endswith(".") and key.startswith(known)) for known in MAY_CHANGE)
 
 
 def refuse_other_config(saved: Mapping[str, Any], present: Mapping[str, Any], folder: Path) -> None:
-    """Hold the config that a checkpoint was made with against the one to go on with.
+    """Compare the config of a checkpoint with the one to resume with.
 
-    A setting that only one of the two knows, being of another version, is no difference.
+    A setting that only one of the two has, because of another version, is no difference.
 
     Raises:
         ConfigError: naming the first setting that differs, with both values.
@@ -46,9 +47,9 @@ def refuse_other_config(saved: Mapping[str, Any], present: Mapping[str, Any], fo
 
 
 def refuse_other_dtype(saved: str, present: str, folder: Path) -> None:
-    """Raises ConfigError where a checkpoint's activations were of another type than `present`."""
+    """Raises ConfigError if the checkpoint's activations had another type than `present`."""
     if saved != present:
-        short = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[saved]
+        short = saved.replace("float32, products in ", "amp-").replace("bfloat", "bf").replace("float", "fp")
         raise ConfigError(
             f"{folder} was computed in {saved}, this would go on in {present}; type training.precision={short}"
         )

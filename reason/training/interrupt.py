@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to stop after the step, not as a blow."""
+"""Ctrl-C and SIGTERM: stop after the current optimizer step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 class StopRequest:
     """Within the block the first Ctrl-C or SIGTERM only sets `name`; a second one interrupts at once.
 
-    `patient`: it does not, since torchrun repeats to its processes what the terminal has told them already.
+    `patient`: a second one is ignored, since under torchrun each process gets the signal twice.
     """
 
     def __init__(self, patient: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a run writes down while it trains."""
+"""metrics.jsonl, and the sums that its lines are means of."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.distributed import World
-from reason.floats import widest_float
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
+from reason.nn.dtypes import widest_float
 from reason.rollout import Carry, Unroll
+from reason.training.distributed import World
 from reason.training.trackers import Tracker
 
 
@@ -25,20 +25,21 @@ class MetricsLog:
     """metrics.jsonl: one JSON object a line, flushed at once; `position` is what a checkpoint remembers."""
 
     def __init__(self, path: Path, position: int = 0, tracker: Tracker | None = None):
-        """Open for appending after the first `position` bytes; what a lost stretch of training wrote is cut off.
+        """Open for appending after the first `position` bytes; lines after the checkpoint's position are removed.
 
-        A file that is shorter (lost, or cut by a power failure) is warned of, and kept up to its last whole line.
-        `tracker` is told every line as well.
+        A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
+        `tracker` gets every line as well.
         """
         self._tracker = tracker
-        self._file = path.open("ab")
+        self._path = path
+        self._file = path.open("a+b")
         if self.position < position:
             warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
             position = path.read_bytes().rfind(b"\n") + 1
         self._file.truncate(position)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one line; a number that is none (an overflowed norm) is null."""
+        """Append one line; NaN and infinity (an overflowed norm) become null."""
         record = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
         self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         self._file.flush()
@@ -51,7 +52,17 @@ class MetricsLog:
         return self._file.seek(0, 2)
 
     def sync(self) -> int:
-        """Put what is written on the disk itself, before a checkpoint that counts on it; returns the position."""
+        """fsync, before a checkpoint that stores the position; returns the position.
+
+        A file that was removed meanwhile is written anew, from the one that is still open.
+        """
+        if not self._path.exists():
+            self._file.seek(0)
+            lines = self._file.read()
+            self._file.close()
+            self._file = self._path.open("a+b")
+            self._file.write(lines)
+            self._file.flush()
         os.fsync(self._file.fileno())
         return self.position
 
@@ -63,16 +74,16 @@ class MetricsLog:
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """Every whole line of a run's metrics.jsonl; a last one that a kill cut short is left out."""
+    """Every complete line of a run's metrics.jsonl; a last line cut short by a kill is skipped."""
     path = Path(run) / "metrics.jsonl"
     whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
     return [json.loads(line) for line in whole.splitlines()]
 
 
 class Meters:
-    """Sums kept on the device between two log lines, so that a step never waits for the host.
+    """Sums on the device between two log lines, so that a step never waits for the host.
 
-    Each process sums its own rows; what is read or saved is the sum over all of them.
+    Each process sums its own rows; `read` and `state_dict` sum over processes.
     """
 
     NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
@@ -82,7 +93,7 @@ class Meters:
         self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
         self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
         self.losses: dict[str, Tensor] = {}
-        self.counts: dict[str, int] = {}  # a term may enter late
+        self.counts: dict[str, int] = {}  # a term may start late
 
     @torch.no_grad()
     def add(
@@ -108,7 +119,7 @@ class Meters:
             self.total += weights[name] * loss.detach().to(self.total.dtype)
 
     def read(self) -> dict[str, float | None]:
-        """Means since the last reading, which then start afresh (this waits for the device)."""
+        """Means since the last call, and reset (this waits for the device)."""
         totals = self.state_dict()
         steps, finished, exact, cell, m, loops = totals["sums"].tolist()
         means: dict[str, float | None] = {"loss": totals["total"].item() / steps}
@@ -126,7 +137,7 @@ class Meters:
         return means
 
     def broken(self) -> str | None:
-        """The first term that has become infinite or NaN since the last reading (this waits for the device)."""
+        """The first term that was infinite or NaN since the last call of `read` (this waits for the device)."""
         losses = self.state_dict()["losses"]
         return next((name for name, total in losses.items() if not math.isfinite(total.item())), None)
 
@@ -140,7 +151,7 @@ class Meters:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from saved sums: the first process holds them, the others start from 0."""
+        """Load saved sums: rank 0 holds them, the others start from 0."""
         share = 1.0 if self.world.first else 0.0
         self.sums.copy_(state["sums"] * share)
         self.total.copy_(state["total"] * share)

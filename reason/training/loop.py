@@ -1,4 +1,4 @@
-"""The training loop: what it does every step, and what it does once in a while."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from reason.balance import weighted_sum
+from reason.errors import RunLost
 from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
 from reason.models.base import Batch
 from reason.rollout import supervise
 from reason.training.compiling import out_of_graph, records_graphs
+from reason.training.folder import RunFolder
 from reason.training.interrupt import StopRequest
 from reason.training.log import MetricsLog
 from reason.training.memory import peak_memory
@@ -36,28 +38,29 @@ class Trainer(TrainingState):
 
     def _draw(self) -> Batch:
         """This process's rows of the next global batch."""
-        return self.world.mine(self.sampler.draw())
+        return self.world.mine(self.samplers.draw(self.index))
 
     def optimizer_step(self) -> torch.Tensor:
-        """N_grad supervision steps, their gradients averaged, one move of the weights; returns the gradient norm."""
+        """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
         rollout = self.config.rollout
         grad_steps = rollout.grad_steps
         if self.step >= self.freezes_at:
             self.model.freeze_embedding()
         weights = self.balancer.weights(self.step)
-        for part in range(grad_steps):
-            measured = part == 0 and self.balancer.measures(self.step)
+        for _ in range(grad_steps):
+            measured = self.balancer.measures(self.index)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, self.index, loops)
-            terms = evaluate_terms(replace(unroll, memory=self.memory), self.config.loss, weights)
+                own_index = self.index // len(self.carries)
+                self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
+            terms = evaluate_terms(replace(unroll, memory=self.memories[self.turn]), self.config.loss, weights)
             if measured:
                 self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
             self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         if records_graphs(self.config.training):
-            self.carry = out_of_graph(self.carry)
+            self.carries = out_of_graph(self.carries)
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         if not self.scaling.enabled:  # which skips such a step
@@ -79,8 +82,12 @@ class Trainer(TrainingState):
         `max_steps` counts optimizer steps of the run, `max_minutes` those of this call.
 
         Raises:
-            Diverged: a loss became infinite or NaN.
+            Diverged: a loss or a weight became infinite or NaN.
+            RunLost: the run's folder was removed; it is there again with a checkpoint of this step.
         """
+        self.folder = RunFolder(self.run)
+        if self.saved is None:
+            self.save(0)  # so that a run without a checkpoint is one that has lost it
         total, every = self.config.training.steps, self.config.training.checkpoint_every
         goal = min(total, max_steps or total)
         started, earlier = time.perf_counter(), self.seconds
@@ -96,11 +103,11 @@ class Trainer(TrainingState):
                     if self.step % self.config.training.log_every == 0 or self.step == total:
                         self._log(log, norm, bar)
                     if self._read_monitor(log) or (self.step % every == 0 and self.step < goal):
-                        self.save(0 if log is None else log.sync())
+                        self._save(log)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
-                if self.saved != self.step:
-                    self.save(0 if log is None else log.sync())
+                if self.saved != self.step or not self._there():
+                    self._save(log)
         finally:
             bar.close()
             if log is not None:
@@ -108,11 +115,28 @@ class Trainer(TrainingState):
         limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
+    def _there(self) -> bool:
+        return self.world.tell(self.folder.state() if self.world.first else "") == "there"
+
+    def _save(self, log: MetricsLog | None) -> None:
+        """A checkpoint, once metrics.jsonl is on the disk; in a folder made anew where it was removed."""
+        state = self.world.tell(self.folder.state() if self.world.first else "")
+        if state == "another's":
+            raise RunLost(f"another run lies in {self.run} now; what was trained to step {self.step} is not saved")
+        if state == "gone" and self.world.first:
+            self.folder.remake()
+        self.save(0 if log is None else log.sync())
+        if state == "gone":
+            raise RunLost(
+                f"{self.run} was removed while it was trained; it is there again with config, metrics and the "
+                f"checkpoint of step {self.step}, without older checkpoints and evaluations; go on with --resume"
+            )
+
     def _open_log(self) -> MetricsLog | None:
         """metrics.jsonl and the tracker, in the process that writes."""
         if not self.world.first:
             return None
-        tracker = tracker_of(self.config.training.log, self.run, self.step, self.config.model_dump(mode="json"))
+        tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
         return MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
@@ -122,7 +146,7 @@ class Trainer(TrainingState):
         drawn = self.index * c.training.batch_size
         record = {
             "step": self.step,
-            "epoch": drawn / c.rollout.accum_steps / self.sampler.data.groups,
+            "epoch": drawn / c.rollout.accum_steps / self.samplers.data.groups,
             "puzzle_steps": drawn,
             **means,
             "gradient_norm": norm.item(),
@@ -139,7 +163,7 @@ class Trainer(TrainingState):
         bar.set_postfix_str(f"loss {means['loss']:.3f}{exact}, {speed}")
 
     def _read_monitor(self, log: MetricsLog | None) -> bool:
-        """Where a reading is due: take it, write it down; True where it is the best so far."""
+        """Run the monitor if it is due and log the result; True if it is the best so far."""
         c = self.config.training
         due = self.step % (c.monitor.every or c.checkpoint_every) == 0 or self.step == c.steps
         if self.monitor is None or not due:

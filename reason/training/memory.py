@@ -1,10 +1,9 @@
-"""How much memory a training takes: counted before it starts, measured while it runs."""
+"""Memory of a training: estimated before it starts, measured while it runs."""
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,12 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reason.balance import weighted_sum
+from reason.config.schema import Config
 from reason.losses import evaluate_terms
-from reason.models.base import Batch, Reasoner, Shape
+from reason.losses.balance import weighted_sum
+from reason.models import build_model
+from reason.models.base import Batch, Shape
+from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise
 from reason.training.optim import unscaled_gradient
-from reason.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,18 @@ class Memory:
     moments: int  # the optimizer's two
     average: int  # the EMA
     carry: int  # puzzles and states between two supervision steps
-    activations: int  # what else lives when most does: saved for backward, logits, temporaries
+    activations: int  # the rest at the peak: saved for backward, logits, temporaries
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum."""
         return sum(vars(self).values())
 
 
 class LiveBytes(TorchDispatchMode):
-    """Bytes of the tensors made within the block: those alive now, and the most there ever were.
+    """Bytes of the tensors created within the block: currently alive, and the peak.
 
-    Storages are counted, so views cost nothing; what a kernel takes and gives back by itself is not seen.
+    Storages are counted, so views cost nothing; a kernel's own temporaries are not counted.
     """
 
     def __init__(self) -> None:
@@ -72,26 +73,27 @@ class LiveBytes(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
 
 
-def estimate(
-    config: Settings, build: Callable[[torch.dtype], Reasoner], shape: Shape, dtype: torch.dtype, device: str
-) -> Memory:
-    """Count what an optimizer step would hold, by running it on tensors that have a shape and no memory.
+def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
+    """Estimate the memory of an optimizer step by running it on fake tensors, which have a shape and no memory.
 
     Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
     batch size; torch.compile usually needs less. Not counted: the allocator's rounding, CUDA's own context (0.3 to
     0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
     kernel, for bfloat16 too: as many bytes.
     """
-    if device != "cpu" and dtype == torch.bfloat16:
-        dtype = torch.float16
+    if device != "cpu":
+        states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
+        computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
-        model = build(dtype)
+        model = build_model(config.model, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         batch = _blank(config.training.batch_size, shape)
         carry = first_carry(model, batch)
         rollout = config.rollout
-        loops = rollout.loops.count if rollout.loops.law == "fixed" else rollout.loops.most  # the worst that can come
+        loops = (
+            rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
+        )  # the largest possible T
         with LiveBytes() as bytes_of:
             for part in range(min(2, rollout.grad_steps)):
                 rows = partial(_blank, config.training.batch_size, shape)
@@ -110,17 +112,17 @@ def estimate(
         numbers = sum(p.numel() for p in trained)
         gradients = sum(p.numel() * 4 for p in trained if p.grad is not None)
         weights = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
-    average = 4 * numbers if config.ema.rate is not None else 0
+    average = 4 * numbers if config.ema.decay is not None else 0
     return Memory(weights, gradients, 8 * numbers, average, between, max(0, bytes_of.peak - gradients - between))
 
 
 def _blank(rows: int, shape: Shape) -> Batch:
-    tokens = torch.zeros(rows, shape.cells, dtype=torch.int64)
+    tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """The most bytes this process has held: on CUDA in tensors, on a CPU resident; None where it cannot be told."""
+    """Peak bytes of this process: on CUDA of tensors, on a CPU resident; None where the platform has no such count."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":

@@ -1,34 +1,29 @@
-"""Readings on puzzles that are not trained on: what chooses the best checkpoint."""
+"""Validation accuracy during training, which selects the best checkpoint."""
 
 from __future__ import annotations
 
-import contextlib
-import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-import torch
 from pydantic import Field, field_validator
 
+from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
-from reason.distributed import World
-from reason.floats import widest_float
-from reason.losses.halting import correct_cells
-from reason.models.base import IGNORE, Reasoner
-from reason.rollout import unroll
-from reason.section import Section
-from reason.training.checkpoint import random_state, restore_random_state
+from reason.models.base import Reasoner
 from reason.training.ema import Ema
 
 
-class MonitorConfig(Section):
-    """Which puzzles are read during training, how many and how often."""
+class MonitorConfig(BaseConfig):
+    """Validation during training: split, number of puzzles, interval."""
 
-    split: str = Field("validation", description="the split that is read; without it in the set nothing is")
-    every: int | None = Field(
-        None, ge=1, description="optimizer steps between readings; none: training.checkpoint_every"
+    split: str = Field(
+        "validation", pattern=PLAIN, description="the validation split; no validation if the set lacks it"
     )
-    puzzles: int = Field(512, ge=0, description="at most so many, the split's first; 0: no readings")
+    every: int | None = Field(
+        None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
+    )
+    puzzles: int = Field(512, ge=0, description="at most this many, the first of the split; 0: no validation")
 
     @field_validator("split")
     @classmethod
@@ -40,7 +35,7 @@ class MonitorConfig(Section):
 
 @dataclass(frozen=True)
 class Reading:
-    """Accuracy of the averaged weights after the trained steps (N_super; of a looped model T), nothing halting."""
+    """Accuracy of the averaged weights after the trained steps (N_super; T of a looped model), without halting."""
 
     step: int  # optimizer steps
     exact: float  # share of puzzles whose every labelled cell is right
@@ -49,49 +44,20 @@ class Reading:
     seconds: float
 
     def beats(self, other: Reading | None) -> bool:
-        """More puzzles right, or as many and more cells; a tie keeps the earlier (ours)."""
+        """Higher exact accuracy, then higher cell accuracy; a tie keeps the earlier (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dict for JSON."""
         return asdict(self)
 
 
-class Monitor:
-    """The first puzzles of a split, in batches of one shape; each process reads its share, each puzzle counts once.
+class Monitor(Protocol):
+    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
 
-    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream alone.
-    """
+    @property
+    def sets(self) -> Sequence[PuzzleData]:
+        """The splits that are read, one of each set."""
 
-    def __init__(self, data: PuzzleData, puzzles: int, steps: int, rows: int, world: World):
-        self.data, self.steps, self.rows, self.world = data, steps, rows, world
-        self.count = min(len(data), puzzles)
-
-    @torch.no_grad()
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step`; `ema` is what is read where the run keeps one."""
-        started, device, training = time.perf_counter(), self.data.device, model.training
-        random = random_state(device)
-        sums = torch.zeros(2, dtype=widest_float(device), device=device)
-        with contextlib.nullcontext() if ema is None else ema.in_place():
-            try:
-                torch.manual_seed(0)
-                model.eval()
-                for first in range(self.world.rank * self.rows, self.count, self.world.size * self.rows):
-                    sums += self._right(model, first).to(sums.dtype)
-            finally:
-                model.train(training)
-                restore_random_state(random, device)
-        exact, cell = (self.world.sum(sums) / self.count).tolist()
-        return Reading(step, exact, cell, self.count, time.perf_counter() - started)
-
-    def _right(self, model: Reasoner, first: int) -> torch.Tensor:
-        """(2,): puzzles right, and the sum of their shares of right cells, of the rows from `first` on."""
-        examples = torch.arange(first, first + self.rows, device=self.data.device)
-        counted = examples < self.count  # the last batch is filled up, for its shape alone
-        batch = self.data.take(examples.clamp(max=self.count - 1))
-        for _, readout in unroll(model, batch, self.steps):
-            last = readout
-        right, exact = correct_cells(last.logits, batch.labels)
-        labelled = (batch.labels != IGNORE).sum(-1).clamp(min=1)
-        return torch.stack([(exact & counted).sum(), (right.sum(-1) / labelled * counted).sum()])
+        """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
-from adam_atan2_pytorch import AdamAtan2
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon, ScheduleConfig
+from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.schedules import Horizon, ScheduleConfig
-from reason.section import Section
-from reason.training.adam_atan2 import AdamAtan2WithEpsilon
+from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.scaling import LossScaling
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class OptimizerConfig(Section):
+class OptimizerConfig(BaseConfig):
     """How weights move."""
 
     kind: Literal["adam-atan2", "adamw"] = Field("adam-atan2", description="adam-atan2 (HRM, TRM, CMM) or AdamW")
@@ -28,14 +29,65 @@ class OptimizerConfig(Section):
     eps: float | None = Field(
         None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for adamw"
     )
+    a: float = Field(
+        1.0, gt=0, description="adam-atan2: factor of the arctangent; 1: HRM, TRM; 1.27: adam-atan2-pytorch's default"
+    )
+    bias_correction: BiasCorrection = Field(
+        "inside",
+        description="adam-atan2: of the first moment, inside the arctangent (adam-atan2-pytorch, which CMM cites), or "
+        "outside (the fused package of HRM and TRM: a first step 27 % larger, under 1 % after 40)",
+    )
+    backend: Literal["auto", "fused", "torch"] = Field(
+        "auto",
+        description="adam-atan2 with bias_correction=outside: fused, the CUDA package adam-atan2; torch; auto: fused "
+        "where it is installed",
+    )
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
-    clip: float | None = Field(None, gt=0, description="the gradient's norm is scaled down to this; none: as it is")
+    grad_clip: float | None = Field(
+        None, gt=0, description="the gradient's norm is scaled down to this; none: as it is"
+    )
     schedule: ScheduleConfig = ScheduleConfig()
     freeze_embedding_after: float | None = Field(
         None, ge=0, description="epochs after which all that x̂ is made of stays as it is; none: never"
     )
-    puzzle_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
-    puzzle_weight_decay: float = Field(0.1, ge=0, description="its decay")
+    puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
+    puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="its decay")
+
+    @model_validator(mode="after")
+    def _adamw_has_none_of_atan2s(self) -> OptimizerConfig:
+        if self.kind == "adamw":
+            for key, default in (("a", 1.0), ("bias_correction", "inside"), ("backend", "auto")):
+                if getattr(self, key) != default:
+                    raise ValueError(
+                        f"{key}={getattr(self, key)} is adam-atan2's: type optimizer.kind=adam-atan2, or "
+                        f"optimizer.{key}={default}"
+                    )
+        if self.backend == "fused" and not self.fits_fused:
+            raise ValueError(
+                "backend=fused corrects outside the arctangent and has neither ε nor a: type "
+                "optimizer.bias_correction=outside optimizer.eps=none optimizer.a=1, or optimizer.backend=torch"
+            )
+        return self
+
+    @property
+    def fits_fused(self) -> bool:
+        """Whether the fused package computes this update."""
+        return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
+
+    def inert(self) -> dict[str, str]:
+        """Another implementation of the same update."""
+        return {"backend": "it computes the same update"}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Puzzle embeddings' own."""
+        return dict.fromkeys(("puzzle_emb_lr", "puzzle_emb_weight_decay"), can.PUZZLE_EMBEDDING)
+
+    def needs(self) -> list[can.Need]:
+        """An embedding that can be frozen alone."""
+        if self.freeze_embedding_after is None:
+            return []
+        setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
+        return [can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none")]
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
@@ -75,6 +127,29 @@ class SignSGD:
         self.table.grad = None
 
 
+def build_optimizer(
+    weights: list[nn.Parameter], config: OptimizerConfig, device: torch.device
+) -> torch.optim.Optimizer:
+    """The optimizer of weights on a device that `config` names.
+
+    Raises:
+        ConfigError: the fused package was asked for, and is not installed or not for this device.
+    """
+    lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
+    if config.kind == "adamw":
+        return torch.optim.AdamW(weights, lr, betas, 1e-8 if eps is None else eps, wd)
+    may = config.fits_fused and config.backend != "torch" and device.type == "cuda"
+    fused = fused_adam_atan2() if may else None
+    if fused is not None:
+        return fused(weights, lr=lr, betas=betas, weight_decay=wd)  # type: ignore[call-arg]
+    if config.backend == "fused":
+        raise ConfigError(
+            f"optimizer.backend=fused needs a CUDA device, this is {device}, and the package adam-atan2: pip install "
+            "'reason[cuda]', or type optimizer.backend=torch"
+        )
+    return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
+
+
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
@@ -82,26 +157,24 @@ class Optimizers:
         self.config, self.horizon = config, horizon
         self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
-        self.sign = SignSGD(table.weight, config.puzzle_lr, config.puzzle_weight_decay) if table is not None else None
+        self.sign = (
+            SignSGD(table.weight, config.puzzle_emb_lr, config.puzzle_emb_weight_decay) if table is not None else None
+        )
         self.weights = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
-        lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
-        self.main: torch.optim.Optimizer
-        if config.kind == "adam-atan2":
-            self.main = (
-                AdamAtan2WithEpsilon(self.weights, lr, betas, eps, wd)
-                if eps
-                else AdamAtan2(self.weights, lr, betas, wd, a=1.0)
-            )
-        else:
-            self.main = torch.optim.AdamW(self.weights, lr, betas, 1e-8 if eps is None else eps, wd)
+        self.main = build_optimizer(self.weights, config, self.weights[0].device)
+
+    @property
+    def fused(self) -> bool:
+        """Whether the fused package moves the weights."""
+        return self.config.kind == "adam-atan2" and not isinstance(self.main, AdamAtan2)
 
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.horizon)
         self.scaling.unscale(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
-        if self.config.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.clip, norm)
+        if self.config.grad_clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.grad_clip, norm)
         for group in self.main.param_groups:
             group["lr"] = self.config.lr * factor
         moved = self.scaling.step(self.main)
@@ -111,11 +184,20 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts (sign-SGD has none)."""
-        return self.main.state_dict()["state"]
+        """The moments and step counts (sign-SGD has none), the same for either backend."""
+        state = self.main.state_dict()["state"]
+        if not self.fused:
+            return state
+        return {
+            index: {name: part for name, part in entry.items() if name != "step"} | {"steps": int(entry["step"])}
+            for index, entry in state.items()
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved moments."""
         whole = self.main.state_dict()
-        whole["state"] = {int(index): entry for index, entry in state.items()}
+        whole["state"] = {int(index): dict(entry) for index, entry in state.items()}
+        if self.fused:
+            for entry in whole["state"].values():
+                entry["step"] = torch.tensor(float(entry.pop("steps")), device=self.weights[0].device)
         self.main.load_state_dict(whole)

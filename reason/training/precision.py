@@ -1,4 +1,4 @@
-"""The type that activations are computed in."""
+"""The floating-point types that a model computes in."""
 
 from __future__ import annotations
 
@@ -7,27 +7,38 @@ from typing import Literal
 import torch
 
 from reason.errors import ConfigError
+from reason.nn.dtypes import Dtypes
 
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def activation_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """float32, bfloat16 or float16 (which training scales its loss for).
+def dtypes(precision: Precision, device: torch.device) -> Dtypes:
+    """What a precision comes to on a device.
 
-    `auto` takes bfloat16 where the hardware multiplies in it; else float16 on CUDA devices with tensor cores, as V100
-    and T4 are (ours); else float32.
+    fp32, bf16 and fp16 hold for states and products alike, as in the code of HRM and TRM. amp-bf16 and amp-fp16 are
+    torch.autocast, CMM's "AMP": states, noise and residual sums stay float32, products are halved. fp16 in either form
+    scales its loss in training. `auto` takes bfloat16 where the hardware multiplies in it; else float16 on CUDA devices
+    with tensor cores, as V100 and T4 are (ours); else float32. `amp` takes that type for the products.
 
     Raises:
         ConfigError: bf16 was asked of a device that has none, or fp16 of Apple's GPU, where training cannot scale.
     """
     if precision == "auto":
-        return _computes(device)
-    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise ConfigError(f"training.precision=bf16: {torch.cuda.get_device_name(device)} has no bf16; type fp16")
-    if precision == "fp16" and device.type == "mps":
-        raise ConfigError("training.precision=fp16: no loss scaling on Apple's GPUs; type bf16 or fp32")
-    return _DTYPES[precision]
+        return Dtypes(_computes(device))
+    if precision == "amp":
+        fast = _computes(device)
+        return Dtypes(torch.float32, None if fast == torch.float32 else fast)
+    amp, half = precision.startswith("amp-"), precision.removeprefix("amp-")
+    if half == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        mend = precision.replace("bf16", "fp16")
+        raise ConfigError(
+            f"training.precision={precision}: {torch.cuda.get_device_name(device)} has no bf16; type {mend}"
+        )
+    if half == "fp16" and device.type == "mps":
+        mend = precision.replace("fp16", "bf16")
+        raise ConfigError(f"training.precision={precision}: no loss scaling on Apple's GPUs; type {mend} or fp32")
+    return Dtypes(torch.float32, _DTYPES[half]) if amp else Dtypes(_DTYPES[half])
 
 
 def _computes(device: torch.device) -> torch.dtype:

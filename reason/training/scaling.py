@@ -1,4 +1,4 @@
-"""Loss scaling: what keeps fp16's small gradients above zero."""
+"""Loss scaling for fp16."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class LossScaling:
 
     @property
     def enabled(self) -> bool:
-        """Whether losses are scaled, and steps whose gradients overflow skipped."""
+        """Is the loss scaled, so that steps with overflowing gradients are skipped?"""
         return self.scaler.is_enabled()
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss to go backward from."""
+        """The scaled loss."""
         return self.scaler.scale(loss)
 
     def factor(self, device: torch.device) -> Tensor | float:
-        """What the loss is multiplied by, without waiting for the device."""
+        """The scale, without waiting for the device."""
         return self.scaler.scale(torch.ones((), device=device)) if self.scaler.is_enabled() else 1.0
 
     def unscale(self, optimizer: torch.optim.Optimizer) -> None:
-        """Gradients as they would be without the scale."""
+        """Divide the gradients by the scale."""
         self.scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -55,11 +55,11 @@ class LossScaling:
 
     @property
     def stuck(self) -> bool:
-        """Gradients overflow whatever the scale: PATIENCE steps in a row were skipped."""
+        """Were PATIENCE steps in a row skipped?"""
         return self._in_a_row >= PATIENCE
 
     def figures(self) -> dict[str, float]:
-        """For the metrics: steps skipped since the start, and the scale; nothing where nothing is scaled."""
+        """For the metrics: steps skipped since the start, and the scale; {} without scaling."""
         if not self.scaler.is_enabled():
             return {}
         return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()}
@@ -69,7 +69,7 @@ class LossScaling:
         return {"scaler": self.scaler.state_dict(), "skipped": self.skipped, "in_a_row": self._in_a_row}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved scale."""
+        """Load a saved scale."""
         if state["scaler"] and self.scaler.is_enabled():
             self.scaler.load_state_dict(state["scaler"])
         self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]

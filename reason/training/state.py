@@ -1,4 +1,4 @@
-"""All that training is at one step: saved, and put back to the bit."""
+"""The whole state of training at one step, saved and restored bit for bit."""
 
 from __future__ import annotations
 
@@ -7,46 +7,50 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
-from reason.balance import build_balancer
-from reason.data import Sampler
-from reason.distributed import World
+from reason.config.schedules import Horizon
+from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
+from reason.losses.balance import build_balancer
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
-from reason.schedules import Horizon
 from reason.training import checkpoint
+from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.identity import refuse_other_config, refuse_other_dtype
+from reason.training.likeness import refuse_foreign_tokens, refuse_unlike, refuse_unlike_moments
 from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
 from reason.training.scaling import LossScaling
-from reason.training.settings import Settings
+from reason.training.sets import Samplers
+
+_NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, SafetensorError, TypeError, ValueError)
 
 
 class TrainingState:
-    """A model, its optimizer, its carry and its data stream: everything that a checkpoint must hold."""
+    """Model, optimizer, carry, data stream, meters: everything that a checkpoint holds."""
 
     def __init__(
         self,
-        config: Settings,
+        config: Config,
         run: Path,
         model: Reasoner,
-        sampler: Sampler,
+        samplers: Samplers,
         monitor: Monitor | None = None,
         world: World | None = None,
     ):
-        """Start from nothing; `resume` then puts a checkpoint in place."""
-        self.config, self.run, self.model, self.sampler, self.monitor = config, run, model, sampler, monitor
+        """Build the initial state; `resume` then loads a checkpoint."""
+        self.config, self.run, self.model, self.samplers, self.monitor = config, run, model, samplers, monitor
         self.world = world or World()
-        self.device = sampler.data.device
+        self.device = samplers.data.device
         drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
-        self.horizon = Horizon(config.training.steps, sampler.data.groups / drawn)
-        self.balancer = build_balancer(config.balance, config.loss, self.horizon, self.device)
-        self.scaling = LossScaling(self.device, model.dtype)
+        self.horizon = Horizon(config.training.steps, samplers.data.groups / drawn)
+        self.balancer = build_balancer(config.balance, config.loss, config.rollout, self.horizon, self.device)
+        self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
-        self.ema = Ema(model, config.ema) if config.ema.rate is not None else None
+        self.ema = Ema(model, config.ema) if config.ema.decay is not None else None
         self.meters = Meters(self.device, self.world)
         self.balanced = model.balance_weights()
         frozen_after = config.optimizer.freeze_embedding_after
@@ -55,48 +59,65 @@ class TrainingState:
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         self.best: Reading | None = None
-        rows = torch.zeros(sampler.batch_size // self.world.size, dtype=torch.int64, device=self.device)
-        self.carry: Carry = first_carry(model, sampler.data.take(rows))  # shapes alone: every row has halted
-        self.memory: dict[str, torch.Tensor] = {}  # what loss terms keep between backward passes
-        self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was no finite number
+        blanks = samplers.blanks(samplers.batch_size // self.world.size)  # shapes alone: every row has halted
+        self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]  # of each set
+        self.memories: list[dict[str, torch.Tensor]] = [{} for _ in blanks]  # of loss terms, between backward passes
+        self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
         self.saved: int | None = None  # the step of the newest checkpoint
 
+    @property
+    def turn(self) -> int:
+        """The set that supervision step number `index` is on."""
+        return self.index % len(self.carries)
+
+    @property
+    def carry(self) -> Carry:
+        """Of that set."""
+        return self.carries[self.turn]
+
+    @carry.setter
+    def carry(self, carry: Carry) -> None:
+        self.carries[self.turn] = carry
+
     def parts(self) -> dict[str, Any]:
-        """What has a state of its own to save, by the name it has in a checkpoint."""
+        """The stateful parts, by their names in a checkpoint."""
         return {
             "optimizer": self.optimizers,
             "balance": self.balancer,
             "scaling": self.scaling,
-            "sampler": self.sampler,
+            "sampler": self.samplers,
             "meters": self.meters,
         }
 
     def checkpoint_size(self) -> int:
-        """Bytes that a checkpoint takes, about: weights, their average, two moments, the carry."""
+        """Approximate bytes of a checkpoint: weights, their average, two moments, the carry."""
         numbers = sum(p.numel() for p in self.model.parameters())
-        carried = sum(z.numel() * z.element_size() for z in self.carry.state) * self.world.size
+        states = [z for carry in self.carries for z in carry.state]
+        carried = sum(z.numel() * z.element_size() for z in states) * self.world.size
         return 4 * numbers * (3 if self.ema is None else 4) + carried
 
     def save(self, log_position: int) -> Path:
         """Write a checkpoint of everything.
 
         Raises:
-            Diverged: a loss since the last log line was infinite or NaN; nothing is written.
+            Diverged: a loss since the last log line, a weight, an average or a moment is infinite or NaN; nothing is
+                written.
         """
         self.refuse_broken()
+        self.refuse_infinite_weights()
         state = self._snapshot(log_position)  # by every process: it gathers
         ema = None if self.ema is None else self.ema.state_dict()
-        best = None if self.best is None else self.best.as_dict() | {"split": self.config.training.monitor.split}
+        best = None if self.best is None else self._best_record()
         folder = self.run / "checkpoints" / f"step-{self.step:06d}"
         if self.world.first:
-            keep = self.config.training.keep
+            keep = self.config.training.keep_checkpoints
             folder = checkpoint.save_checkpoint(self.run, self.step, self.model.state_dict(), ema, state, keep, best)
         self.saved = self.step
         return folder
 
     def resume(self, folder: Path) -> None:
-        """Put everything where the checkpoint has it: what follows is what would have followed, to the bit.
+        """Load a checkpoint; training then continues bit for bit as if it had not stopped.
 
         Raises:
             ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
@@ -105,22 +126,35 @@ class TrainingState:
         try:
             state = checkpoint.load_state(folder)
             self._refuse_other(folder, state)
+            refuse_unlike(state, self._snapshot(0))
+            refuse_unlike_moments(state["optimizer"], self.optimizers.weights)
+            for carry in state.get("carry", ()):
+                refuse_foreign_tokens(carry, self.model.shape)
             self._restore(folder, state)
+        except ConfigError:
+            raise
         except KeyError as error:
             raise ConfigError(
                 f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
             ) from None
+        except _NOT_OURS as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ConfigError(
+                f"{folder} does not hold what this training saves ({reason}); remove it to go on with the one before"
+            ) from None
+        if self.best is not None and self.world.first:  # a kill may have come before it was written down
+            checkpoint.record_best(self.run, self._best_record())
 
-    @property
-    def _dtype(self) -> str:
-        return str(self.model.dtype).removeprefix("torch.")
+    def _best_record(self) -> dict[str, Any]:
+        assert self.best is not None
+        return self.best.as_dict() | {"split": self.config.training.monitor.split}
 
     def _snapshot(self, log_position: int) -> dict[str, Any]:
         """Everything but the weights and their average."""
         world = self.world
         return {
             "device": self.device.type,
-            "dtype": self._dtype,
+            "dtype": self.model.computes_in,
             "config": self.config.model_dump(mode="json"),
             "step": self.step,
             "index": self.index,
@@ -128,8 +162,8 @@ class TrainingState:
             "log_position": log_position,
             "averaged": self.ema is not None,
             "best": None if self.best is None else self.best.as_dict(),
-            "carry": {name: world.gather_rows(value) for name, value in vars(self.carry).items()},
-            "memory": {name: world.gather(kept) for name, kept in self.memory.items()},
+            "carry": [{name: world.gather_rows(v) for name, v in vars(carry).items()} for carry in self.carries],
+            "memory": [{name: world.gather(kept) for name, kept in memory.items()} for memory in self.memories],
             "random": checkpoint.random_states(self.device, world),
             **{name: part.state_dict() for name, part in self.parts().items()},
         }
@@ -141,7 +175,7 @@ class TrainingState:
                 f"go on there, or evaluate it here"
             )
         refuse_other_config(state.get("config", {}), self.config.model_dump(mode="json"), folder)
-        refuse_other_dtype(state.get("dtype", self._dtype), self._dtype, folder)
+        refuse_other_dtype(state.get("dtype", self.model.computes_in), self.model.computes_in, folder)
 
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         checkpoint.load_into(self.model, folder, "raw")
@@ -155,16 +189,17 @@ class TrainingState:
         best = state.get("best")
         if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
             self.best = Reading(**best)
-        if "carry" in state:  # else it was left out of an archive: every row starts anew
+        if "carry" in state:  # an archive may lack it: every row then starts with a new puzzle
             self._restore_carry(state)
         checkpoint.restore_random_states(state["random"], self.device, self.world)
 
     def _restore_carry(self, state: dict[str, Any]) -> None:
         own, kind = self.world.own_rows, type(self.carry.state)
-        c = {name: own(value, self.device) for name, value in state["carry"].items()}
-        batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
-        self.carry = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
-        self.memory = {name: own(kept, self.device) for name, kept in state.get("memory", {}).items()}
+        for turn, (carry, memory) in enumerate(zip(state["carry"], state["memory"], strict=True)):
+            c = {name: own(value, self.device) for name, value in carry.items()}
+            batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
+            self.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
+            self.memories[turn] = {name: own(kept, self.device) for name, kept in memory.items()}
 
     def refuse_broken(self) -> None:
         """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
@@ -174,11 +209,21 @@ class TrainingState:
         if self.spoiled:
             raise self.diverged("the gradient is no finite number, though every loss is one,")
 
+    def refuse_infinite_weights(self) -> None:
+        """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
+        averages = {} if self.ema is None else self.ema.state_dict()
+        entries = self.optimizers.state_dict().items()
+        moments = {f"{i}/{k}": v for i, entry in entries for k, v in entry.items() if isinstance(v, torch.Tensor)}
+        for kind, tensors in (("weight", self.model.state_dict()), ("average of", averages), ("moment", moments)):
+            name = checkpoint.first_infinite(tensors)
+            if name is not None:
+                raise self.diverged(f"{kind} {name} is no finite number")
+
     def diverged(self, what: str) -> Diverged:
-        """The error that says what broke, when, what is left and what to try."""
+        """The error with step, term, last good checkpoint and what to try."""
         good = checkpoint.checkpoints(self.run)
-        wider = " or training.precision=fp32," if self.model.dtype == torch.float16 else ""
+        wider = " or training.precision=fp32," if self.scaling.enabled else ""
         return Diverged(
             f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
-            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup"
+            f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup_steps"
         )

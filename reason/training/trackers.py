@@ -1,4 +1,4 @@
-"""TensorBoard and Weights & Biases: the lines of metrics.jsonl, drawn elsewhere too."""
+"""TensorBoard and Weights & Biases as further destinations of the lines of metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ TrackerName = Literal["none", "tensorboard", "wandb"]
 
 
 class Tracker(Protocol):
-    """Whoever is told the metrics."""
+    """A destination of metrics besides metrics.jsonl."""
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Take in one line of metrics.jsonl."""
+        """Log one line of metrics.jsonl."""
 
     def close(self) -> None:
-        """Write out what is held back."""
+        """Flush."""
 
 
 class TensorBoard:
-    """Scalars under RUN/tensorboard; a resumed run takes back what came after its checkpoint."""
+    """Scalars under RUN/tensorboard; a resumed run purges the steps after its checkpoint."""
 
     def __init__(self, run: Path, step: int):
         from torch.utils.tensorboard import SummaryWriter
@@ -41,10 +41,10 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """One run of the project `reason`, known again when it resumes by the id in RUN/wandb-id.
+    """One run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
 
-    `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. What a lost stretch logged stays there: W&B takes no
-    line back, and passes over the steps that are trained again.
+    `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. W&B cannot delete the steps logged after the
+    checkpoint, and ignores them when they are trained again.
     """
 
     def __init__(self, run: Path, config: dict[str, Any]):
@@ -62,17 +62,17 @@ class WeightsAndBiases:
         self._run.log(numbers(record), step=record["step"])
 
     def close(self) -> None:
-        """Tell W&B that this process is done."""
+        """Finish the W&B run."""
         self._run.finish()
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """What of a line can be drawn against its step."""
+    """The numbers of a line, without its step."""
     return {name: value for name, value in record.items() if isinstance(value, int | float) and name != "step"}
 
 
 def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
-    """The tracker that training.log names, going on after optimizer step `step`.
+    """The tracker named by training.tracker, continuing after optimizer step `step`.
 
     Raises:
         ConfigError: its package is not installed.
@@ -87,5 +87,5 @@ def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) 
                 return None
     except ImportError as error:
         raise ConfigError(
-            f"training.log={name}: {error}; type pip install 'reason[log]', or training.log=none"
+            f"training.tracker={name}: {error}; type pip install 'reason[log]', or training.tracker=none"
         ) from None

@@ -1,4 +1,4 @@
-"""Starting from a finished run's weights, as they are or in a deeper stack (Ouro's upcycling)."""
+"""Warm start from a run's weights, unchanged or duplicated into a deeper stack (Ouro's upcycling; docs/math.md §12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
 
 
 def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
-    """Put the newest whole checkpoint of `run` into the model: its EMA where it keeps one, as evaluation does (ours).
+    """Load the newest readable checkpoint of `run` into the model: its EMA if it has one, as evaluation does (ours).
 
     A gate that the run did not have keeps its initial weights; everything else must be there, in the same shape.
 
@@ -69,12 +69,12 @@ def _depths(weights: Mapping[str, Tensor]) -> Counter[str]:
 
 
 def _difference(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str | None:
-    """The first reason for which `weights` do not fit a model that has `own`, and what to type."""
+    """The first reason why `weights` do not fit a model with `own`, and what to type."""
     if _depths(weights) != _depths(own):
         stack = next(s for s in {**_depths(weights), **_depths(own)} if _depths(weights)[s] != _depths(own)[s])
         return (
             f"its {stack} holds {_depths(weights)[stack]} layers, this model's {_depths(own)[stack]}; type "
-            "init_layers=cycle for a whole multiple of them, or change model.layers"
+            "init_layers=cycle for a whole multiple of them, or change model.num_layers"
         )
     for name in sorted({*weights, *own}):
         if name not in own:

@@ -13,7 +13,7 @@ import pytest
 
 from reason import cli
 from reason.cli import main
-from reason.run import locked
+from reason.runs.directory import locked
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +44,13 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.Ca
     assert f"report {folder.relative_to(here)}/report.html" in out
     assert {path.name for path in folder.iterdir()} == {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png",
-        "difficulty.csv", "difficulty.png", "halting.png",
+        "difficulty.csv", "difficulty.png", "halting.png", ".written.json",
     }  # fmt: skip
     config = json.loads((here / "runs/mine/config.json").read_text())
     assert config["config"]["seed"] == 0
     assert config["version"]
-    assert config["shape"] == {"cells": 16, "vocabulary": 6, "identifiers": 1}
+    shape = config["shape"]
+    assert (shape["seq_len"], shape["vocab_size"], shape["num_puzzle_identifiers"]) == (16, 6, 1)
 
 
 def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,6 +90,15 @@ WRONG = {
     "two presets": (["train", "a", "b"], "got a b"),
     "unknown preset": (["train", "sudoku6x6"], "did you mean sudoku-6x6?"),
     "unknown key": (["train", "sudoku-4x4", "model.hiden_size=3"], "did you mean model.hidden_size?"),
+    "an option for a setting": (["train", "sudoku-4x4", "--lr", "1e-4"], "key=value, this one optimizer.lr=1e-4"),
+    "an option of others": (["train", "sudoku-4x4", "--global_batch_size=8"], "this one training.batch_size=8"),
+    "an option misspelt": (["train", "sudoku-4x4", "--max_steps", "8"], "did you mean --max-steps?"),
+    "an option without meaning": (["train", "sudoku-4x4", "--frob"], "options are --resume, --max-steps"),
+    "an option's bad value": (["train", "sudoku-4x4", "--max-steps", "many"], "invalid int value: 'many'"),
+    "an option for a word": (["evaluate", "--steps", "64"], "this one steps=64"),
+    "help of nothing": (["train", "--help", "schedule"], "did you mean optimizer.schedule?"),
+    "the name of a family": (["train", "trm"], "did you mean trm-att-sudoku or trm-mlp-sudoku or trm-att-maze?"),
+    "the name of many": (["train", "cmm"], "`reason presets cmm-` lists the 82"),
     "wrong type": (["train", "sudoku-4x4", "training.steps=many"], "training.steps=many"),
     "out of range": (["train", "sudoku-4x4", "optimizer.lr=0"], "greater than 0"),
     "missing set": (["train", "sudoku-4x4", "data=nowhere"], "no dataset at nowhere; make one with"),
@@ -256,7 +266,7 @@ def test_a_set_of_another_shape_is_refused_with_both_shapes(
 def test_a_causal_set_is_refused_by_a_model_that_sees_all_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "addition", "--digits", "2", "--train", "20", "--test", "5", "--output-dir", "sums"]) == 0
     assert train(here / "sums", "run=r") == 1
-    assert "make the set with --blank-answer" in capsys.readouterr().err
+    assert "type data=DIR of a set made with --blank-answer" in capsys.readouterr().err
     assert not (here / "r").exists()
 
 
@@ -271,12 +281,12 @@ def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["train", "--help"], ["python train.py run=runs/mine --resume", "optimizer.lr=0.0001", "learning rate"]),
+        (["train", "--help"], ["python train.py run=runs/mine --resume", "--help model"]),
         (["evaluate", "--help"], ["steps=64", "report.html"]),
         (["presets", "--help"], ["every setting"]),
         (["generate", "--help"], ["sudoku", "verify", "show"]),
         (["import-weights", "--help"], ["safetensors", "authors' default"]),
-        (["demo", "--help"], ["curve"]),
+        (["demo", "--help"], ["accuracy by supervision step"]),
     ],
 )
 def test_help_teaches(arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

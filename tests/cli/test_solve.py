@@ -16,10 +16,10 @@ from datasets_gen.layout import read_split
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
-from reason.cli.solve import describe
-from reason.drawing import board
-from reason.evaluation.boards import Thought, complete, shown
+from reason.cli.solve import completed, describe
+from reason.evaluation.boards import Thought
 from reason.models.base import Readout
+from reason.report.drawing import board
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
@@ -133,8 +133,6 @@ def test_a_maze_shows_its_path() -> None:
 class Teacher(torch.nn.Module):
     """A causal model that knows the sum."""
 
-    final_from = 1
-
     def __init__(self, puzzle: Addition, operands: list[int]):
         super().__init__()
         label = puzzle.example(operands)[1]
@@ -149,8 +147,8 @@ class Teacher(torch.nn.Module):
     def step(self, state, x):
         return state
 
-    def readout(self, state, final=True):
-        return Readout(torch.nn.functional.one_hot(self.known, 15)[None].float())
+    def readout(self, state, step=None):
+        return Readout(torch.nn.functional.one_hot(self.known[: state[0].shape[1]], 15)[None].float())
 
 
 @pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
@@ -158,9 +156,9 @@ def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
     puzzle = Addition(2)
     question, label = puzzle.example(operands)
     asked = puzzle.parse("+".join(map(str, operands)))
-    done = complete(Teacher(puzzle, operands), torch.from_numpy(asked.astype(np.int64))[None], 2)[0].numpy()
+    done = completed(Teacher(puzzle, operands), puzzle, asked, 2, torch.device("cpu"))
     assert (done == question).all()
-    frames = shown(puzzle, done, label[None])
+    frames = puzzle.frames(done, label[None])
     text = "+".join(map(str, operands)) + "= " + str(sum(operands))[::-1] + "§"
     assert "".join(puzzle.glyphs[t] for t in frames[1] if t) == text[: puzzle.seq_len]
     assert "".join(puzzle.glyphs[t] for t in frames[0] if t) == text.partition(" ")[0] + " "
@@ -180,8 +178,9 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
     assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1
-    assert "name another folder" in capsys.readouterr().err
+    assert "mine holds notes.txt, which is no part of a comparison; move it, or name" in capsys.readouterr().err
     (Path(both[0]) / "results.json").write_text("{}")
     assert main(["compare", both[0], "--out", str(out)]) == 1
     assert "holds no results" in capsys.readouterr().err

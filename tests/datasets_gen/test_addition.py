@@ -20,8 +20,12 @@ def test_the_layout_of_stars():
     assert puzzle.vocab_size == 15
     text = "1750+4733= 3846§"
     for cell, token in enumerate(label):
-        expected = text[cell + 1] if 10 <= cell < len(text) - 1 else None
-        assert token == (puzzle.example([0, 0])[1][0] if expected is None else "·0123456789+= §".index(expected))
+        expected = text[cell + 1] if 9 <= cell < len(text) - 1 else "·"  # from the `=`, whose label is the space
+        assert token == "·0123456789+= §".index(expected)
+    assert puzzle.draw(label, question) == text
+    wrong = np.where(label == 13, 1, label)
+    assert not puzzle.solved(question[None], wrong[None])[0]
+    assert puzzle.mistake(question, wrong).startswith("the answer is '03846§', the sum is ' 3846§'")
 
 
 @given(FAMILIES, st.data())
@@ -37,6 +41,9 @@ def test_questions_labels_and_rules_agree(puzzle, data):
     assert puzzle.valid(question[None], label[None])[0]
     assert puzzle.solved(question[None], label[None])[0]
     scored = label[label > 0]
+    if puzzle.causal:
+        assert scored[0] == 13  # the space after `=`
+        scored = scored[1:]
     digits = "".join(str(token - 1) for token in scored[:-1])
     assert scored[-1] == 14
     assert int(digits[::-1] if puzzle.reverse else digits) == sum(operands)

@@ -1,18 +1,22 @@
 """The command line: bytes, exit codes, and nothing half-written."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
-from datasets_gen.layout import read_metadata, read_split
+from datasets_gen.interrupts import held_back
+from datasets_gen.layout import DatasetError, read_metadata, read_split
+from datasets_gen.maze import generate
+from datasets_gen.maze.generate import Kind, _far
+from datasets_gen.streams import stream
 
 
 def make(directory, *more, size=4, train=40, test=20, seed=0):
@@ -92,27 +96,127 @@ def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_interrupted_work_leaves_nothing_and_exits_130(tmp_path):
-    words = [
-        sys.executable,
-        "-m",
-        "datasets_gen",
-        "sudoku",
-        "--train",
-        "100000000",
-        "--output-dir",
-        str(tmp_path / "set"),
-    ]
-    # a shell's background jobs ignore SIGINT, and their children inherit that
-    listens = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True, **listens)
-    time.sleep(6)  # past the start of the other processes
+BUSY = """
+import ctypes, multiprocessing, os, sys
+from datasets_gen import parallel
+from datasets_gen.__main__ import main
+from datasets_gen.maze import generate
+
+real = generate.maze_chunk
+
+def busy(chunk):
+    if multiprocessing.parent_process() is None:
+        return real(chunk)
+    print(os.getpid(), flush=True)
+    ctypes.PyDLL(None).sleep(1_000_000)  # as compiled code: no thread of this process runs
+
+if __name__ == "__main__":
+    generate.maze_chunk = busy
+    parallel.ALONE_SECONDS = 0
+    words = "maze --size 6 --min-path 8 --train 1000000 --processes 2 --output-dir set"
+    sys.exit(main(words.split()))
+"""
+STUCK = """
+import sys
+
+try:
+    print("importing", flush=True)
+    sys.stdin.read()
+except BaseException:  # as some extension modules
+    pass
+"""
+
+
+def interrupted(words, tmp_path, lines, **environment):
+    """What a command has written and its exit code, after Ctrl-C in its terminal once it has printed some lines."""
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell's background jobs ignore SIGINT, and their children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    printed = [process.stdout.readline().strip() for _ in range(lines)]
     os.killpg(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert error.strip().splitlines() == ["interrupted: nothing was written"]
-    assert list(tmp_path.iterdir()) == []
+    return printed, error, process.returncode
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_work_ends_its_workers_and_leaves_nothing(tmp_path):
+    (tmp_path / "busy.py").write_text(BUSY)
+    workers, error, code = interrupted(["busy.py"], tmp_path, 2, PYTHONPATH=os.getcwd())
+    assert error == "interrupted: nothing was written\n"
+    assert code == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["busy.py"]
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(worker), 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_imports_end_in_one_line(tmp_path):
+    (tmp_path / "tqdm.py").write_text(STUCK)
+    path = os.pathsep.join([str(tmp_path), os.getcwd()])
+    words = ["-m", "datasets_gen", "addition", "--output-dir", "set"]
+    assert interrupted(words, tmp_path, 1, PYTHONPATH=path) == (
+        ["importing"],
+        "interrupted: nothing was written\n",
+        130,
+    )
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_can_be_held_back():
+    done = []
+
+    def interrupted_twice():
+        with held_back():
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+                done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice()
+    assert len(done) == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def dies(task):
+    if multiprocessing.parent_process() is not None:
+        os._exit(1)
+    return task
+
+
+def test_a_worker_that_is_killed_is_one_line(monkeypatch):
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    with pytest.raises(DatasetError, match="a worker process was killed"):
+        list(parallel.ordered_map(dies, range(9), 2))
+
+
+def test_mazes_searched_in_slices_are_the_same(monkeypatch):
+    kind = Kind(6, 0.2, 0.5, 8, False)
+    whole = _far(kind, 10_000, stream(0, 1))
+    monkeypatch.setattr(generate, "SLICE", 700)
+    assert (_far(kind, 10_000, stream(0, 1)) == whole).all()
+    monkeypatch.setattr(generate, "ROOM", len(whole) - 5)
+    assert (_far(kind, 10_000, stream(0, 1)) == whole[:-5]).all()
+
+
+def test_a_terminal_without_the_letters(tmp_path):
+    assert (
+        main(["addition", "--digits", "1", "--train", "2", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
+    )
+    words = [sys.executable, "-m", "datasets_gen", "show", str(tmp_path / "set")]
+    shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
+    assert b"\\xa7" in shown.stdout
 
 
 def test_missing_and_damaged_sets(tmp_path, capsys):

@@ -5,18 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from datasets_gen.__main__ import main
-from datasets_gen.arc import Arc, grid_of, tokens_of
-from datasets_gen.arc.augment import Augmentation
-from datasets_gen.arc.vote import score
-from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
+from datasets_gen.layout import read_identifiers, read_metadata, read_split
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SUDOKU, MAZE = FIXTURES / "sudoku.csv", FIXTURES / "maze_train.csv"
-ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
 
 
 @pytest.mark.parametrize(("kind", "source", "split"), [("sudoku", SUDOKU, "test"), ("maze", MAZE, "train")])
@@ -72,7 +66,7 @@ def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
     assert split.group_indices.tolist() == [0, 2, 3, 4]
     assert split.puzzle_identifiers.tolist() == [1, 2, 1, 2]
     assert metadata.total_puzzles == 4
-    assert read_identifiers(tmp_path / "set") == ["<blank>", "a", "b"]
+    assert read_identifiers(tmp_path / "set", metadata) == ["<blank>", "a", "b"]
 
 
 def test_sums_of_stars(tmp_path):
@@ -109,69 +103,6 @@ def test_faulty_files_are_refused_with_their_line(tmp_path, capsys, kind, text, 
 def test_missing_files_are_named(tmp_path, capsys, kind):
     assert main(["import", kind, str(tmp_path / "none"), "--output-dir", str(tmp_path / "set")]) == 1
     assert str(tmp_path / "none") in capsys.readouterr().err
-
-
-@given(
-    st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))),
-    st.integers(0, 2**32),
-)
-def test_grids_survive_the_board_and_every_augmentation(shape, seed):
-    rng = np.random.Generator(np.random.PCG64(seed))
-    grid = rng.integers(0, 10, shape)
-    top, left = (int(rng.integers(0, 31 - side)) for side in shape)
-    tokens = tokens_of(grid, top, left)
-    assert (grid_of(tokens) == grid).all()
-    assert Arc().fault(tokens, tokens) is None
-    augmentation = Augmentation.draw(rng)
-    assert (augmentation.undo(augmentation.apply(grid)) == grid).all()
-    assert Augmentation.of(augmentation.name("task")) == ("task", augmentation)
-    assert ((grid == 0).sum()) == (augmentation.apply(grid) == 0).sum()
-
-
-def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(tmp_path):
-    words = ["import", "arc", *ARC, "--augmentations", "6", "--output-dir"]
-    assert main([*words, str(tmp_path / "set")]) == 0
-    assert main([*words, str(tmp_path / "again")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
-    tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
-    solutions = json.loads(Path(ARC[1].replace("challenges", "solutions")).read_text())
-    names = read_identifiers(tmp_path / "set")
-    assert len(names) == 1 + 4 * 7
-    metadata, test = read_split(tmp_path / "set", "test")
-    assert metadata.vocab_size == 12
-    assert (test.labels == read_split(tmp_path / "again", "test")[1].labels).all()
-    owner = np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))
-    asked = [names[identifier] for identifier in owner]
-    for name, grids in solutions.items():  # the identity keeps what the files say
-        rows = [index for index, identifier in enumerate(asked) if identifier == name]
-        assert [grid_of(test.labels[row]).tolist() for row in rows] == grids
-    assert score(asked, test.inputs, test.labels, tasks).solved == 1
-    train = read_split(tmp_path / "set", "train")[1]
-    pairs = json.loads(Path(ARC[0]).read_text())
-    learned = np.repeat(train.puzzle_identifiers, np.diff(train.puzzle_indices))
-    for name, task in pairs.items():
-        found = {grid_of(train.inputs[row]).tobytes() for row in np.flatnonzero(learned == names.index(name))}
-        assert {np.array(pair["input"]).tobytes() for pair in task["train"]} <= found
-
-
-def test_the_vote_counts_majorities_then_confidence(tmp_path):
-    main(["import", "arc", *ARC, "--augmentations", "6", "--output-dir", str(tmp_path / "set")])
-    tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
-    names = read_identifiers(tmp_path / "set")
-    test = read_split(tmp_path / "set", "test")[1]
-    asked = [names[identifier] for identifier in np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))]
-    outputs = test.labels.copy()
-    right = np.array([index % 7 < 3 for index in range(len(asked))])
-    wrong_colour = np.where(outputs > 2, (outputs - 2) % 9 + 3, outputs)  # a wrong grid, differing by augmentation
-    outputs[~right] = wrong_colour[~right]
-    assert score(asked, test.inputs, outputs, tasks, attempts=1).solved <= 1
-    blank = np.zeros_like(outputs)
-    assert score(asked, test.inputs, blank, tasks).solved == 0
-    half = np.where(right[:, None], test.labels, 0)  # fewer votes than the empty grid: found by the second attempt
-    assert score(asked, test.inputs, half, tasks, attempts=1).solved < 1
-    assert score(asked, test.inputs, half, tasks, attempts=2).solved == 1
-    with pytest.raises(DatasetError, match="no test task"):
-        score(["nobody"], test.inputs[:1], test.labels[:1], tasks)
 
 
 def test_the_published_shapes_are_recognised(tmp_path):

@@ -60,7 +60,7 @@ def test_ties_go_down_first_then_left_right_up():
     assert (solve(goal_above[None])[0][0] == puzzle.parse("..G\n..o\nSoo")).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(size=st.integers(2, 9), density=st.floats(0, 0.6), seed=st.integers(0, 2**32))
 def test_labels_agree_with_a_second_implementation(size, density, seed):
     question = random_maze(size, density, seed)
@@ -78,7 +78,7 @@ def test_labels_agree_with_a_second_implementation(size, density, seed):
         assert puzzle.valid(question[None], label[None])[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(size=st.integers(4, 8), seed=st.integers(0, 2**32))
 def test_a_transposed_label_is_a_shortest_path_but_rarely_the_label(size, seed):
     """Why mazes have no symmetry to augment with: the path stays shortest, the tie-break does not."""

@@ -86,7 +86,7 @@ def test_the_solver_finds_the_known_answer_of_a_famous_hard_puzzle():
     assert rate(puzzle.parse(HARD)[None] - 1, shuffles=8)[0] > 5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([4, 6]), st.integers(0, 2**32), st.integers(2, 9))
 def test_the_solver_counts_as_plain_backtracking_does(size, seed, opened):
     rng = generator(seed)
@@ -119,7 +119,7 @@ def test_minimal_puzzles_have_one_solution_and_no_clue_to_spare(size):
 
 
 @SIZES
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_signatures_are_invariant_and_tell_puzzles_apart(size, seed):
     rng = generator(seed)
@@ -152,7 +152,7 @@ def test_4x4_signatures_do_not_merge_moved_boards():
 
 
 @SIZES
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_symmetries_keep_puzzles_valid(size, seed):
     rng = generator(seed)

@@ -89,8 +89,15 @@ def test_the_papers_discrete_equations(dt: float) -> None:
 
 
 def made(**changes: object) -> RecursiveModel:
-    settings = {"hidden_size": 8, "heads": 2, "expansion": 1, "prefix": 0, "h_cycles": 2, "l_cycles": 2} | changes
-    return RecursiveModel(RecursiveConfig(**settings), Shape(cells=4, vocabulary=5), torch.float64).double()
+    settings = {
+        "hidden_size": 8,
+        "num_heads": 2,
+        "expansion": 1,
+        "puzzle_emb_len": 0,
+        "h_cycles": 2,
+        "l_cycles": 2,
+    } | changes
+    return RecursiveModel(RecursiveConfig(**settings), Shape(seq_len=4, vocab_size=5), torch.float64).double()
 
 
 def stepped(model: RecursiveModel) -> Tensor:

@@ -51,9 +51,16 @@ def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None
     """Weights get a gradient through the product, and the map is whole: no gradient truncation shortens it."""
     positions = "rotary" if mixer == "attention" else "none"
     config = RecursiveConfig(
-        hidden_size=4, heads=1, expansion=1, mixer=mixer, positions=positions, prefix=1, h_cycles=2, l_cycles=2
+        hidden_size=4,
+        num_heads=1,
+        expansion=1,
+        mixer=mixer,
+        positions=positions,
+        puzzle_emb_len=1,
+        h_cycles=2,
+        l_cycles=2,
     )
-    model = build_model(config, Shape(cells=3, vocabulary=4)).double()
+    model = build_model(config, Shape(seq_len=3, vocab_size=4)).double()
     model.dtype = torch.float64
     tokens = torch.randint(0, 4, (2, 3))
     x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))

@@ -47,7 +47,7 @@ def test_a_rotation_that_grows_is_seen_by_its_last_determinants() -> None:
     assert not seen.routh_hurwitz
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(size=st.integers(1, 5), seed=st.integers(0, 10_000), shift=st.floats(-2, 2))
 def test_all_determinants_say_what_the_eigenvalues_say(size: int, seed: int, shift: float) -> None:
     matrix = np.random.default_rng(seed).standard_normal((size, size)) + shift * np.eye(size)

@@ -11,53 +11,51 @@ import pytest
 import torch
 from rich.console import Console
 
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import accuracy_of, one_pass
-from reason.report import headline, shown_steps, table, wilson_interval, write_report
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.report import headline, print_results, wilson_interval, write_report
+from reason.report.section import shown_steps
 from reason.rollout import unroll
 
 
-@pytest.fixture
-def trained(tiny: Config, tmp_path: Path) -> tuple[torch.nn.Module, PuzzleData]:
-    trainer = build_trainer(tiny, tmp_path / "run", load_training_set(tiny, torch.device("cpu")))
-    (tmp_path / "run").mkdir()
-    trainer.train()
-    trainer.model.double().dtype = torch.float64  # so that the order of sums decides nothing
-    return trainer.model, PuzzleData(tiny.data.directory, "test")
+def read(model: torch.nn.Module, data: PuzzleData, steps: int, batch_size: int, **changes: object) -> dict:
+    settings = EvaluationConfig(steps=steps, batch_size=batch_size, boards=0, **changes)
+    evaluator = Evaluator(model, data, settings, trained_steps=3, progress=False)
+    return evaluate(evaluator, consumers_of(evaluator))
 
 
 def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    got = accuracy_of(one_pass(model, data, steps=5, batch_size=5, progress=False))
+    got = read(model, data, 5, 5)
     exact, cell, halted = ([0.0] * 5 for _ in range(3))
     with torch.no_grad():
         for i in range(len(data)):
             batch = data.take(torch.tensor([i]))
-            for m, (_, out) in enumerate(unroll(model, batch, 5)):
+            for m, out in enumerate(unroll(model, batch, 5)):
                 right = [int(a) == int(b) for a, b in zip(out.logits[0].argmax(-1), batch.labels[0], strict=True)]
                 exact[m] += all(right) / len(data)
                 cell[m] += sum(right) / len(right) / len(data)
-                halted[m] += float(out.halt[0] > 0) / len(data)
-    assert got.exact_by_step == pytest.approx(exact)
-    assert got.cell_by_step == pytest.approx(cell)
-    assert got.halted_by_step == pytest.approx(halted)
-    assert got.puzzles == len(data)
-    assert got.cell_by_step[0] > 0
+                halted[m] += float(out.q_halt[0] > 0) / len(data)
+    assert got["exact_by_step"] == pytest.approx(exact)
+    assert got["cell_by_step"] == pytest.approx(cell)
+    assert got["halted_by_step"] == pytest.approx(halted)
+    assert (got["puzzles"], got["unscored"]) == (len(data), 0)
+    assert got["cell_by_step"][0] > 0
 
 
 def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    runs = [accuracy_of(one_pass(model, data, 3, size, progress=False)) for size in (1, 7, 100)]
-    assert runs[0].exact_by_step == runs[1].exact_by_step == runs[2].exact_by_step
+    runs = [read(model, data, 3, size) for size in (1, 7, 100)]
     for run in runs[1:]:
-        assert run.cell_by_step == pytest.approx(runs[0].cell_by_step)
+        assert run["exact_by_step"] == runs[0]["exact_by_step"]
+        assert run["cell_by_step"] == pytest.approx(runs[0]["cell_by_step"])
 
 
 def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
-    assert one_pass(model, data, 1, 4, limit=6, progress=False).puzzles == 6
+    assert read(model, data, 1, 4, limit=6)["puzzles"] == 6
 
 
 @pytest.mark.parametrize(
@@ -104,10 +102,11 @@ def test_report_files(changes: dict[str, object], tmp_path: Path) -> None:
     assert "http" not in page  # self-contained: nothing is fetched
     assert headline(results) in page.replace("&amp;", "&")
     console = Console(record=True, width=100)
-    console.print(table(results))
+    print_results(results, console)
     assert console.export_text().count("%") >= 4
 
 
 def test_long_curves_are_shown_at_telling_steps() -> None:
-    assert shown_steps(RESULTS) == [1, 2, 4, 8, 16, 32, 64]
-    assert shown_steps(RESULTS | {"steps": 16}) == list(range(1, 17))
+    assert shown_steps(64, 8) == [1, 2, 4, 8, 16, 32, 64]
+    assert shown_steps(64, 12) == [1, 2, 4, 8, 12, 16, 32, 64]
+    assert shown_steps(20, 8) == list(range(1, 21))

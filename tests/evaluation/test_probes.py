@@ -14,6 +14,7 @@ from reason.evaluation import probes as P
 from reason.evaluation.trajectories import plane, trajectories
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.rollout import unroll
 
 
 class One(NamedTuple):
@@ -26,7 +27,7 @@ class Linear(Reasoner):
     def __init__(self, matrix: Tensor, shift: float = 0.0):
         super().__init__()
         self.matrix, self.shift = torch.nn.Parameter(matrix), shift
-        self.shape, self.dtype = Shape(cells=1, vocabulary=2), matrix.dtype
+        self.shape, self.dtype = Shape(seq_len=1, vocab_size=2), matrix.dtype
 
     def encode(self, batch: Batch) -> Tensor:
         return torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype)
@@ -37,17 +38,11 @@ class Linear(Reasoner):
     def step(self, state: One, x: Tensor) -> One:
         return One(state.z @ self.matrix.T + x)
 
-    def readout(self, state: One, final: bool = True) -> Readout:
+    def readout(self, state: One, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
-
-    def core(self, state: One, x: Tensor) -> Tensor:
-        return self.step(state, x).z
 
     def map(self, state: One, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         return lambda z: self.step(One(z), x).z, state.z
-
-    def networks(self) -> list[torch.nn.Module]:
-        return []
 
 
 def diagonal(*values: float, shift: float = 0.0) -> Linear:
@@ -61,15 +56,16 @@ def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
 
 def recursive(**changes: object) -> Reasoner:
     settings = {
-        "hidden_size": 4, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "hidden_size": 4, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
         "h_cycles": 2, "l_cycles": 2,
     } | changes  # fmt: skip
-    return build_model(RecursiveConfig(**settings), Shape(cells=3, vocabulary=4))
+    return build_model(RecursiveConfig(**settings), Shape(seq_len=3, vocab_size=4))
 
 
 def test_norm_and_residual_by_hand() -> None:
     model = diagonal(0.5, 0.5)
-    start, after = list(P.states(model, model.encode(puzzles(3)), 1))
+    (record,) = unroll(model, puzzles(3), 1)
+    start, after = record.before, record.state
     assert P.norm(start).tolist() == pytest.approx([math.sqrt(2)] * 3)
     assert P.norms(after)["z"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
     assert P.residual(start, after).tolist() == pytest.approx([0.5] * 3)
@@ -81,15 +77,6 @@ def test_radius_and_trace_of_a_known_map() -> None:
     state = model.initial_state(x)
     assert P.radius(model, state, x) == pytest.approx([0.9, 0.9])
     assert P.trace(model, state, x) == pytest.approx([-0.2 / 3] * 2)
-    (seen,) = P.probe_steps(model, puzzles(5), at=[3], spectra=1)
-    assert (seen.step, seen.exact, seen.radius, seen.trace) == pytest.approx((3, 0.0, 0.9, -0.2 / 3))
-    assert seen.norm == pytest.approx(math.sqrt(0.9**6 + 0.5**6 + 0.2**6))
-
-
-def test_no_spectra_cost_nothing_and_say_nan() -> None:
-    seen = P.probe_steps(diagonal(0.5), puzzles(2), at={1, 4}, spectra=0)
-    assert [probe.step for probe in seen] == [1, 4]
-    assert all(math.isnan(probe.radius) and math.isnan(probe.trace) for probe in seen)
 
 
 def test_a_push_returns_as_fast_as_the_map_contracts() -> None:

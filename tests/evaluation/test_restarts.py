@@ -10,40 +10,53 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.sudoku import Sudoku
-from reason.data import PuzzleData, draw_symmetries
-from reason.evaluation.accuracy import one_pass
-from reason.evaluation.restarts import CHOICES, Tries, chosen, restart_table, tries_at, variations_of
+from reason.data import PuzzleData, draw_symmetries, task_of
+from reason.evaluation.accuracy import Accuracy
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Columns, Evaluator
+from reason.evaluation.halting_signals import Signals
+from reason.evaluation.restarts import CHOICES, Restarts, chosen, restart_table, tries_of, variations_of
+from reason.evaluation.rules import Rules
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner
-from reason.tasks import task_of
 
 
 def small(data: PuzzleData, **changes: object) -> Reasoner:
     settings = {
-        "hidden_size": 8, "heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "prefix": 0,
+        "hidden_size": 8, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
         "h_cycles": 1, "l_cycles": 1,
     } | changes  # fmt: skip
     return build_model(RecursiveConfig(**settings), data.shape).eval()
 
 
+def tries_at(
+    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int
+) -> tuple[Columns, Columns]:
+    settings = EvaluationConfig(steps=steps, restarts=count, vary=vary, batch_size=batch_size)
+    evaluator = Evaluator(model, data, settings, steps, progress=False)
+    with torch.no_grad():
+        consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), Restarts(evaluator)]
+        seen, _ = evaluator.observe(consumers)
+    return tries_of(seen, vary), seen
+
+
 @pytest.mark.parametrize("vary", ["initial", "symmetry", "noise"])
 def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
-    model, puzzle = small(data), task_of(data.metadata)
-    single = tries_at(model, data, 3, 1, vary, 5, puzzle=puzzle, progress=False)
-    several = tries_at(model, data, 3, 3, vary, 5, puzzle=puzzle, progress=False)
-    seen = one_pass(model, data, 3, 5, puzzle=puzzle, progress=False)
+    model = small(data)
+    single, _ = tries_at(model, data, 3, 1, vary, 5)
+    several, seen = tries_at(model, data, 3, 3, vary, 5)
     for tries in (single, several):
-        assert (tries.right[0] == seen.exact[-1]).all()
-        assert (tries.valid[0] == seen.valid[-1]).all()
-        assert (tries.q[0] == seen.signals["q"][-1]).all()
-        assert (tries.residual[0] == -seen.signals["residual"][-1]).all()
-    assert (several.residual[1] != several.residual[0]).any()
-    assert (several.residual[1] != several.residual[2]).any()
-    again = tries_at(model, data, 3, 3, vary, 5, puzzle=puzzle, progress=False)
-    assert (again.residual == several.residual).all()
+        assert (tries["right"][0] == seen["exact"][-1]).all()
+        assert (tries["valid"][0] == seen["valid"][-1]).all()
+        assert (tries["q"][0] == seen["q"][-1]).all()
+        assert (tries["residual"][0] == -seen["residual"][-1]).all()
+    assert (several["residual"][1] != several["residual"][0]).any()
+    assert (several["residual"][1] != several["residual"][2]).any()
+    again, _ = tries_at(model, data, 3, 3, vary, 5)
+    assert (again["residual"] == several["residual"]).all()
     for choice in (*CHOICES, "verified", "any"):
-        assert restart_table(single)[0][choice] == pytest.approx(seen.exact[-1].mean())
+        assert restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
 
 
 @pytest.mark.parametrize("size", [4, 6, 9])
@@ -60,36 +73,42 @@ def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> Non
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs = data.labels.clone()
     model = small(data)
-    model.readout = lambda state, final=True: model_readout(state)  # type: ignore[method-assign]
+    model.readout = lambda state, step=None: model_readout(state)  # type: ignore[method-assign]
     one_hot = torch.nn.functional.one_hot
 
     def encode(batch):
         model.asked = batch.inputs
-        return torch.zeros(len(batch.inputs), data.shape.cells, 8)
+        return torch.zeros(len(batch.inputs), data.shape.seq_len, 8)
 
     def model_readout(state):
         from reason.models.base import Readout
 
-        return Readout(one_hot(model.asked, data.shape.vocabulary).float())
+        return Readout(one_hot(model.asked, data.shape.vocab_size).float())
 
     model.encode = encode  # type: ignore[method-assign]
-    tries = tries_at(model, data, 1, 4, "symmetry", 6, puzzle=task_of(data.metadata), progress=False)
-    assert tries.right.all()
-    assert tries.valid.all()
-    assert tries.q is None
-    assert (tries.answers == tries.answers[0]).all()
+    tries, _ = tries_at(model, data, 1, 4, "symmetry", 6)
+    assert tries["right"].all()
+    assert tries["valid"].all()
+    assert "q" not in tries
+    assert (tries["answers"] == tries["answers"][0]).all()
 
 
 def test_choices_against_a_loop() -> None:
     rng = np.random.default_rng(0)
     answers = rng.integers(0, 3, (5, 40)).astype(np.uint64)
     right = answers == 1
-    tries = Tries(right, right, answers, rng.normal(size=(5, 40)), rng.random((5, 40)))
+    tries = {
+        "right": right,
+        "valid": right,
+        "answers": answers,
+        "q": rng.normal(size=(5, 40)),
+        "residual": rng.random((5, 40)),
+    }
     for n in range(40):
         votes = [list(answers[:, n]).count(a) for a in answers[:, n]]
         assert chosen(tries, "majority")[n] == votes.index(max(votes))
-        assert chosen(tries, "q")[n] == list(tries.q[:, n]).index(max(tries.q[:, n]))
-        assert chosen(tries, "residual")[n] == list(tries.residual[:, n]).index(min(tries.residual[:, n]))
+        assert chosen(tries, "q")[n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
+        assert chosen(tries, "residual")[n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
     table = restart_table(tries)
     assert [row["tries"] for row in table] == [1, 2, 4, 5]
     assert table[-1]["verified"] == table[-1]["any"] == right.any(0).mean()
@@ -102,8 +121,8 @@ def test_mazes_and_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) 
     data = PuzzleData(tmp_path / "sums", "test")
     puzzle = task_of(data.metadata)
     assert variations_of(puzzle) == ["initial", "noise"]
-    model = build_model(LoopedConfig(hidden_size=8, heads=1), data.shape).eval()
-    tries = tries_at(model, data, 2, 3, "noise", 4, puzzle=puzzle, progress=False)
-    assert tries.q is None
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), data.shape).eval()
+    tries, _ = tries_at(model, data, 2, 3, "noise", 4)
+    assert "q" not in tries
     assert restart_table(tries)[-1]["q"] is None
     assert restart_table(tries)[-1]["verified"] is not None

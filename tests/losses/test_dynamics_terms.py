@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -19,13 +20,13 @@ from reason.models.recursive import RecursiveState
 from reason.rollout import Unroll
 
 SMALL = RecursiveConfig(
-    hidden_size=4, heads=1, expansion=1, mixer="mlp", positions="none", prefix=1, h_cycles=1, l_cycles=2
+    hidden_size=4, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=1, h_cycles=1, l_cycles=2
 )
 EXACT = TraceConfig(method="exact")
 
 
 def made(**changes: object) -> RecursiveModel:
-    return RecursiveModel(SMALL.model_copy(update=changes), Shape(cells=3, vocabulary=5), torch.float64).double()
+    return RecursiveModel(SMALL.model_copy(update=changes), Shape(seq_len=3, vocab_size=5), torch.float64).double()
 
 
 def unrolled(model: RecursiveModel, rows: int = 3, active: Tensor | None = None) -> Unroll:
@@ -43,7 +44,7 @@ def naive_network(model: RecursiveModel, h: np.ndarray) -> np.ndarray:
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     rotary = c.positions == "rotary"
-    return reference.network(h, w, "f_l", c.layers, c.repeats, c.heads, rotary, reference.silu)
+    return reference.network(h, w, "f_l", c.num_layers, c.repeats, c.num_heads, rotary, reference.silu)
 
 
 def naive_jacobian(model: RecursiveModel, h: np.ndarray, step: float = 1e-5) -> np.ndarray:
@@ -161,7 +162,7 @@ class _Unrolls(nn.Module):
     ],
 )
 def test_gradcheck_of_terms_with_a_map(loss, more: tuple) -> None:
-    model = made(prefix=0)
+    model = made(puzzle_emb_len=0)
     with torch.no_grad():
         model.f_l.output.mul_(4)
     assert gradient_agrees(loss, unrolled(model, rows=2), *more)
@@ -169,7 +170,7 @@ def test_gradcheck_of_terms_with_a_map(loss, more: tuple) -> None:
 
 @pytest.mark.parametrize(("loss", "part"), [(repulsion_x, None), (repulsion_z, 0), (repulsion_z_l, 1)])
 def test_repulsion_equals_the_reference_without_the_prefix(loss, part: int | None) -> None:
-    seen = unrolled(made(prefix=2))
+    seen = unrolled(made(puzzle_emb_len=2))
     z = seen.x if part is None else seen.states[-1][part]
     assert loss(seen).item() == pytest.approx(reference.repulsion(z.detach().numpy()[:, 2:]), rel=1e-9)
 
@@ -195,6 +196,9 @@ class Scaled:
 
     def input_state(self, x: Tensor) -> RecursiveState:
         return RecursiveState(x, torch.zeros_like(x))
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def map(self, state: RecursiveState, x: Tensor, kind: str):
         assert kind == "f_h"

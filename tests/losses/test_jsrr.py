@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from reason.config.schedules import Horizon
 from reason.dynamics.jacobian import full_jacobian, unit_normal_like
 from reason.losses import LossConfig
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
@@ -16,11 +17,12 @@ from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.models.looped import LoopedState
 from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
-from reason.schedules import Horizon
 
-SHAPE = Shape(cells=3, vocabulary=5)
-LOOPED = LoopedConfig(hidden_size=4, heads=1, dropout=0.0, placement="post-sandwich")
-TRM = RecursiveConfig(hidden_size=4, heads=1, expansion=1, prefix=1, h_cycles=2, l_cycles=2, gradient="all-cycles")
+SHAPE = Shape(seq_len=3, vocab_size=5)
+LOOPED = LoopedConfig(hidden_size=4, num_heads=1, dropout=0.0, norm_placement="post-sandwich")
+TRM = RecursiveConfig(
+    hidden_size=4, num_heads=1, expansion=1, puzzle_emb_len=1, h_cycles=2, l_cycles=2, gradient="all-cycles"
+)
 
 
 class LinearMap:
@@ -173,7 +175,7 @@ def test_some_rows_are_measured_for_all() -> None:
 
 def test_the_convex_form_takes_its_weight_from_lm() -> None:
     horizon = Horizon(10, 1.0)
-    weights = {"lm": 2.0, "halt": 0.0, "jsrr": 0.25}
+    weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.25}
     late = {"jsrr": {"kind": "piecewise", "points": ((0, 0), (4, 1), (8, 2))}}
     convex = LossConfig(weights=weights, schedules=late)
     assert convex.weights_at(0, horizon) == {"lm": 2.0}

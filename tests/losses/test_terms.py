@@ -22,7 +22,7 @@ LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
 
 def unrolled(logits: Tensor, labels: Tensor, active: Tensor | None = None, **more: object) -> Unroll:
     rows = len(labels)
-    readout = Readout(logits, more.pop("halt", None), more.pop("go_on", None))
+    readout = Readout(logits, more.pop("q_halt", None), more.pop("q_continue", None))
     active = torch.ones(rows, dtype=torch.bool) if active is None else active
     batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
     last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
@@ -40,7 +40,7 @@ def sample(rows: int = 3, cells: int = 5, tokens: int = 4) -> tuple[Tensor, Tens
 def test_lm_equals_the_reference(likelihood: str) -> None:
     logits, labels = sample()
     expected = reference.lm_loss(logits.numpy(), labels.numpy(), likelihood)
-    assert lm_loss(unrolled(logits, labels), likelihood).item() == pytest.approx(expected, rel=1e-6)
+    assert lm_loss(unrolled(logits, labels), likelihood, "row").item() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -50,7 +50,7 @@ def test_lm_gradient(likelihood: str) -> None:
     assert torch.autograd.gradcheck(lambda z: cell_loss(z, labels, likelihood), logits)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(x=st.floats(-30, 30), degree=st.sampled_from([1, 3, 5]))
 def test_stablemax_weight(x: float, degree: int) -> None:
     weight = stablemax_weight(torch.tensor(x, dtype=torch.float64), degree)
@@ -70,15 +70,26 @@ def test_rows_without_labels_and_masked_rows_count_nothing() -> None:
     logits, labels = sample()
     labels[1] = IGNORE
     active = torch.tensor([True, True, False])
-    alone = lm_loss(unrolled(logits[:1], labels[:1]), "stablemax")
-    assert lm_loss(unrolled(logits, labels, active), "stablemax").item() == pytest.approx(alone.item() / 3)
+    alone = lm_loss(unrolled(logits[:1], labels[:1]), "stablemax", "row")
+    assert lm_loss(unrolled(logits, labels, active), "stablemax", "row").item() == pytest.approx(alone.item() / 3)
+
+
+def test_the_mean_over_tokens_is_torchs() -> None:
+    """STARS' code: F.cross_entropy over all labelled tokens of the batch; rows with more labels weigh more."""
+    logits, labels = sample()
+    found = lm_loss(unrolled(logits, labels), "softmax", "token").item()
+    assert found == pytest.approx(torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).item())
+    assert found != pytest.approx(lm_loss(unrolled(logits, labels), "softmax", "row").item(), rel=1e-3)
+    some = lm_loss(unrolled(logits, labels, torch.tensor([True, False, True])), "softmax", "token").item()
+    cells = cell_loss(logits, labels, "softmax")
+    assert some == pytest.approx((cells[[0, 2]].sum() / (labels != IGNORE).sum()).item())
 
 
 def test_low_precision_logits_are_scored_in_float64() -> None:
     logits, labels = sample()
     rough = logits.bfloat16()
     expected = reference.lm_loss(rough.double().numpy(), labels.numpy(), "stablemax")
-    assert lm_loss(unrolled(rough, labels), "stablemax").item() == pytest.approx(expected, rel=1e-6)
+    assert lm_loss(unrolled(rough, labels), "stablemax", "row").item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_exact_means_every_labelled_cell() -> None:
@@ -94,21 +105,31 @@ def test_halt_loss_is_the_bce_of_being_exact() -> None:
     logits = torch.nn.functional.one_hot(torch.tensor([[1], [0], [0]]), 2).float()
     halt = torch.tensor([0.3, -1.2, 5.0])
     expected = np.mean([reference.bce(0.3, 1), reference.bce(-1.2, 0), reference.bce(5.0, 1)])
-    assert halt_loss(unrolled(logits, labels, halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_row_without_a_label_counts_as_exact_for_the_halting_head() -> None:
+    """As in the authors' code: none of its cells is wrong."""
+    logits, labels = torch.zeros(2, 1, 2), torch.tensor([[IGNORE], [1]])
+    halt = torch.tensor([0.3, -1.2])
+    expected = (reference.bce(0.3, 1) + reference.bce(-1.2, 0)) / 2
+    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_q_continue_bootstraps_from_one_step_further() -> None:
     """HRM eq. 9: the last step's target is σ(q'_halt), an earlier one's σ(max(q'_halt, q'_continue))."""
-    go_on = torch.tensor([0.5, 0.5, -2.0])
-    further = Readout(torch.zeros(3, 1, 2), halt=torch.tensor([1.0, 1.0, -3.0]), go_on=torch.tensor([2.0, 2.0, -4.0]))
+    q_continue = torch.tensor([0.5, 0.5, -2.0])
+    further = Readout(
+        torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 1.0, -3.0]), q_continue=torch.tensor([2.0, 2.0, -4.0])
+    )
     seen = unrolled(
         torch.zeros(3, 1, 2),
         torch.zeros(3, 1, dtype=torch.long),
-        halt=torch.zeros(3),
-        go_on=go_on,
+        q_halt=torch.zeros(3),
+        q_continue=q_continue,
         last=torch.tensor([True, False, False]),
         next_readout=further,
     )
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
-    expected = np.mean([reference.bce(q, t) for q, t in zip(go_on.tolist(), targets, strict=True)])
+    expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)

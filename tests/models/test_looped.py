@@ -16,23 +16,23 @@ from reason.nn.attention import attend
 from reason.nn.transformer import PLACEMENTS
 from reason.rollout import unroll
 
-SHAPE = Shape(cells=5, vocabulary=7)
-SMALL = {"hidden_size": 8, "heads": 2, "dropout": 0.0}
+SHAPE = Shape(seq_len=5, vocab_size=7)
+SMALL = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0}
 NORMS = ("layernorm", "rmsnorm", "simple")
 
 OPTIONS = {
     "prelude and coda": {"prelude": 2, "coda": 1},
-    "three layers": {"layers": 3},
-    "injection": {"injection": True},
+    "three layers": {"num_layers": 3},
+    "input_injection": {"input_injection": True},
     "inter-loop norm": {"inter_loop_norm": True},
     "damping": {"damping": True},
-    "all of them": {"injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
+    "all of them": {"input_injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
     "not causal": {"causal": False},
-    "raw": {"readout": "raw", "placement": "pre"},
+    "raw": {"readout": "raw", "norm_placement": "pre"},
     "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
-    "llama": {"block": "llama", "norm": "rmsnorm", "placement": "pre", "expansion": 4.0},
+    "llama": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "expansion": 4.0},
 }
-TWELVE = {f"{p} {n} {b}": {"placement": p, "norm": n, "block": b}
+TWELVE = {f"{p} {n} {b}": {"norm_placement": p, "norm": n, "block": b}
           for p, n, b in itertools.product(PLACEMENTS, NORMS, ("gpt", "llama"))}  # fmt: skip
 VARIANTS = TWELVE | OPTIONS
 
@@ -46,25 +46,26 @@ def make(**changes: object) -> LoopedModel:
     return model
 
 
-def batch(rows: int = 2, cells: int = SHAPE.cells) -> Batch:
-    inputs = torch.randint(0, SHAPE.vocabulary, (rows, cells))
+def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, cells))
     return Batch(inputs, inputs.clone(), torch.zeros(rows, dtype=torch.long))
 
 
 def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, np.ndarray]]:
-    """State and logits of one row after each loop, straight from MATH.md §4."""
+    """State and logits of one row after each loop, straight from docs/math.md §8."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
 
     def stack(h: np.ndarray, name: str, layers: int) -> np.ndarray:
         for i in range(layers):
             at = f"{name}.blocks.{i}"
-            h = reference.transformer_block(h, w, at, c.block, c.placement, c.norm, c.heads, c.causal)
+            h = reference.transformer_block(h, w, at, c.block, c.norm_placement, c.norm, c.num_heads, c.causal)
         return h
 
     def norm(h: np.ndarray, name: str) -> np.ndarray:
         eps = 1e-5 if c.block == "gpt" else 1e-6
-        return reference.norm(h, c.norm, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
+        kind = c.final_norm or c.norm if name == "final_norm" else c.norm
+        return reference.norm(h, kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
 
     x = stack(w["tokens.weight"][inputs] + w["positions.weight"], "prelude", c.prelude)
     z, seen = x, []
@@ -73,9 +74,9 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
             z = norm(z, "inter_loop_norm")
         if c.damping:
             z = z / (1 + np.exp(-w["damping"]))
-        if c.injection:
+        if c.input_injection:
             z = z + x
-        z = stack(z, "block", c.layers)
+        z = stack(z, "block", c.num_layers)
         read = stack(z, "coda", c.coda)
         if c.readout == "norm" or (c.readout == "final-only" and k >= c.final_from):
             read = norm(read, "final_norm")
@@ -89,38 +90,47 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
     model, puzzles = make(**changes), batch()
     for row in range(2):
         expected = naive(model, puzzles.inputs[row].numpy(), 3)
-        for (state, out), want in zip(unroll(model, puzzles, 3), expected, strict=True):
-            np.testing.assert_allclose(state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
-            np.testing.assert_allclose(out.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+        for seen, want in zip(unroll(model, puzzles, 3), expected, strict=True):
+            np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
+            np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+
+
+def test_a_readout_without_a_step_is_a_final_one() -> None:
+    model = make(readout="final-only", final_from=3)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    early, late = model.readout(state, 2).logits, model.readout(state, 3).logits
+    assert torch.equal(model.readout(state).logits, late)
+    assert not torch.allclose(early, late)
+    always = make()
+    assert torch.equal(always.readout(state).logits, always.readout(state, 0).logits)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     model = make(**changes)
-    *_, (_, out) = unroll(model, batch(), 3)
+    *_, out = unroll(model, batch(), 3)
     (out.logits * torch.randn_like(out.logits)).sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
 
 
-@pytest.mark.parametrize("changes", [{}, {"placement": "pre", "prelude": 1, "coda": 1, "injection": True}])
+@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "prelude": 1, "coda": 1, "input_injection": True}])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.dtype) -> None:
     """Whatever stands after cell i changes no bit of what cells up to i hold and say, in value and in gradient."""
     model, one = make(**changes), batch(1)
     model.dtype = dtype
     model = model.double() if dtype == torch.float64 else model.float()
-    for cell in range(SHAPE.cells - 1):
+    for cell in range(SHAPE.seq_len - 1):
         other = one.inputs.clone()
-        other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.cells - cell - 1)) % SHAPE.vocabulary
-        for (a, out_a), (b, out_b) in zip(
-            unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True
-        ):
-            assert torch.equal(a.z[:, : cell + 1], b.z[:, : cell + 1])
-            assert torch.equal(out_a.logits[:, : cell + 1], out_b.logits[:, : cell + 1])
-            assert not torch.equal(a.z[:, cell + 1 :], b.z[:, cell + 1 :])
+        other[:, cell + 1 :] = (other[:, cell + 1 :] + 1 + torch.arange(SHAPE.seq_len - cell - 1)) % SHAPE.vocab_size
+        for a, b in zip(unroll(model, one, 3), unroll(model, one._replace(inputs=other), 3), strict=True):
+            assert torch.equal(a.state.z[:, : cell + 1], b.state.z[:, : cell + 1])
+            assert torch.equal(a.logits[:, : cell + 1], b.logits[:, : cell + 1])
+            assert not torch.equal(a.state.z[:, cell + 1 :], b.state.z[:, cell + 1 :])
     x = model.encode(one).detach().requires_grad_()
     state = model.step(model.step(model.initial_state(x), x), x)
-    for cell in range(SHAPE.cells):
+    for cell in range(SHAPE.seq_len):
         (gradient,) = torch.autograd.grad(state.z[0, cell].square().sum(), x, retain_graph=True)
         assert gradient[0, cell + 1 :].abs().sum() == 0
         assert (gradient[0, : cell + 1].abs().sum(-1) > 0).all()
@@ -136,8 +146,8 @@ def test_not_causal_sees_every_cell() -> None:
 def test_fewer_cells_are_the_first_cells() -> None:
     """What decoding relies on: a causal model reads the beginning of a text as it reads it within the whole."""
     model, whole = make(coda=1), batch()
-    *_, (_, full) = unroll(model, whole, 3)
-    *_, (_, part) = unroll(model, whole._replace(inputs=whole.inputs[:, :3]), 3)
+    *_, full = unroll(model, whole, 3)
+    *_, part = unroll(model, whole._replace(inputs=whole.inputs[:, :3]), 3)
     torch.testing.assert_close(part.logits, full.logits[:, :3])
 
 
@@ -151,7 +161,6 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
     assert not torch.equal(model.encode(puzzles), quiet)
     assert not torch.equal(model.step(state, quiet).z, moved.z)
     assert torch.equal(model.readout(state).logits, said.logits)  # no coda, nothing to drop
-    assert torch.equal(model.core(state, quiet), moved.z)
     for kind in ("f_h", "cycle", "step"):
         f, z = model.map(state, quiet, kind)
         assert torch.equal(f(z), moved.z)
@@ -167,7 +176,7 @@ def test_attention_weights_drop_out() -> None:
 
 
 def test_gradient_checks_in_float64() -> None:
-    model = make(placement="pre-sandwich", injection=True, damping=True)
+    model = make(norm_placement="pre-sandwich", input_injection=True, damping=True)
     x = model.encode(batch(1)).detach().requires_grad_()
     assert torch.autograd.gradcheck(lambda z: model.step(model.initial_state(z), z).z, x)
 
@@ -177,18 +186,18 @@ def test_gradient_checks_in_float64() -> None:
     [
         # 15 tokens and 16 cells of 512, one GPT block of ff 1024 with four LayerNorms, a final one
         ({}, (15 + 16) * 512 + 4 * 512 * 512 + 4 * 512 + 2 * 512 * 1024 + 1024 + 512 + 5 * 1024),
-        ({"placement": "pre", "norm": "rmsnorm"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536 + 3 * 512),
+        ({"norm_placement": "pre", "norm": "rmsnorm"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536 + 3 * 512),
         ({"norm": "simple"}, (15 + 16) * 512 + 4 * 512**2 + 4 * 512 + 2**20 + 1536),
         ({"hidden_size": 128, "damping": True, "norm": "simple"}, 31 * 128 + 4 * 128**2 + 512 + 2**16 + 384 + 1),
     ],
 )
 def test_sizes(settings: dict[str, object], count: int) -> None:
     with torch.device("meta"):
-        assert LoopedModel(LoopedConfig(**settings), Shape(cells=16, vocabulary=15)).parameter_count() == count
+        assert LoopedModel(LoopedConfig(**settings), Shape(seq_len=16, vocab_size=15)).parameter_count() == count
 
 
 def test_initial_weights_are_those_of_gpt() -> None:
-    model = LoopedModel(LoopedConfig(hidden_size=64, heads=2), Shape(cells=64, vocabulary=64))
+    model = LoopedModel(LoopedConfig(hidden_size=64, num_heads=2), Shape(seq_len=64, vocab_size=64))
     for name, p in model.named_parameters():
         if name.endswith("bias"):
             assert p.abs().sum() == 0
@@ -202,4 +211,4 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValidationError, match="looks at all cells"):
         LoopedConfig(gate="puzzle")
     with pytest.raises(ValidationError, match="does not divide into 3 heads"):
-        LoopedConfig(hidden_size=16, heads=3)
+        LoopedConfig(hidden_size=16, num_heads=3)

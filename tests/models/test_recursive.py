@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import reference
@@ -11,19 +13,27 @@ from pydantic import ValidationError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
 
-SHAPE = Shape(cells=5, vocabulary=7, identifiers=3)
-SMALL = {"hidden_size": 8, "heads": 2, "layers": 2, "expansion": 1.0, "prefix": 2, "h_cycles": 2, "l_cycles": 3}
+SHAPE = Shape(seq_len=5, vocab_size=7, num_puzzle_identifiers=3)
+SMALL = {
+    "hidden_size": 8,
+    "num_heads": 2,
+    "num_layers": 2,
+    "expansion": 1.0,
+    "puzzle_emb_len": 2,
+    "h_cycles": 2,
+    "l_cycles": 3,
+}
 
 VARIANTS = {
     "trm attention": {},
     "trm mlp": {"mixer": "mlp", "positions": "none"},
-    "hrm": {"separate_networks": True, "gradient": "last-call", "prefix": 1},
+    "hrm": {"separate_networks": True, "gradient": "last-call", "puzzle_emb_len": 1},
     "learned positions": {"positions": "learned"},
     "no positions": {"positions": "none"},
     "learned positions, mlp": {"mixer": "mlp", "positions": "learned"},
-    "identical layers": {"layers": 1, "repeats": 2},
+    "identical layers": {"num_layers": 1, "repeats": 2},
     "tanh": {"activation": "tanh"},
-    "no prefix": {"prefix": 0},
+    "no prefix": {"puzzle_emb_len": 0},
     "all cycles": {"gradient": "all-cycles"},
     "input state": {"initial": "input"},
     "euler": {"dt": 0.5},
@@ -43,17 +53,17 @@ def make(**changes: object) -> RecursiveModel:
 
 
 def batch(rows: int = 3) -> Batch:
-    inputs = torch.randint(0, SHAPE.vocabulary, (rows, SHAPE.cells))
-    return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.identifiers)
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
+    return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.num_puzzle_identifiers)
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
-    """One supervision step of one puzzle from the initial state, straight from MATH.md §1."""
+    """One supervision step of one puzzle from the initial state, straight from docs/math.md §1."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     x = w["tokens.weight"][inputs]
-    if c.prefix:
-        slots = np.zeros((c.prefix, c.hidden_size))
+    if c.puzzle_emb_len:
+        slots = np.zeros((c.puzzle_emb_len, c.hidden_size))
         slots[0] = w["puzzle_embedding.weight"][identifier]
         x = np.concatenate([slots, x])
     if c.positions == "learned":
@@ -66,7 +76,7 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
     act = reference.silu if c.activation == "silu" else np.tanh
 
     def network(h: np.ndarray, name: str) -> np.ndarray:
-        return reference.network(h, w, name, c.layers, c.repeats, c.heads, c.positions == "rotary", act)
+        return reference.network(h, w, name, c.num_layers, c.repeats, c.num_heads, c.positions == "rotary", act)
 
     def move(z: np.ndarray, f: np.ndarray) -> np.ndarray:
         return z + c.dt * (f - z)
@@ -83,9 +93,9 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
             for _ in range(c.l_cycles):
                 z_l = move(z_l, network(z_l + z_h + x, "f_l"))
             z_h = move(z_h, network(z_h + z_l, "f_h" if c.separate_networks else "f_l"))
-    slot = z_h[0] if c.q_from == "first" else z_h[c.prefix :].mean(0)
+    slot = z_h[0] if c.q_from == "first" else z_h[c.puzzle_emb_len :].mean(0)
     q = slot @ w["q_head.weight"].T + w["q_head.bias"]
-    return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.prefix :] @ w["head.weight"].T, "q": q}
+    return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.puzzle_emb_len :] @ w["head.weight"].T, "q": q}
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -100,7 +110,7 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
             "z_h": state.z_h[row],
             "z_l": state.z_l[row],
             "logits": out.logits[row],
-            "q": torch.stack([out.halt[row], out.go_on[row]]),
+            "q": torch.stack([out.q_halt[row], out.q_continue[row]]),
         }
         for name, value in got.items():
             # rotary tables and rms_norm's accumulation are float32 by definition
@@ -112,7 +122,7 @@ def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     model = make(**changes)
     x = model.encode(batch())
     out = model.readout(model.step(model.initial_state(x), x))
-    (out.logits.square().mean() + out.halt.sum()).backward()
+    (out.logits.square().mean() + out.q_halt.sum()).backward()
     without = [name for name, p in model.named_parameters() if p.grad is None or p.grad.to_dense().abs().sum() == 0]
     assert without == []
 
@@ -164,6 +174,57 @@ def test_random_initial_states_differ_between_rows() -> None:
     assert abs(z.z_h.std().item() - 1) < 0.2
 
 
+@pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
+def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
+    """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
+    model = make(**changes)
+    x = model.encode(batch())
+    start = model.initial_state(x)
+    path = model.path(start, x)
+    assert len(path) == (2 if changes.get("equation") else 2 * (3 + 1))
+    torch.testing.assert_close(path[-1], model.step(start, x))
+    if not changes:
+        assert [torch.equal(a.z_h, b.z_h) for a, b in pairwise(path)] == [True, True, False] + [True] * 3 + [False]
+        assert not any(torch.equal(a.z_l, b.z_l) for a, b in pairwise(path[:3]))
+
+
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
+    """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
+    model = make(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
+    x = model.encode(batch())
+    z_h, z_l = start = model.initial_state(x)
+    geometry = model.layouts.geometry(x)
+    for _ in range(2 * 3 * substeps):
+        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x, geometry) - z_l
+        z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
+    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
+
+
+def test_an_input_state_carries_no_gradient() -> None:
+    model = make(initial="input")
+    x = model.encode(batch())
+    assert x.requires_grad
+    assert not any(z.requires_grad for z in model.initial_state(x))
+
+
+@pytest.mark.parametrize("states", [1, 2])
+def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
+    model = make(states=states)
+    x = model.encode(batch())
+    z_h, z_l = model.input_state(x)
+    assert z_h is x
+    assert torch.equal(z_l, x if states == 1 else model.initial_state(x).z_l)
+
+
+def test_the_map_f_h_is_the_high_network() -> None:
+    model = make(separate_networks=True)
+    x = model.encode(batch())
+    state = model.initial_state(x)
+    move, point = model.map(state, x, "f_h")
+    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.layouts.geometry(x)))
+
+
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 @pytest.mark.parametrize("states", [1, 2])
 def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
@@ -173,23 +234,23 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     move, point = model.map(state, x, kind)
     if kind == "f_h":
         argument = state.z_h if states == 1 else state.z_h + state.z_l
-        torch.testing.assert_close(move(point), model.f_l(argument, model.rotary))
+        torch.testing.assert_close(move(point), model.f_l(argument, model.layouts.geometry(x)))
     else:
-        moved = model.step(state, x) if kind == "step" else model._cycle(state, x)
+        moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
 
 
-SUDOKU = Shape(cells=81, vocabulary=11)
-MAZE = Shape(cells=900, vocabulary=6)
-IDENTICAL = {"layers": 1, "repeats": 2}
+SUDOKU = Shape(seq_len=81, vocab_size=11)
+MAZE = Shape(seq_len=900, vocab_size=6)
+IDENTICAL = {"num_layers": 1, "repeats": 2}
 MLP = {"mixer": "mlp", "positions": "none"}
-CMM_128 = {"hidden_size": 128, "prefix": 0}
+CMM_128 = {"hidden_size": 128, "puzzle_emb_len": 0}
 
 
 @pytest.mark.parametrize(
     ("settings", "shape", "count"),
     [
-        ({"layers": 4, "separate_networks": True, "prefix": 1}, SUDOKU, 27_275_266),
+        ({"num_layers": 4, "separate_networks": True, "puzzle_emb_len": 1}, SUDOKU, 27_275_266),
         ({}, SUDOKU, 6_828_034),
         (MLP, SUDOKU, 5_028_866),
         (MLP | IDENTICAL, SUDOKU, 2_520_578),
@@ -207,8 +268,8 @@ def test_published_parameter_counts(settings: dict[str, object], shape: Shape, c
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hidden_size": 10, "heads": 4}, "heads"),
-        ({"hidden_size": 6, "heads": 2}, "even head size"),
+        ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
+        ({"hidden_size": 6, "num_heads": 2}, "even head size"),
         ({"mixer": "mlp"}, "model.positions=none"),
         ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
     ],

@@ -53,7 +53,7 @@ def test_rotary_scores_depend_on_distance_alone() -> None:
 
 @pytest.mark.parametrize("rotary", [True, False])
 def test_attention(rotary: bool) -> None:
-    layer = Attention(8, heads=2).double()
+    layer = Attention(8, num_heads=2).double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     got = layer(x, rotary_table(5, 4).double() if rotary else None).detach().numpy()
     for row in range(2):

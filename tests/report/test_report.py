@@ -18,15 +18,15 @@ from datasets_gen.__main__ import main as generate
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.reading import Reading
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
 from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.report import print_tables, write_report
+from reason.report import print_results, write_report
 from reason.report.compare import notes_on, write_comparison
 from reason.report.page import viewed
-from reason.tasks import task_of
 
 SMALL = RecursiveConfig(
-    hidden_size=8, heads=1, expansion=1, mixer="mlp", positions="none", prefix=0, h_cycles=1, l_cycles=2
+    hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1, l_cycles=2
 )  # fmt: skip
 EVERYTHING = EvaluationConfig(
     policies=True, restarts=3, probes=True, probed=2, spectra=1, boards=2, batch_size=5, drop=0.5
@@ -39,14 +39,18 @@ MORE = {
 
 def read(directory: Path, steps: int, settings: EvaluationConfig, looped: bool = False, **changes: Any) -> dict:
     data = PuzzleData(directory, "test")
-    config = LoopedConfig(hidden_size=8, heads=1, expansion=1) if looped else SMALL
+    config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1) if looped else SMALL
     torch.manual_seed(0)
     model = build_model(config, data.shape)
     if "known" in changes:
         solve_all(model, data, changes["known"])
     trained = changes.get("trained_steps", 2)
-    reading = Reading(model, data, task_of(data.metadata), settings, steps, trained, progress=False)
-    return MORE | {"steps": steps, "trained_steps": trained} | reading.results()
+    return MORE | {"steps": steps, "trained_steps": trained} | results_of(model, data, settings, steps, trained)
+
+
+def results_of(model: Any, data: PuzzleData, settings: EvaluationConfig, steps: int, trained: int) -> dict:
+    evaluator = Evaluator(model, data, settings.model_copy(update={"steps": steps}), trained, progress=False)
+    return evaluate(evaluator, consumers_of(evaluator))
 
 
 def solve_all(model: Any, data: PuzzleData, known: int) -> None:
@@ -59,8 +63,8 @@ def solve_all(model: Any, data: PuzzleData, known: int) -> None:
         model.asked = torch.stack(rows)
         return encode(batch)
 
-    def recite(state: Any, final: bool = True) -> Any:
-        out = readout(state, final)
+    def recite(state: Any, step: int | None = None) -> Any:
+        out = readout(state, step)
         if len(out.logits) != len(model.asked):  # a single row of the batch is probed
             return out
         one_hot = torch.nn.functional.one_hot(model.asked, out.logits.shape[-1])
@@ -105,7 +109,7 @@ def check(folder: Path, results: dict) -> str:
     assert "12345a" not in page  # the ink gave way to the page's colour
     assert "runs &lt;x&gt; $a$" in page
     console = Console(record=True, width=160)
-    print_tables(results, console)
+    print_results(results, console)
     assert console.export_text().count("%") >= 4
     return page
 
@@ -183,8 +187,8 @@ def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: p
     data = PuzzleData(sudoku_4x4, "test")
     model = build_model(SMALL, data.shape)
     monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))
-    reading = Reading(model, data, task_of(data.metadata), EVERYTHING, 3, 2, progress=False)
-    results = MORE | {"steps": 3, "trained_steps": 2} | reading.results()
+    settings = EVERYTHING.model_copy(update={"blind_spot": True})
+    results = MORE | {"steps": 3, "trained_steps": 2} | results_of(model, data, settings, 3, 2)
     assert {puzzle["end"] for puzzle in results["dynamics"]["puzzles"]} == {"divergence"}
     assert results["residual_by_step"][-1] is None
     check(tmp_path, results)
@@ -198,8 +202,9 @@ def test_mazes(mazes: Path, tmp_path: Path) -> None:
 
 def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
+    data.metadata = data.metadata.model_copy(update={"task": {"name": "a family of one's own"}})
     model = build_model(SMALL, data.shape)
-    results = Reading(model, data, None, EvaluationConfig(restarts=2, policies=True), 2, 2, progress=False).results()
+    results = results_of(model, data, EvaluationConfig(restarts=2, policies=True), 2, 2)
     assert results["valid_by_step"] is None
     assert "boards" not in results
     check(tmp_path, MORE | {"steps": 2, "trained_steps": 2} | results)
@@ -208,15 +213,15 @@ def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
 def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
     """Against a loop over steps and puzzles, and a solution that is not the label counts as valid."""
     data = PuzzleData(sudoku_4x4, "test")
-    puzzle = task_of(data.metadata)
     data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
     model = build_model(
-        RecursiveConfig(hidden_size=8, heads=1, expansion=1, mixer="mlp", positions="none", prefix=0), data.shape
+        RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0),
+        data.shape,
     )
     other = torch.roll(data.labels, 1, 0).long()
-    turn = torch.nn.functional.one_hot(other, data.shape.vocabulary).float()
-    model.readout = lambda state, final=True: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
-    results = Reading(model, data, puzzle, EvaluationConfig(boards=0, batch_size=12), 2, 2, progress=False).results()
+    turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
+    model.readout = lambda state, step=None: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
+    results = results_of(model, data, EvaluationConfig(boards=0, batch_size=12), 2, 2)
     equal = float((other == data.labels.long()).all(1).float().mean())
     assert results["valid_by_step"] == [1.0, 1.0]
     assert results["exact_by_step"] == [equal, equal]

@@ -2,8 +2,9 @@
 
 `python killed.py PLAN` reads a list of {"run": DIR, "words": […], "step": N | null, "seconds": S | null, "begun": B}:
 each a command line of train.py, which goes on with the run where there is one, killed by SIGKILL in the middle of
-optimizer step N, or after S seconds (`begun`: after its first line of metrics). Says of each the wait status, the last
-step that metrics.jsonl holds and the newest checkpoint's. One import of torch serves them all.
+optimizer step N, or by the kernel once the process has used S seconds of processor time (`begun`: since its first
+line of metrics). Says of each the wait status, the last step that metrics.jsonl holds and the newest checkpoint's. One
+import of torch serves them all.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import json
 import os
 import signal
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import reason.cli.train  # noqa: F401  here, not in every child
 from reason.cli import main
 from reason.training.checkpoint import checkpoints, step_of
-from reason.training.log import read_metrics
+from reason.training.log import MetricsLog, read_metrics
 from reason.training.loop import Trainer
 
 
@@ -36,35 +38,43 @@ def dies_within(step: int) -> None:
     Trainer.optimizer_step = halfway  # type: ignore[method-assign]
 
 
-def trained_and_killed(run: Path, words: list[str], step: int | None, seconds: float | None, begun: bool) -> int:
+def dies_after(seconds: float, begun: bool) -> None:
+    """Let the kernel end this process, wherever it is then: the default action of SIGPROF runs no code of ours."""
+
+    def arm() -> None:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))
+
+    whole = MetricsLog.write
+
+    def write(log: MetricsLog, record: Mapping[str, Any]) -> None:
+        whole(log, record)
+        MetricsLog.write = whole  # type: ignore[method-assign]
+        arm()
+
+    if begun:
+        MetricsLog.write = write  # type: ignore[method-assign]
+    else:
+        arm()
+
+
+def trained_and_killed(words: list[str], step: int | None, seconds: float | None, begun: bool) -> int:
     """The wait status of a child that ran train.py WORDS and was killed, or had finished before."""
-    before = metrics_time(run)
     child = os.fork()
     if child == 0:
         if step is not None:
             dies_within(step)
+        if seconds is not None:
+            dies_after(seconds, begun)
         os._exit(main(["train", *words]))
-    if seconds is not None:
-        for _ in range(3000):
-            if not begun or metrics_time(run) > before:
-                break
-            time.sleep(0.1)
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
-
-
-def metrics_time(run: Path) -> int:
-    """When metrics.jsonl was last written to by a step."""
-    file = run / "metrics.jsonl"
-    return file.stat().st_mtime_ns if file.exists() and file.stat().st_size else 0
 
 
 if __name__ == "__main__":
     for plan in json.loads(Path(sys.argv[1]).read_text()):
         run = Path(plan["run"])
         words = [f"run={run}", "--resume"] if (run / "config.json").exists() else plan["words"]
-        status = trained_and_killed(run, words, plan["step"], plan["seconds"], plan["begun"])
+        status = trained_and_killed(words, plan["step"], plan["seconds"], plan["begun"])
         seen = max((line["step"] for line in read_metrics(run)), default=0)
         saved = max((step_of(folder) for folder in checkpoints(run)), default=0)
         print(json.dumps({"status": status, "seen": seen, "saved": saved}), flush=True)

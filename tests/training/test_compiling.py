@@ -8,7 +8,8 @@ import pytest
 import torch
 from test_loop import VARIANTS, trainer_of
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.rollout import first_carry
 from reason.training.compiling import out_of_graph
@@ -48,9 +49,17 @@ def both(
 def test_a_compiled_step_equals_an_eager_one(family: str, watched: Config, tmp_path: Path) -> None:
     """The supervision step as one graph; a monitor's readings in between; nothing compiled after the second step."""
     scope = {"training.compile": "aot_eager", "training.compile_scope": "step"}
-    short = {"model.h_cycles": "2", "model.l_cycles": "1", "model.layers": "1"}
+    short = {"model.h_cycles": "2", "model.l_cycles": "1", "model.num_layers": "1"}
     _, graphs = both(override(watched, VARIANTS[family] | short), scope, tmp_path)
     assert graphs[1] == graphs[-1] > 0
+
+
+@pytest.mark.parametrize("mixer", ["local", "groups"])
+def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, tiny: Config, tmp_path: Path) -> None:
+    """Groups are summed over axes when compiled, and by products with constant matrices when not."""
+    symbols = {"model.symbols": "true"} if mixer == "groups" else {}
+    short = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1", "model.mixer": mixer}
+    both(override(tiny, short | symbols), {"training.compile": "aot_eager"}, tmp_path, steps=3)
 
 
 @pytest.mark.slow
@@ -83,7 +92,7 @@ def test_a_carry_leaves_the_memory_of_its_graph(tiny: Config, tmp_path: Path) ->
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.optimizer_step()
     before = trainer.carry
-    after = out_of_graph(before)
+    (after,) = out_of_graph([before])
     for old, new in zip(before.state, after.state, strict=True):
         assert torch.equal(old, new)
         assert old.data_ptr() != new.data_ptr()

@@ -10,7 +10,8 @@ import torch
 from test_loop import VARIANTS, trainer_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 
 WAITING = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique_dim", "aten::_unique2"}
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,25 @@ import pytest
 import torch
 from conftest import TINY
 from peer import in_world
+from survivors import wait_for
 from test_loop import everything, untimed
 
-from reason.assemble import build_trainer, load_training_set, why_processes_differ
 from reason.cli import main
-from reason.config import Config, override, read_config
-from reason.distributed import World, _buckets, device_of_process
+from reason.config.overrides import override, read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.runs.build import build_trainer, load_training_set, why_processes_differ
 from reason.training.checkpoint import checkpoints, readable
+from reason.training.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
 DETERMINISTIC = TINY | {
-    "rollout.exploration": "0",
+    "rollout.halt_exploration_prob": "0",
     "rollout.grad_steps": "2",
     "model.mixer": "attention",
     "model.positions": "rotary",
-    "model.prefix": "2",
+    "model.puzzle_emb_len": "2",
     "loss.weights.equil_z": "1",
     "balance.kind": "alg-grad-norm",
     "training.log_every": "1",
@@ -81,7 +82,7 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
         lines = read_metrics(tmp_path / run)
         assert [line["step"] for line in lines] == [line["step"] for line in one]
         for mine, theirs in zip(one, lines, strict=True):
-            for key in ("loss", "loss/lm", "loss/halt", "gradient_norm", "weight/equil_z", "norm/lm"):
+            for key in ("loss", "loss/lm", "loss/q_halt", "gradient_norm", "weight/equil_z", "norm/lm"):
                 if key in mine:
                     assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
             for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
@@ -109,10 +110,18 @@ def _resume_alone(run: Path) -> None:
 
 
 def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
-    assert why_processes_differ(override(tiny, {"rollout.exploration": "0"})) == []
-    assert why_processes_differ(tiny) == ["rollout.exploration draws per process"]
+    assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
+    assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
+    assert why_processes_differ(override(tiny, {"rollout.supervision_steps": "1"})) == []
     reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
-    assert reasons[1] == "model.initial=random draws per process"
+    assert "model.initial=random draws per process" in reasons
+    terms = {"loss.weights.rep_x": "1", "loss.weights.rep_z": "1", "loss.weights.rh_stable_z": "1"}
+    quiet = override(tiny, terms | {"rollout.halt_exploration_prob": "0"})
+    assert why_processes_differ(quiet) == [
+        "loss.weights.rep_x, loss.weights.rep_z: rows are compared within each process alone",
+        "the random directions of Jacobian terms are drawn per process",
+    ]
+    assert len(why_processes_differ(override(quiet, {"loss.trace.method": "exact"}))) == 1
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
@@ -129,8 +138,9 @@ def test_each_process_takes_its_share() -> None:
 
 def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_of_process("cuda:1") == "cuda:1"
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
+    launched = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in launched.items():
+        monkeypatch.setenv(name, value)
     assert device_of_process("cuda") == "cuda:1"
     assert device_of_process("cpu") == "cpu"
     with pytest.raises(ConfigError, match="type device=cuda"):
@@ -138,7 +148,7 @@ def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reason.distributed.BUCKET", 10)
+    monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
     sizes = [4, 5, 3, 20, 1]
     lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
     assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]
@@ -155,17 +165,15 @@ def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, env=os.environ, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    process = subprocess.Popen(command, text=True, env=speaking, start_new_session=True, **pipes)  # type: ignore[call-overload]
     try:
-        for _ in range(1200):
-            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
-                break
-            time.sleep(0.1)
+        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
         if number == signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does: to torchrun and its processes alike
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert f"python train.py run={run} --resume" in out, err

@@ -9,16 +9,23 @@ import torch
 from safetensors.torch import load_file
 from test_loop import trainer_of
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import Diverged
 from reason.training import checkpoint
 
 
 def test_a_loss_that_is_no_number_stops_with_its_name(tiny: Config, tmp_path: Path) -> None:
     trainer = trainer_of(tiny, tmp_path / "run")
-    with torch.no_grad():
-        trainer.model.head.weight.fill_(float("nan"))
-    with pytest.raises(Diverged, match="loss lm is no finite number at step 2; last good checkpoint: none"):
+    step = trainer.optimizer_step
+
+    def breaks_at_once() -> torch.Tensor:
+        with torch.no_grad():
+            trainer.model.head.weight.fill_(float("nan"))
+        return step()
+
+    trainer.optimizer_step = breaks_at_once  # type: ignore[method-assign]
+    with pytest.raises(Diverged, match=r"loss lm is no finite number at step 2; last good checkpoint: .*step-000000"):
         trainer.train()
 
 
@@ -37,7 +44,7 @@ def test_what_is_broken_is_never_saved(tiny: Config, tmp_path: Path) -> None:
     trainer.optimizer_step = breaks_after_three  # type: ignore[method-assign]
     with pytest.raises(Diverged, match=r"at step 4; last good checkpoint: .*step-000002"):
         trainer.train()
-    assert [path.name for path in checkpoint.checkpoints(tmp_path / "run")] == ["step-000002"]
+    assert [path.name for path in checkpoint.checkpoints(tmp_path / "run")] == ["step-000000", "step-000002"]
 
 
 def test_a_gradient_that_is_none_is_never_saved(tiny: Config, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,13 @@ import torch
 from conftest import TINY
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from survivors import wait_for
 
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
-from reason.run import create_run
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.runs.build import build_trainer, load_training_set
+from reason.runs.directory import create_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -32,11 +33,11 @@ MEASURED = ("seconds", "puzzle_steps_per_second", "memory_peak", "monitor/second
 
 VARIANTS = {
     "trm-mlp": {},
-    "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"},
+    "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
     "hrm": {
         "model.mixer": "attention",
         "model.positions": "rotary",
-        "model.prefix": "1",
+        "model.puzzle_emb_len": "1",
         "model.separate_networks": "true",
         "model.gradient": "last-call",
         "rollout.halting": "q-learning",
@@ -60,7 +61,7 @@ VARIANTS = {
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
     },
-    "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.rate": "none"},
+    "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
 
 
@@ -210,7 +211,9 @@ def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(override(tiny, {"training.checkpoint_every": "1", "training.keep": "3"}), tmp_path / "run").train()
+    trainer_of(
+        override(tiny, {"training.checkpoint_every": "1", "training.keep_checkpoints": "3"}), tmp_path / "run"
+    ).train()
     names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
     assert names == ["step-000004", "step-000005", "step-000006"]
 
@@ -266,19 +269,18 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config,
         f"run={run}",
         *words,
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    process = subprocess.Popen(command, text=True, env=speaking, **pipes)  # type: ignore[call-overload]
     try:
-        for _ in range(600):
-            if (run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size:
-                break
-            time.sleep(0.1)
+        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 0, err
     assert f"python train.py run={run} --resume" in out
-    assert len(checkpoint.checkpoints(run)) == 1
+    assert [path.name == "step-000000" for path in checkpoint.checkpoints(run)] == [True, False]
 
 
 @pytest.fixture
@@ -290,7 +292,7 @@ def settled(tmp_path: Path) -> Config:
     settings = TINY | {
         "model.mixer": "mlp",
         "model.positions": "none",
-        "model.prefix": "0",
+        "model.puzzle_emb_len": "0",
         "model.h_cycles": "2",
         "model.l_cycles": "2",
     }

@@ -11,17 +11,18 @@ from test_loop import everything, hold_against_golden, trainer_of, untimed
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import load_training_set
 from reason.cli.evaluate import evaluate_run
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
+from reason.runs.build import load_training_set
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 
 NARROW = {
     "model.hidden_size": "16",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "training.batch_size": "8",
     "training.steps": "6",
     "training.log_every": "2",
@@ -29,7 +30,7 @@ NARROW = {
     "training.precision": "fp32",
 }
 LATE = '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [1, 1]]}}'
-RANDOM = {"rollout.loops.law": "uniform", "rollout.loops.most": "4", "rollout.loops.start": "2"}
+RANDOM = {"rollout.loops.distribution": "uniform", "rollout.loops.max": "4", "rollout.loops.start": "2"}
 JSRR = {"loss.weights.jsrr": "0.1", "loss.jsrr.iterations": "2", "loss.jsrr.warm_start": "true", "loss.schedules": LATE}
 
 VARIANTS = {
@@ -37,7 +38,7 @@ VARIANTS = {
     "prelude, coda, injection, per-loop": {
         "model.prelude": "1",
         "model.coda": "1",
-        "model.injection": "true",
+        "model.input_injection": "true",
         "rollout.loops.supervision": "per-loop",
         "training.precision": "bf16",
     },
@@ -50,22 +51,22 @@ VARIANTS = {
     },
     "poisson, vᵀJ through the state, added": RANDOM
     | {
-        "rollout.loops.law": "poisson",
+        "rollout.loops.distribution": "poisson",
         "loss.weights.jsrr": "2",
         "loss.jsrr.convex": "false",
         "loss.jsrr.transposed": "true",
         "loss.jsrr.through_state": "true",
         "loss.jsrr.rows": "3",
-        "rollout.loops.rate": "2",
+        "rollout.loops.mean": "2",
     },
     "log-normal, deep supervision": {
-        "rollout.loops.law": "log-normal",
+        "rollout.loops.distribution": "log-normal",
         "rollout.loops.mu": "0.7",
         "rollout.supervision_steps": "2",
         "rollout.carry": "persistent",
         "rollout.grad_steps": "2",
     },
-    "no clip, EMA": {"optimizer.clip": "none", "ema.rate": "0.9"},
+    "no clip, EMA": {"optimizer.grad_clip": "none", "ema.decay": "0.9"},
 }
 
 
@@ -96,7 +97,7 @@ def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, t
     assert whole.keys() == parts.keys()
     assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
     assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
-    assert ("state.safetensors//memory/jsrr" in whole) == ("loss.jsrr.warm_start" in changes)
+    assert ("state.safetensors//memory/0/jsrr" in whole) == ("loss.jsrr.warm_start" in changes)
 
 
 def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -124,7 +125,7 @@ def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
         run = tmp_path / kind
         trainer_of(override(tiny, settings | {"training.steps": "2", "training.log_every": "1"}), run).train()
         for line in read_metrics(run):
-            total = 0.8 * line["loss/lm"] + 0.5 * line["loss/halt"] + 0.2 * line["loss/jsrr"]
+            total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
             assert line["loss"] == pytest.approx(total, rel=1e-5)
     settings = {
         "loss.weights.jsrr": "1",
@@ -153,7 +154,7 @@ def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: P
         "training.checkpoint_every": "200",
         "rollout.loops.count": "3",
         "optimizer.lr": "5e-3",
-        "optimizer.schedule.warmup": "10",
+        "optimizer.schedule.warmup_steps": "10",
         "data.augment": "false",
     }
     trainer_of(override(preset("sudoku-6x6-looped").config(), settings), tmp_path / "run").train()
@@ -171,8 +172,12 @@ def test_labels_must_mean_what_the_model_says(addition: Path, sudoku_4x4: Path) 
     causal, filling = preset("stars-small").config(), preset("sudoku-6x6-looped").config()
     for config, directory, words in (
         (causal, sudoku_4x4, r"type model\.causal=false"),
-        (filling, addition, r"type model\.causal=true, or make the set with --blank-answer"),
-        (preset("sudoku-6x6").config(), addition, "recursive model sees all cells at once; make the set with"),
+        (filling, addition, r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
+        (
+            preset("sudoku-6x6").config(),
+            addition,
+            "has none: type data=DIR of a set made with --blank-answer",
+        ),
     ):
         with pytest.raises(ConfigError, match=words):
             load_training_set(override(config, {"data.directory": str(directory)}), device)
@@ -184,7 +189,7 @@ def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
     split = Split(tokens, tokens, np.arange(4), indices, indices)
     write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=6, identifiers=list("abcd"))
     config = override(preset("sudoku-6x6-looped").config(), {"data.directory": str(tmp_path / "set")})
-    with pytest.raises(ConfigError, match=r"train a recursive one \(model\.prefix of at least 1\)"):
+    with pytest.raises(ConfigError, match="have 4 identifiers, needs a model that reads puzzle identifiers"):
         load_training_set(config, torch.device("cpu"))
 
 
@@ -208,7 +213,7 @@ def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
 def test_clipping_scales_the_gradient_and_reports_it_unscaled(looped: Config, tmp_path: Path) -> None:
     norms = {}
     for clip in ("none", "1e-3"):
-        settings = {"optimizer.clip": clip, "optimizer.betas": "[0.0,0.0]"}
+        settings = {"optimizer.grad_clip": clip, "optimizer.betas": "[0.0,0.0]"}
         trainer = trainer_of(override(looped, settings), tmp_path / clip)
         seen: list[torch.Tensor] = []
         trainer.optimizers.main.step = lambda t=trainer, s=seen: s.extend(  # type: ignore[method-assign]

@@ -11,12 +11,13 @@ import torch
 from test_loop import VARIANTS, trainer_of
 
 from datasets_gen.layout import Split, write_dataset
-from reason.assemble import estimate_memory
 from reason.cli.memory import memory_table
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 from reason.training.loop import Trainer
-from reason.training.memory import LiveBytes, peak_memory, readable_size
+from reason.training.memory import LiveBytes, estimate_memory, peak_memory, readable_size
 
 ROWS = {"training.batch_size": "64"}
 
@@ -34,7 +35,7 @@ def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_p
     """Within a tenth: a real step also draws puzzles and keeps its meters."""
     config = override(tiny, VARIANTS[family] | ROWS)
     trainer = trainer_of(config, tmp_path / "run")
-    memory = estimate_memory(config, trainer.model.shape, torch.float32, "cpu")
+    memory = estimate_memory(config, trainer.model.shape, Dtypes(torch.float32), "cpu")
     seen = trained_once(trainer)
     counted = memory.gradients + memory.carry + memory.activations
     assert seen.peak == pytest.approx(counted, rel=0.1)
@@ -63,7 +64,7 @@ def test_activations_grow_with_rows_and_with_the_reach_of_the_gradient(tiny: Con
     def activations(**changes: str) -> int:
         settings = {key.replace("__", "."): value for key, value in changes.items()}
         config = override(tiny, settings)
-        return estimate_memory(config, PRESETS["sudoku-4x4"].shape, torch.float32, "cpu").activations
+        return estimate_memory(config, PRESETS["sudoku-4x4"].shape, Dtypes(torch.float32), "cpu").activations
 
     assert activations(training__batch_size="128") == pytest.approx(2 * activations(training__batch_size="64"), rel=0.1)
     assert activations(model__gradient="all-cycles") > 1.5 * activations(model__gradient="last-cycle")
@@ -73,7 +74,7 @@ def test_nothing_is_allocated_for_an_estimate() -> None:
     preset = PRESETS["trm-att-maze"]
     before = peak_memory(torch.device("cpu"))
     config = override(preset.config(), {"model.gradient_checkpointing": "false"})
-    memory = estimate_memory(config, preset.shape, torch.float16, "cuda")
+    memory = estimate_memory(config, preset.shape, Dtypes(torch.float16), "cuda")
     after = peak_memory(torch.device("cpu"))
     assert before is not None
     assert after is not None
@@ -89,7 +90,7 @@ def test_sizes_are_readable(size: float, text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["cmm", "trm"])
 def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
-    """As it stands, by `reason presets cmm --memory`; the room that CUDA itself takes left free."""
+    """As it stands, by `reason presets cmm --memory`; the memory of CUDA itself left free."""
     table = memory_table(prefix)
     cells = {column.header: list(column.cells) for column in table.columns}
     assert len(cells["preset"]) == sum(name.startswith(prefix) for name in PRESETS)
@@ -104,7 +105,7 @@ def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
 def test_a_gpu_holds_what_was_estimated(name: str, precision: str, tmp_path: Path) -> None:
     """Two optimizer steps at full size: measured within 15 % of the estimate, and at most 16 GB."""
     preset = PRESETS[name]
-    tokens = np.random.default_rng(0).integers(1, preset.shape.vocabulary, (512, preset.shape.cells))
+    tokens = np.random.default_rng(0).integers(1, preset.shape.vocab_size, (512, preset.shape.seq_len))
     write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=11)
     config = override(preset.config(), {"training.precision": precision, "data.directory": str(tmp_path / "set")})
     trainer = trainer_of(config, tmp_path / "run", "cuda")
@@ -112,7 +113,7 @@ def test_a_gpu_holds_what_was_estimated(name: str, precision: str, tmp_path: Pat
     for _ in range(2):
         trainer.optimizer_step()
     measured = peak_memory(trainer.device)
-    memory = estimate_memory(config, trainer.model.shape, trainer.model.dtype, "cuda")
+    memory = estimate_memory(config, trainer.model.shape, Dtypes(trainer.model.dtype), "cuda")
     assert measured == pytest.approx(memory.total, rel=0.15)
     assert measured is not None
     assert measured <= 16e9

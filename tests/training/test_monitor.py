@@ -9,11 +9,12 @@ import pytest
 import torch
 from test_loop import everything, trainer_of, untimed
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.rollout import unroll
-from reason.run import load_run
+from reason.runs.directory import load_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading
@@ -23,7 +24,9 @@ CPU = torch.device("cpu")
 
 def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Config, tmp_path: Path) -> None:
     """Against a plain loop over the puzzles, one by one, with the EMA loaded as a run's evaluation loads it."""
-    watched = override(watched, {"training.steps": "40", "optimizer.lr": "3e-3", "optimizer.schedule.warmup": "0"})
+    watched = override(
+        watched, {"training.steps": "40", "optimizer.lr": "3e-3", "optimizer.schedule.warmup_steps": "0"}
+    )
     trainer = trainer_of(watched, tmp_path / "run")
     trainer.train()
     monitor = trainer.monitor
@@ -35,7 +38,7 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Con
     for index in range(len(data)):
         batch = data.take(torch.tensor([index]))
         with torch.no_grad():
-            *_, (_, out) = unroll(model, batch, watched.rollout.supervision_steps)
+            *_, out = unroll(model, batch, watched.rollout.supervision_steps)
         right = out.logits.argmax(-1) == batch.labels
         exact += right.all().item() / len(data)
         cell += right.float().mean().item() / len(data)
@@ -66,7 +69,9 @@ def test_the_best_is_kept_and_can_be_evaluated(
 ) -> None:
     """Readings rise, then fall: the checkpoint of the highest stays, though it is not among the newest."""
     exact = {1: 0.1, 2: 0.5, 3: 0.9, 4: 0.9, 5: 0.2, 6: 0.3}
-    config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep": "2"})
+    config = override(
+        watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep_checkpoints": "2"}
+    )
     trainer = trainer_of(config, tmp_path / "run")
     assert trainer.monitor is not None
     monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
@@ -130,7 +135,7 @@ def test_splits_that_cannot_be_watched(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Config, tmp_path: Path) -> None:
-    config = override(tiny, {"training.checkpoint_every": "2", "training.keep": "1"})
+    config = override(tiny, {"training.checkpoint_every": "2", "training.keep_checkpoints": "1"})
     trainer_of(config, tmp_path / "run").train(max_steps=2)
     torn = tmp_path / "run/checkpoints/step-000005"
     torn.mkdir()

@@ -8,12 +8,13 @@ import pytest
 import torch
 from test_loop import VARIANTS, everything, trainer_of, untimed
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
 from reason.training import checkpoint
 from reason.training.log import read_metrics
-from reason.training.precision import activation_dtype
+from reason.training.precision import dtypes
 from reason.training.scaling import PATIENCE, LossScaling
 
 HALF = {"training.precision": "fp16"}
@@ -57,7 +58,11 @@ def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> Non
 
 
 def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
-    changes = {"model.mixer": "attention", "model.positions": "rotary", "model.prefix": "2"}  # with puzzle embeddings
+    changes = {
+        "model.mixer": "attention",
+        "model.positions": "rotary",
+        "model.puzzle_emb_len": "2",
+    }  # with puzzle embeddings
     trainer = trainer_of(override(tiny, HALF | changes), tmp_path / "run")
     trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**60})
     before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
@@ -109,14 +114,16 @@ def test_auto_takes_what_the_gpu_is_fast_in(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: bf16)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
-    assert activation_dtype("auto", torch.device("cuda")) == expected
+    assert dtypes("auto", torch.device("cuda")).states == expected
     if not bf16:
         with pytest.raises(ConfigError, match="a GPU has no bf16; type fp16"):
-            activation_dtype("bf16", torch.device("cuda"))
+            dtypes("bf16", torch.device("cuda"))
+        with pytest.raises(ConfigError, match="a GPU has no bf16; type amp-fp16"):
+            dtypes("amp-bf16", torch.device("cuda"))
 
 
 def test_no_preset_asks_for_bf16() -> None:
     """Each runs where there is none: `auto` then takes fp16."""
-    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "fp16", "fp32"}
+    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "amp", "fp16", "fp32"}
     with pytest.raises(ConfigError, match="type bf16 or fp32"):
-        activation_dtype("fp16", torch.device("mps"))
+        dtypes("fp16", torch.device("mps"))

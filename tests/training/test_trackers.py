@@ -1,4 +1,4 @@
-"""TensorBoard and Weights & Biases: told every line, going on where a checkpoint was, and named where missing."""
+"""TensorBoard and Weights & Biases: every line, resumed at a checkpoint, a missing package named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from test_loop import trainer_of
 
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.training import checkpoint
 from reason.training.log import read_metrics
@@ -32,7 +33,7 @@ def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: P
     """Read back from the event files as TensorBoard reads them; what was lost is not there twice."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = tmp_path / "run"
-    interrupted(override(watched, {"training.log": "tensorboard", "training.log_every": "1"}), run)
+    interrupted(override(watched, {"training.tracker": "tensorboard", "training.log_every": "1"}), run)
     events = accumulator.EventAccumulator(str(run / "tensorboard"))
     events.Reload()
     for name in ("loss", "loss/lm", "gradient_norm", "lr", "puzzle_steps_per_second", "memory_peak", "monitor/exact"):
@@ -43,12 +44,12 @@ def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: P
 
 
 class WandbStub(ModuleType):
-    """What `import wandb` gives, remembering what it is told."""
+    """A stub of `wandb` that records what is logged."""
 
     def __init__(self) -> None:
         super().__init__("wandb")
         self.begun: list[dict[str, Any]] = []
-        self.told: list[tuple[int, dict[str, float]]] = []
+        self.logged: list[tuple[int, dict[str, float]]] = []
         self.finished = 0
 
     def init(self, **settings: Any) -> WandbStub:
@@ -56,7 +57,7 @@ class WandbStub(ModuleType):
         return self
 
     def log(self, figures: dict[str, float], step: int) -> None:
-        self.told.append((step, figures))
+        self.logged.append((step, figures))
 
     def finish(self) -> None:
         self.finished += 1
@@ -68,14 +69,14 @@ def test_wandb_is_one_run_over_an_interruption(
     stub = WandbStub()
     monkeypatch.setitem(sys.modules, "wandb", stub)
     run = tmp_path / "run"
-    interrupted(override(watched, {"training.log": "wandb", "training.log_every": "1"}), run)
+    interrupted(override(watched, {"training.tracker": "wandb", "training.log_every": "1"}), run)
     first, second = stub.begun
     assert first["id"] == second["id"] == (run / "wandb-id").read_text()
     assert second["resume"] == "allow"
-    assert first["config"]["training"]["log"] == "wandb"
+    assert first["config"]["training"]["tracker"] == "wandb"
     assert stub.finished == 2
     for line in read_metrics(run):
-        assert (line["step"], numbers(line)) in stub.told
+        assert (line["step"], numbers(line)) in stub.logged
 
 
 @pytest.mark.slow
@@ -83,7 +84,7 @@ def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pyte
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     run = tmp_path / "run"
-    trainer_of(override(watched, {"training.log": "wandb"}), run).train()
+    trainer_of(override(watched, {"training.tracker": "wandb"}), run).train()
     assert list((run / "wandb").glob("offline-run-*/*.wandb"))
 
 
@@ -91,7 +92,7 @@ def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pyte
 def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ConfigError, match=r"pip install 'reason\[log\]', or training\.log=none"):
+    with pytest.raises(ConfigError, match=r"pip install 'reason\[log\]', or training\.tracker=none"):
         tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
 
 

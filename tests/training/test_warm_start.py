@@ -9,20 +9,21 @@ import torch
 from safetensors.torch import load_file
 
 from datasets_gen.__main__ import main as generate
-from reason.assemble import build_trainer, load_training_set
-from reason.config import Config, override
+from reason.config.overrides import override
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, build_model
 from reason.models.base import Batch
 from reason.presets import preset
 from reason.rollout import unroll
+from reason.runs.build import build_trainer, load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 from reason.training.warm_start import duplicated
 
 NARROW = {
     "model.hidden_size": "8",
-    "model.heads": "2",
+    "model.num_heads": "2",
     "training.batch_size": "8",
     "training.steps": "3",
     "training.log_every": "1",
@@ -59,7 +60,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], sums: Path, tmp_path: Path) -> None:
     """Not even through weight decay, the optimizer's moments or the average of weights."""
     changes = {"data.directory": str(sums), "init_from": str(stage_1[1]), "optimizer.weight_decay": "0.5",
-               "ema.rate": "0.5"}  # fmt: skip
+               "ema.decay": "0.5"}  # fmt: skip
     config = override(preset("ouro-small-stage-2").config(), NARROW | changes)
     trained(config, tmp_path / "stage-2")
     before, after = weights(stage_1[1]), weights(tmp_path / "stage-2")
@@ -92,7 +93,7 @@ def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], sum
     plain = override(
         stage_1[0],
         {"model.gate": "none", "loss.weights.exit": "0", "loss.weights.exit_entropy": "0", "loss.weights.lm": "1",
-         "loss.schedules": "{}", "ema.rate": "0.5"},
+         "loss.schedules": "{}", "ema.decay": "0.5"},
     )  # fmt: skip
     trained(plain, tmp_path / "plain")
     config = override(preset("ouro-small-stage-2").config(), NARROW | {"data.directory": str(sums),
@@ -104,11 +105,11 @@ def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], sum
     assert begun["gate.out.weight"].abs().sum() == begun["gate.out.bias"].abs().sum() == 0
 
 
-SHAPE = Shape(cells=5, vocabulary=7)
+SHAPE = Shape(seq_len=5, vocab_size=7)
 
 
 def looped(layers: int, **changes: object) -> LoopedModel:
-    config = LoopedConfig(hidden_size=8, heads=2, layers=layers, dropout=0.0, **changes)
+    config = LoopedConfig(hidden_size=8, num_heads=2, num_layers=layers, dropout=0.0, **changes)
     model = LoopedModel(config, SHAPE, torch.float64).double()
     with torch.no_grad():
         for p in model.parameters():
@@ -124,8 +125,8 @@ def test_a_cycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: 
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     deep = list(unroll(new, batch, 2))
     shallow = list(unroll(old, batch, 2 * times))[times - 1 :: times]
-    for (a, said), (b, expected) in zip(deep, shallow, strict=True):
-        torch.testing.assert_close(a.z, b.z)
+    for said, expected in zip(deep, shallow, strict=True):
+        torch.testing.assert_close(said.state.z, expected.state.z)
         torch.testing.assert_close(said.logits, expected.logits)
 
 
@@ -141,13 +142,13 @@ def test_a_repeated_stack_applies_each_layer_twice_in_turn() -> None:
 
 def test_a_recursive_stack_grows_too() -> None:
     """TRM's two layers, cycled into four, are one network of two layers applied twice in a call."""
-    settings = {"hidden_size": 8, "heads": 2, "expansion": 1, "prefix": 1, "h_cycles": 1, "l_cycles": 2}
-    old = build_model(RecursiveConfig(**settings, layers=2, repeats=2), SHAPE)
-    new = build_model(RecursiveConfig(**settings, layers=4), SHAPE)
+    settings = {"hidden_size": 8, "num_heads": 2, "expansion": 1, "puzzle_emb_len": 1, "h_cycles": 1, "l_cycles": 2}
+    old = build_model(RecursiveConfig(**settings, num_layers=2, repeats=2), SHAPE)
+    new = build_model(RecursiveConfig(**settings, num_layers=4), SHAPE)
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "cycle"))
     inputs = torch.randint(0, 7, (2, 5))
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
-    for (_, a), (_, b) in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
+    for a, b in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
         torch.testing.assert_close(a.logits, b.logits)
 
 
@@ -165,8 +166,11 @@ def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], sums: Path, tmp
 
 @pytest.mark.parametrize(("changes", "text"), [
     ({"model.hidden_size": "16"}, r"\[8, 8\] there and \[16, 16\] here; take the sizes"),
-    ({"model.layers": "2"}, "holds 1 layers, this model's 2; type init_layers=cycle"),
-    ({"model.layers": "3", "init_layers": "cycle", "model.coda": "1"}, "coda.blocks holds 0 layers, this model's 1"),
+    ({"model.num_layers": "2"}, "holds 1 layers, this model's 2; type init_layers=cycle"),
+    (
+        {"model.num_layers": "3", "init_layers": "cycle", "model.coda": "1"},
+        "coda.blocks holds 0 layers, this model's 1",
+    ),
     ({"model.damping": "true"}, "lacks the weight damping of this model"),
     ({"model.norm": "simple"}, "which this model lacks"),
 ])  # fmt: skip

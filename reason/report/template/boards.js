@@ -21,7 +21,7 @@
   }
 
   function lay() {
-    board.className = `board ${told.task}${told.columns > 12 && !text ? " dense" : ""}`;
+    board.className = `board${told.columns > 12 && !text ? " dense" : ""}`;
     board.style.setProperty("--columns", told.columns);
     board.style.gridTemplateColumns = `repeat(${told.columns}, minmax(0, 1fr))`;
     board.replaceChildren();
@@ -32,7 +32,10 @@
     const row = Math.floor(i / told.columns), column = i % told.columns;
     if (told.box && (row + 1) % told.box[0] === 0 && row + 1 < told.rows) classes.push("down");
     if (told.box && (column + 1) % told.box[1] === 0 && column + 1 < told.columns) classes.push("right");
-    cell.className = [`t${token}`, ...classes].join(" ");
+    const fill = told.fills[token];
+    if (fill) classes.push("filled");
+    cell.className = classes.join(" ");
+    cell.style.background = fill ?? "";
     cell.textContent = told.glyphs[token] ?? "?";
   }
 
@@ -48,7 +51,7 @@
           board.children[cells + i].textContent = "";
           continue;
         }
-      } else if (told.task === "sudoku" && puzzle.question[i] > 1) classes.push("given");
+      } else if (puzzle.given[i]) classes.push("given");
       if (!scored) classes.push("unscored");
       if (step > 0 && scored && (step === 1 ? now[i] !== puzzle.question[i] : now[i] !== before[i])) {
         classes.push("changed");

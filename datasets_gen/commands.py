@@ -1,0 +1,72 @@
+"""The commands of `python -m datasets_gen`, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from datasets_gen import show, verify
+from datasets_gen.addition import command as addition
+from datasets_gen.importers import command as importers
+from datasets_gen.interrupts import INTERRUPTED
+from datasets_gen.layout import DatasetError
+from datasets_gen.maze import command as maze
+from datasets_gen.sudoku import command as sudoku
+
+DESCRIPTION = """\
+Make puzzle sets in the folder layout of HRM and TRM, look at them and check them.
+
+  python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
+  python -m datasets_gen maze --output-dir data/maze
+  python -m datasets_gen addition --output-dir data/addition
+  python -m datasets_gen show data/sudoku6
+  python -m datasets_gen verify data/sudoku6
+
+Every command has its own --help with examples. Same options and seed, same bytes.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m datasets_gen",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (sudoku, maze, addition, importers, show, verify):
+        module.add_parser(commands)
+    return parser
+
+
+def run(argv: list[str] | None = None) -> int:
+    """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
+    try:
+        options = build_parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        options.command(options)
+        sys.stdout.flush()
+        return 0
+    except DatasetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        return 130
+    except SystemError as error:
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numba's way to pass one on
+            raise
+        print(INTERRUPTED, file=sys.stderr)
+        return 130
+    except MemoryError as error:
+        print(f"error: out of memory ({error}): nothing was written", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: {error}: nothing was written", file=sys.stderr)
+        return 1

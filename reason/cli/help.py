@@ -1,0 +1,110 @@
+"""`--help` of train.py and evaluate.py: a screen, and the settings of a section."""
+
+from __future__ import annotations
+
+import difflib
+
+from reason.config.sections import SECTIONS
+from reason.errors import ConfigError
+
+LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
+
+TRAIN = f"""usage: python train.py PRESET [data=DIR] [run=DIR] [section.key=value …] [options]
+
+Train a tiny recursive reasoner. `reason presets` lists the presets.
+
+  python train.py sudoku-6x6                                 its set is made if missing
+  python train.py sudoku-6x6 data=data/mine run=runs/mine    another set and run folder
+  python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
+  python train.py run=runs/mine --resume                     or run=mine.tar.gz (reason pack)
+  torchrun --nproc-per-node 8 train.py trm-mlp-sudoku        the same batch on eight GPUs
+
+options
+  --resume            continue from the run's newest checkpoint
+  --max-steps N       stop, saved, at optimizer step N of the run
+  --max-minutes M     stop, saved, after M minutes
+  --memory            estimate what training would hold in memory; nothing is trained
+  --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
+
+settings, section.key=value; by themselves: seed, device, init_from, init_layers
+{LISTED}
+
+  python train.py --help model           every setting of a section
+  python train.py --help optimizer.lr    one setting
+  reason presets sudoku-6x6              the settings that a preset changes
+
+Ctrl-C saves and stops; --resume then gives the same numbers as a run that never stopped."""
+
+EVALUATE = """usage: python evaluate.py [RUN] [data=DIR] [steps=T] [name=NAME] [section.key=value …]
+
+Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond training.
+
+  python evaluate.py                                        the newest run, twice its trained steps
+  python evaluate.py runs/sudoku-6x6-1 steps=64             more supervision steps
+  python evaluate.py runs/mine data=data/other              another set of the same shape
+  python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
+  torchrun --nproc-per-node 8 evaluate.py runs/mine         each GPU reads its part of the puzzles
+
+beyond accuracy, at the cost of more passes
+  evaluation.policies=true      calibrated stopping policies: when to halt, and what that saves
+  evaluation.restarts=8         more than one try at every puzzle
+  evaluation.probes=true        norms, residuals, spectral radius, how failures end
+  evaluation.blind_spot=true    norms, radial gradients, clamps: what the readout does not see
+  evaluation.caches=true        decode with keys and values per loop, and shared
+  model.integrator=rk4 model.substeps=4                           as an ODE, not its Euler map
+  model.noise=additive model.noise_when=always model.sigma=0.1    with noise
+
+  python evaluate.py --help evaluation    a section's settings: default, allowed values, meaning
+  python evaluate.py --help model         those of the model that may change after training
+
+Writes RUN/evaluation/NAME/: results.json, boards.json, .csv tables, .png plots and report.html,
+a page that needs no network (docs/evaluation.md states every field)."""
+
+PAGES = {"train": TRAIN, "evaluate": EVALUATE}
+
+
+def settings_asked(arguments: list[str]) -> list[str] | None:
+    """The sections and settings that are named after --help or -h; none: no help is asked for."""
+    asked = [i for i, word in enumerate(arguments) if word in ("--help", "-h")]
+    return arguments[asked[-1] + 1 :] if asked else None
+
+
+def show_settings(command: str, asked: list[str]) -> int:
+    """Print the settings of sections, or single ones, as far as the command takes them; returns the exit status.
+
+    Raises:
+        ConfigError: no section or setting is called so; the nearest one is named.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from reason.cli.evaluate import READABLE
+    from reason.config.describe import describe_settings
+
+    rows = [row for row in describe_settings() if command == "train" or row.key.startswith(READABLE)]
+    console = Console(highlight=False)
+    for name in asked:
+        chosen = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
+        if not chosen:
+            raise ConfigError(_unknown(name, [row.key for row in rows]))
+        if name in SECTIONS:
+            console.print(f"{name}: {SECTIONS[name]}", markup=False)
+        for family in dict.fromkeys(row.family for row in chosen):
+            console.print(f"\n{family} models" if family else "", markup=False)
+            view = Table.grid(padding=(0, 2, 0, 0))
+            for row in chosen:
+                if row.family == family:
+                    view.add_row(*map(Text, (f"{row.key}={row.default}", row.allowed, row.text)))
+            console.print(view)
+    if command == "train":
+        console.print("\n`reason presets NAME` shows the settings that a preset changes.", markup=False)
+    return 0
+
+
+def _unknown(name: str, keys: list[str]) -> str:
+    sections = list(dict.fromkeys(key.partition(".")[0] for key in keys if "." in key))
+    inner = [key[: f"{key}.".index(f".{name}.") + 1 + len(name)] for key in keys if f".{name}." in f"{key}."]
+    near = inner or difflib.get_close_matches(name, [*sections, *keys], n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"--help {name}: no section or setting is called so; {hint}sections are {', '.join(sections)}"

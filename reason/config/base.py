@@ -1,0 +1,59 @@
+"""The base class of every section of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic.fields import FieldInfo
+
+from reason.config.capabilities import Capability, Need, Offers
+from reason.errors import has_controls, printable
+
+PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
+
+
+class BaseConfig(BaseModel):
+    """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _bounded(cls, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise ValueError("a whole number of at most 63 bits is needed")
+        if isinstance(value, str) and has_controls(value):
+            raise ValueError(f"{printable(value)} holds control characters; leave them out")
+        return value
+
+    @classmethod
+    def settings(cls) -> Mapping[str, FieldInfo]:
+        """Every setting by its name."""
+        return cls.model_fields
+
+    def capabilities(self) -> Offers:
+        """What other sections may rely on."""
+        return {}
+
+    def has(self, capability: Capability) -> bool:
+        """Whether the section itself has it."""
+        offered = self.capabilities().get(capability, 0)
+        return not isinstance(offered, str) and offered > 0
+
+    def needs(self) -> Iterable[Need]:
+        """What it asks of other sections."""
+        return ()
+
+    def inert(self) -> dict[str, str]:
+        """Own settings and subsections that change no trained number beside the section's others, each with why."""
+        return {}
+
+    def used_with(self) -> dict[str, Capability]:
+        """Own settings whose value changes a trained number only where some section has a capability."""
+        return {}
+
+    def per_process(self) -> Iterable[str]:
+        """What each of several processes does by itself, so that their loss curve is not that of one."""
+        return ()

@@ -1,0 +1,51 @@
+"""Reading small files that anyone may have written: regular files of a bounded size, JSON of a bounded depth."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+from reason.errors import ConfigError
+
+LIMIT = 64_000_000  # bytes; tensors lie in files of their own
+
+
+def read_text(path: Path, limit: int = LIMIT) -> str:
+    """The UTF-8 text of a regular file.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ConfigError: it is a folder, a FIFO or a device, larger than `limit` bytes, or not UTF-8.
+    """
+    refuse_irregular(path)
+    size = path.stat().st_size
+    if size > limit:
+        raise ConfigError(f"{path} is {size:,} bytes large, {limit:,} at most are read; it is not what its name says")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text ({error.reason} at byte {error.start}); copy it again") from None
+
+
+def read_json(path: Path, limit: int = LIMIT) -> Any:
+    """The JSON value in a regular file.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ConfigError: as `read_text`, or it is not JSON, or nested too deep.
+    """
+    text = read_text(path, limit)
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deep to be read; it is not what its name says") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON ({error}); copy it again") from None
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raises ConfigError for a folder, FIFO, socket or device, which would block or never end; FileNotFoundError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigError(f"{path} is no regular file; put the file of that name back")

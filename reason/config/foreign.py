@@ -1,0 +1,57 @@
+"""Names of settings in the code of HRM, TRM and common trainers, and what they are called here."""
+
+from __future__ import annotations
+
+STEPS = "training.steps (optimizer steps: epochs × puzzles × N_accum / (batch_size × N_grad))"
+LAYERS = "model.num_layers"
+
+NAMES = {
+    # HRM's and TRM's cfg_pretrain.yaml and config/arch/*.yaml
+    "arch": "the preset, as in `python train.py trm-att-sudoku`",
+    "data_paths": "data=DIR",
+    "global_batch_size": "training.batch_size",
+    "epochs": STEPS,
+    "eval_interval": "training.monitor.every (optimizer steps)",
+    "lr_min_ratio": "optimizer.schedule.min_ratio (with optimizer.schedule.kind=cosine)",
+    "lr_warmup_steps": "optimizer.schedule.warmup_steps",
+    "beta1": "optimizer.betas=[0.9,0.95]",
+    "beta2": "optimizer.betas=[0.9,0.95]",
+    "ema_rate": "ema.decay",
+    "run_name": "run=DIR",
+    "checkpoint_path": "run=DIR",
+    "freeze_weights": "optimizer.freeze_embedding_after",
+    "h_cycles": "model.h_cycles",
+    "l_cycles": "model.l_cycles",
+    "h_layers": "model.num_h_layers (with model.separate_networks=true)",
+    "l_layers": LAYERS,
+    "puzzle_emb_ndim": "model.puzzle_emb_len (in tokens of width model.hidden_size)",
+    "pos_encodings": "model.positions",
+    "mlp_t": "model.mixer=mlp model.positions=none",
+    "forward_dtype": "training.precision",
+    "halt_max_steps": "rollout.supervision_steps",
+    "no_act_continue": "rollout.halting=bce (or q-learning)",
+    "loss_type": "loss.likelihood",
+    # PyTorch, nanoGPT, Hugging Face
+    "learning_rate": "optimizer.lr",
+    "wd": "optimizer.weight_decay",
+    "min_lr": "optimizer.schedule.min_ratio (a share of optimizer.lr)",
+    "warmup_iters": "optimizer.schedule.warmup_steps",
+    "max_iters": "training.steps",
+    "max_steps": "training.steps (--max-steps N stops a run early)",
+    "num_train_epochs": STEPS,
+    "per_device_train_batch_size": "training.batch_size (of all devices together)",
+    "num_hidden_layers": LAYERS,
+    "n_layer": LAYERS,
+    "num_attention_heads": "model.num_heads",
+    "n_head": "model.num_heads",
+    "n_embd": "model.hidden_size",
+    "d_model": "model.hidden_size",
+    "output_dir": "run=DIR",
+    "dtype": "training.precision",
+    "wandb": "training.tracker=wandb",
+}
+
+
+def name_here(key: str) -> str | None:
+    """What a setting of another code is called here: "arch.H_cycles" is model.h_cycles."""
+    return NAMES.get(key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_").lower())

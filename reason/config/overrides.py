@@ -1,0 +1,242 @@
+"""Changes of a config: `section.key=value` of a command line, a plain tree of a file, and the errors of both.
+
+Defaults < preset < file < command line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from reason.config.base import BaseConfig
+from reason.config.files import read_json
+from reason.config.foreign import name_here
+from reason.config.schema import Config
+from reason.config.sections import SECTIONS
+from reason.errors import ConfigError
+from reason.models import FAMILIES
+
+Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
+
+
+def split_arguments(
+    arguments: Iterable[str], shortcuts: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
+
+    Raises:
+        ConfigError: a key is given twice.
+    """
+    words: list[str] = []
+    pairs: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        key = (shortcuts or {}).get(key, key)
+        if not equals:
+            words.append(argument)
+        elif key in pairs:
+            raise ConfigError(f"{key} is given twice: {pairs[key]} and {value}; keep one")
+        else:
+            pairs[key] = value
+    return words, pairs
+
+
+def derive(base: Config, changes: Changes) -> Config:
+    """The config `base` with the settings of `changes` in place, checked as a whole.
+
+    Values have the setting's own type: "2" is no int. A `model.kind` other than the base's starts the model's section
+    from that family's defaults.
+
+    Raises:
+        ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
+    """
+    tree = base.model_dump()
+    kind = changes.get("model.kind")
+    if kind != tree["model"]["kind"] and isinstance(kind, str) and kind in FAMILIES:
+        tree["model"] = FAMILIES[kind].config().model_dump()
+    for key, value in changes.items():
+        _place(tree, key, value)
+    return validated(tree, shown=changes, strict=True)
+
+
+def override(config: Config, pairs: Mapping[str, str]) -> Config:
+    """The config with `section.key=value` settings of a command line in place, checked as a whole.
+
+    Raises:
+        ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
+    """
+    return override_tree(config.model_dump(), pairs)
+
+
+def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
+    """`override` for a config's plain tree, which need not be valid before the settings are in place.
+
+    Raises:
+        ConfigError: as `override`.
+    """
+    for key, value in pairs.items():
+        if key == "model.kind" and value != tree["model"]["kind"]:
+            raise ConfigError(_other_family(value, tree))
+        _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))))
+    return validated(tree, shown=pairs)
+
+
+def _place(tree: dict[str, Any], key: str, value: object) -> None:
+    *path, leaf = key.split(".")
+    node: Any = tree
+    for part in path:
+        node = node.get(part) if isinstance(node, dict) else None
+    if not isinstance(node, dict) or leaf not in node:
+        raise ConfigError(_unknown_key(key, tree))
+    field = _field([*path, leaf], _family(tree))
+    whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
+    if isinstance(node[leaf], dict) and not whole:
+        inner = ", ".join(f"{key}.{name}" for name in node[leaf])
+        raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
+    node[leaf] = value
+
+
+def as_typed(changes: Changes) -> list[str]:
+    """`section.key=value` of each change, as `override` reads it from a command line."""
+    return [f"{key}={value_text(value)}" for key, value in changes.items()]
+
+
+def value_text(value: object) -> str:
+    """A value as it is typed after `key=`."""
+    match value:
+        case None:
+            return "none"
+        case str():
+            return value
+        case float():
+            return short if float(short := f"{value:g}") == value else repr(value)
+        case _:
+            return json.dumps(value, separators=(",", ":"))
+
+
+def _parsed(text: str, field: FieldInfo | None) -> Any:
+    if text.lower() in ("none", "null") and field is not None and type(None) in get_args(field.annotation):
+        return None
+    if text[:1] in "[{":
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            return text
+    return text
+
+
+def _family(tree: Any) -> str:
+    """The kind of model that a config's tree describes."""
+    model = tree.get("model") if isinstance(tree, dict) else None
+    kind = model.get("kind") if isinstance(model, dict) else None
+    return kind if kind in FAMILIES else "recursive"
+
+
+def _other_family(kind: str, tree: dict[str, Any]) -> str:
+    mine = tree["model"]["kind"]
+    if kind not in FAMILIES:
+        return f"model.kind={kind}: a model is {' or '.join(FAMILIES)}, and this one is {mine}"
+    return (
+        f"model.kind={kind}: {tree.get('name')} is a {mine} model, and the settings of a {kind} one mean other things; "
+        f"start from a {kind} preset (`reason presets` lists them)"
+    )
+
+
+def _field(path: list[str], family: str) -> FieldInfo | None:
+    """The field of Config at a dotted path, its model of that family."""
+    section: Any = Config
+    for depth, part in enumerate(path[:-1]):
+        field = section.settings().get(part)
+        section = type(field.get_default(call_default_factory=True)) if field is not None else None
+        if depth == 0 and part == "model":
+            section = FAMILIES[family].config
+        if section is None or not issubclass(section, BaseConfig):
+            return None
+    return section.settings().get(path[-1]) if path else None
+
+
+def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
+    """A config from its plain tree; with `strict` values must have their setting's type, with no conversion from text.
+
+    Raises:
+        ConfigError: naming the first key at fault, what was got and what is allowed.
+    """
+    try:
+        return Config.model_validate(tree, strict=strict, context={"strict": strict})
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = [str(part) for part in first["loc"]]
+        key = ".".join(path)
+        family = _family(tree)
+        if first["type"] == "extra_forbidden":
+            known = Config().model_dump() | {"model": FAMILIES[family].config().model_dump()}
+            raise ConfigError(_unknown_key(key, known)) from None
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "value_error":  # our own validators say the mend themselves
+            raise ConfigError(f"{key}: {message}" if key else message) from None
+        got = (shown or {}).get(key, first.get("input"))
+        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{_about(path, family)}") from None
+
+
+def _about(path: list[str], family: str) -> str:
+    """'; <description> (default X)' for a key of Config, else ''."""
+    field = _field(path, family)
+    return "" if field is None or not field.description else f"; {field.description} (default {field.default})"
+
+
+def _unknown_key(key: str, tree: dict[str, Any]) -> str:
+    family = _family(tree)
+    for other, (settings, _) in FAMILIES.items():
+        if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
+            return f"unknown setting {key}: a {other} model has it, and this one is {family}"
+    near = nearest_setting(key, tree)
+    if near is not None:
+        return f"unknown setting {key}; " + (f"did you mean {near}?" if near in leaves(tree) else f"here it is {near}")
+    return f"unknown setting {key}; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
+
+
+def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
+    """The setting meant by `key`: equal last part, a name in other codes, or the closest spelling."""
+    known = list(leaves(Config().model_dump() if tree is None else tree))
+    last = key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_")
+    if key.lower() in known:
+        return key.lower()
+    alike = [name for name in known if name.rsplit(".", 1)[-1] == last.lower()]
+    if key.partition(".")[0] not in SECTIONS:
+        if (ours := name_here(key)) is not None:
+            return ours
+        if len(alike) == 1:
+            return alike[0]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return next(iter(near or alike), None)
+
+
+def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"section.key": value} for every leaf of a config's tree."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
+    return flat
+
+
+def read_config(path: Path | str) -> Config:
+    """A config from the `config` field of a run's config.json.
+
+    Raises:
+        ConfigError: the file is missing or does not hold a config of this version.
+    """
+    path = Path(path)
+    try:
+        return validated(read_json(path)["config"])
+    except FileNotFoundError:
+        raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

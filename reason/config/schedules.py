@@ -1,0 +1,94 @@
+"""Schedules: a factor by optimizer step for the learning rate or the weight of a loss term (docs/math.md §15)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from reason.config.base import BaseConfig
+
+Position = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0)]
+
+
+class Horizon(NamedTuple):
+    """Length of a run and of an epoch, in optimizer steps."""
+
+    steps: int  # of the whole run
+    epoch: float  # of one pass over the base puzzles
+
+
+class ScheduleConfig(BaseConfig):
+    """A factor by step: linear warm-up, then `kind` between `start` and `end`."""
+
+    kind: Literal["constant", "cosine", "exponential", "piecewise"] = Field(
+        "constant",
+        description="after the warm-up: constant, cosine or exponential down to `min_ratio`, or piecewise (`points`)",
+    )
+    warmup_steps: int = Field(0, ge=0, description="optimizer steps of linear warm-up")
+    min_ratio: float = Field(0.0, ge=0, description="cosine, exponential: the factor at `end`")
+    start: Position = Field(0.0, description="cosine, exponential: where the decay begins, after the warm-up")
+    end: Position | None = Field(None, description="cosine, exponential: where the decay ends; none: with the run")
+    after: Share | None = Field(None, description="the factor from `end` on; none: min_ratio")
+    unit: Literal["step", "epoch"] = Field("step", description="of start, end and points: optimizer steps or epochs")
+    points: tuple[tuple[Position, Share], ...] = Field(
+        (), description="piecewise: [[position,factor],…], each factor from its position on; 1 before the first"
+    )
+
+    @model_validator(mode="after")
+    def _is_a_course(self) -> ScheduleConfig:
+        if self.kind == "exponential" and self.min_ratio == 0:
+            raise ValueError("an exponential decay never reaches 0: type min_ratio=0.1, for example")
+        if self.end is not None and self.end <= self.start:
+            raise ValueError(f"end={self.end:g} must be greater than start={self.start:g}")
+        if (self.kind == "piecewise") != bool(self.points):
+            raise ValueError("kind=piecewise and points go together: points=[[0,1],[1000,0.5]] halves at 1000")
+        if any(a >= b for (a, _), (b, _) in pairwise(self.points)):
+            raise ValueError(f"points {[list(p) for p in self.points]} must rise in position")
+        return self
+
+    def inert(self) -> dict[str, str]:
+        """What another kind of course has."""
+        decays = self.kind in ("cosine", "exponential")
+        found = {} if decays else dict.fromkeys(("min_ratio", "start", "end", "after"), f"kind={self.kind}")
+        if decays and self.end is None:
+            found["after"] = "the decay ends with the run"
+        if self.kind == "constant" or (decays and self.end is None and self.start == 0):
+            found["unit"] = "no position is given"
+        return found
+
+    @property
+    def vanishes(self) -> bool:
+        """Is the factor 0 at some step before the run ends?"""
+        early = self.kind == "cosine" and self.min_ratio == 0 and self.end is not None and self.after is None
+        return early or self.after == 0 or any(share == 0 for _, share in self.points)
+
+    @property
+    def peak(self) -> float:
+        """An upper bound of the factor."""
+        return max(1.0, self.min_ratio, self.after or 0.0, *(share for _, share in self.points))
+
+    def factor(self, step: int, horizon: Horizon) -> float:
+        """The factor at optimizer step `step` (from 0)."""
+        rise = (step + 1) / self.warmup_steps if step < self.warmup_steps else 1.0
+        return rise * self._descent(step, horizon)
+
+    def _descent(self, step: int, horizon: Horizon) -> float:
+        unit = horizon.epoch if self.unit == "epoch" else 1.0
+        if self.kind == "constant":
+            return 1.0
+        if self.kind == "piecewise":
+            return next((share for position, share in reversed(self.points) if step >= position * unit), 1.0)
+        begin = max(self.start * unit, self.warmup_steps)
+        end = horizon.steps if self.end is None else self.end * unit
+        if step < begin:
+            return 1.0
+        progress = min(1.0, (step - begin) / max(1.0, end - begin))
+        if progress == 1.0 and self.after is not None:
+            return self.after
+        if self.kind == "cosine":
+            return self.min_ratio + (1 - self.min_ratio) * 0.5 * (1 + math.cos(math.pi * progress))
+        return self.min_ratio**progress

@@ -1,0 +1,73 @@
+"""The config of one run: its sections and what they ask of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field, model_validator
+
+import reason.config.capabilities as can
+from reason.config.base import PLAIN, BaseConfig
+from reason.data import DataConfig
+from reason.evaluation.config import EvaluationConfig
+from reason.losses import LossConfig
+from reason.losses.balance import BalanceConfig
+from reason.models import AnyModelConfig, RecursiveConfig
+from reason.rollout import RolloutConfig
+from reason.training.config import TrainingConfig
+from reason.training.ema import EmaConfig
+from reason.training.optim import OptimizerConfig
+from reason.training.warm_start import LayerOrder
+
+
+class Config(BaseConfig):
+    """The whole config of a run; equal configs and data sets give equal runs."""
+
+    name: str = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
+    seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
+    init_from: str | None = Field(None, description="a run whose trained weights this one starts from; none: random")
+    init_layers: LayerOrder = Field(
+        "same",
+        description="how a stack of L layers fills one of n·L: same: not at all; cycle: 1…L 1…L, so that one loop does "
+        "what n loops did; repeat: 1 1 … L L",
+    )
+    device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1")
+    data: DataConfig = DataConfig()
+    model: AnyModelConfig = RecursiveConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    loss: LossConfig = Field(default_factory=LossConfig)
+    balance: BalanceConfig = BalanceConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    ema: EmaConfig = EmaConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @property
+    def sections(self) -> list[BaseConfig]:
+        """This one and all that it is made of."""
+        return [self, *(section for _, section in self if isinstance(section, BaseConfig))]
+
+    def capabilities(self) -> can.Offers:
+        """A trained run to start from, whose gate may have learned."""
+        started = bool(self.init_from)
+        return {can.TRAINED_RUN: started or "init_from=RUN", can.LEARNED_GATE: started}
+
+    def needs(self) -> list[can.Need]:
+        """Layers to duplicate."""
+        duplicated = can.Need(f"init_layers={self.init_layers}", can.TRAINED_RUN, "init_layers=same")
+        return [] if self.init_layers == "same" else [duplicated]
+
+    def inert(self) -> dict[str, str]:
+        """Names and places; evaluation."""
+        evaluated = dict.fromkeys(type(self.evaluation).settings(), "it is read at evaluation")
+        placed = dict.fromkeys(("name", "device"), "it says what the run is called and where it is computed")
+        return placed | {f"evaluation.{name}": why for name, why in evaluated.items()}
+
+    def refuse_unmet(self, needs: Iterable[can.Need]) -> None:
+        """Raise ConfigError for the first need that no section meets, with what to type."""
+        can.refuse_unmet(needs, [section.capabilities() for section in self.sections])
+
+    @model_validator(mode="after")
+    def _sections_fit(self) -> Config:
+        self.refuse_unmet(need for section in self.sections for need in section.needs())
+        return self

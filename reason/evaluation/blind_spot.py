@@ -1,0 +1,189 @@
+"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
+
+A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
+token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
+loop moves it by a_rad and turns u by b_⊥/s (lemma 2). Every probe wants a model as `probes.precise` makes it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.probes import precise
+from reason.losses.lm import Likelihood, cell_loss
+from reason.models.base import IGNORE, Batch, Reasoner, State
+from reason.models.record import StepRecord
+from reason.rollout import unroll
+
+ClampMode = Literal["rescale", "subtract"]
+PUZZLES = 128  # at most: all their loops are held in float64
+SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
+
+
+def read_part(state: State) -> Tensor:
+    """h (B, S', D): what the head reads."""
+    return state[0]
+
+
+def with_read_part(state: State, h: Tensor) -> State:
+    """The state with another h, under every name that it bears."""
+    mine = read_part(state)
+    return type(state)(*(h if z is mine else z for z in state))
+
+
+def rms(h: Tensor) -> Tensor:
+    """‖h‖_rms of every token: (..., D) -> (..., 1)."""
+    return h.square().mean(-1, keepdim=True).sqrt()
+
+
+def random_alignment(width: int) -> float:
+    """√(2/πD): E|cos| of a random direction in D dimensions, for large D."""
+    return math.sqrt(2 / (math.pi * width))
+
+
+def token_norms(h: Tensor) -> dict[str, float]:
+    """‖h‖₂ over all tokens of all rows: mean, std, median, 99th percentile, maximum."""
+    norms = torch.linalg.vector_norm(h, dim=-1).flatten()
+    return {
+        "mean": norms.mean().item(),
+        "std": norms.std(correction=0).item(),
+        "median": norms.quantile(0.5).item(),
+        "p99": norms.quantile(0.99).item(),
+        "max": norms.max().item(),
+    }
+
+
+def token_loss(record: StepRecord, h: Tensor, likelihood: Likelihood) -> Tensor:
+    """CE: the mean over all labelled cells of all rows, of the record's readout with another h."""
+    labels = record.batch.labels
+    losses = cell_loss(record.read(with_read_part(record.state, h)).logits, labels, likelihood)
+    return losses.sum() / (labels != IGNORE).sum()
+
+
+def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, float]:
+    """(r, g): mean |cos(∇_h L, h)| over the tokens that L reaches, and Σ_tokens ⟨∇_h L, h⟩ = ∂L/∂log s (table 3).
+
+    L is the CE of this loop's own readout, h a leaf. A token without a gradient, as one that is not scored, has no
+    direction and does not count in r (ours).
+    """
+    with torch.enable_grad():
+        h = read_part(record.state).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(token_loss(record, h, likelihood), h)
+    along = (gradient * h.detach()).sum(-1)
+    sizes = torch.linalg.vector_norm(gradient, dim=-1) * torch.linalg.vector_norm(h.detach(), dim=-1)
+    reached = sizes > 0
+    return (along[reached].abs() / sizes[reached]).mean().item(), along.sum().item()
+
+
+def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
+    """What one loop does to h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥ (lemma 2).
+
+    scale: s; scale_step: the increment of s, a_rad to leading order; a_rad = ⟨u, b⟩/D; b and b_perp in ‖·‖_rms; ratio:
+    mean ‖b‖/|mean a_rad|; angular: ‖u_{k+1} − u_k‖_rms · s_k, b_perp to leading order.
+    """
+    s, later = rms(before), rms(after)
+    u, b = before / s, after - before
+    a = (u * b).mean(-1, keepdim=True)
+    radial, size = a.mean().item(), rms(b).mean().item()
+    return {
+        "scale": s.mean().item(),
+        "scale_step": (later - s).mean().item(),
+        "a_rad": radial,
+        "b": size,
+        "b_perp": rms(b - a * u).mean().item(),
+        "ratio": size / abs(radial) if radial else math.inf,
+        "angular": (rms(after / later - u) * s).mean().item(),
+    }
+
+
+def clamped_states(model: Reasoner, x: Tensor, loops: int, mode: ClampMode) -> State:
+    """The state after `loops` loops in which, from the second on, no token's scale grows (table 4).
+
+    rescale: every token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
+    subtract: the radial part of the loop's update is taken away, b_⊥ stays (ours). All parts of a state alike.
+    """
+    first = model.step(model.initial_state(x), x)
+    state, sizes = first, [rms(z) for z in first]
+    for _ in range(loops - 1):
+        moved = model.step(state, x)
+        parts = []
+        for z, before, size in zip(moved, state, sizes, strict=True):
+            if mode == "rescale":
+                parts.append(z * size / rms(z))
+            else:
+                u = before / rms(before)
+                parts.append(z - u * (u * (z - before)).mean(-1, keepdim=True))
+        state = type(moved)(*parts)
+    return state
+
+
+@torch.no_grad()
+def clamp(last: StepRecord, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
+    """ΔCE = clamped − not clamped at the last loop, and the norm ratio ‖h_K clamped‖/‖h_K‖ (table 4)."""
+    held = clamped_states(last.model, last.x, last.step, mode)
+    both = [read_part(last.state), read_part(held)]
+    ce, held_ce = (token_loss(last, h, likelihood).item() for h in both)
+    norms = [torch.linalg.vector_norm(h, dim=-1).mean().item() for h in both]
+    return {"ce": ce, "clamped_ce": held_ce, "delta_ce": held_ce - ce, "norm_ratio": norms[1] / norms[0]}
+
+
+@torch.no_grad()
+def scale_sweep(last: StepRecord, likelihood: Likelihood) -> list[dict[str, float]]:
+    """CE of the state's h times α, α from 0.1 to 10 (figure 5)."""
+    h = read_part(last.state)
+    return [{"alpha": a, "ce": token_loss(last, a * h, likelihood).item()} for a in SWEEP]
+
+
+def blind_spot(
+    model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
+) -> dict[str, Any]:
+    """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
+    with torch.no_grad():
+        course = list(unroll(precise(model), batch, max(loops, far)))
+    by_loop = []
+    for record in course:
+        r, g = radial_gradient(record, likelihood)
+        h = read_part(record.state)
+        with torch.no_grad():
+            row: dict[str, Any] = {
+                "loop": record.step,
+                "norm": token_norms(h),
+                "r": r,
+                "g": g,
+                "ce": token_loss(record, h, likelihood).item(),
+                "exact": record.exact.double().mean().item(),
+            }
+            if record.step < len(course):
+                row |= residual_update(h, read_part(course[record.step].state))
+        by_loop.append(row)
+    last = course[loops - 1]
+    width = read_part(last.state).shape[-1]
+    return {
+        "puzzles": len(batch.inputs),
+        "loops": loops,
+        "width": width,
+        "random_r": random_alignment(width),
+        "ce_gap": by_loop[0]["ce"] - by_loop[loops - 1]["ce"],
+        "by_loop": by_loop,
+        "clamp": {mode: clamp(last, mode, likelihood) for mode in ("rescale", "subtract")},
+        "scale_sweep": scale_sweep(last, likelihood),
+    }
+
+
+class BlindSpot(Consumer):
+    """The first puzzles, at most as many as are held in float64 through all loops."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self._few = evaluator.examples[:PUZZLES]
+        self.cost = f"blind_spot: {len(self._few)} puzzles in float64, {max(evaluator.trained_steps, 30)} loops"
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Every probe, by name."""
+        evaluator, batch = self.evaluator, self.evaluator.data.take(self._few)
+        return {"blind_spot": blind_spot(evaluator.model, batch, evaluator.trained_steps, evaluator.likelihood)}

@@ -1,0 +1,60 @@
+"""Accuracy by difficulty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.puzzles import Puzzle
+from reason.evaluation.evaluator import Columns, Consumer
+
+MANY = 8  # more different values than this are put into quartiles
+
+
+class Difficulty(Consumer):
+    """Bins of puzzles, from the columns of Accuracy and Rules."""
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
+        data, examples = self.evaluator.data, self.evaluator.examples
+        questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
+        bins = difficulty(self.evaluator.puzzle, questions, labels, data.ratings_of(examples))
+        if bins is None:
+            return {"difficulty": None}
+        name, names, index = bins
+        rows = []
+        for b, label in enumerate(names):
+            inside = index == b
+            row: dict[str, Any] = {"bin": label, "puzzles": int(inside.sum())}
+            for key in ("exact", "valid"):
+                row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
+            rows.append(row)
+        return {"difficulty": {"by": name, "bins": rows}}
+
+
+def difficulty(
+    puzzle: Puzzle | None, questions: np.ndarray, labels: np.ndarray, ratings: np.ndarray | None
+) -> tuple[str, list[str], np.ndarray] | None:
+    """(what is counted, names of the bins, bin of every puzzle (N,)); None where there is but one bin.
+
+    By rating, in the family's own bins where it has any; where all ratings fall into one bin or there are none, by
+    the family's first statistic (ours). Up to eight values are a bin each, more go into quartiles.
+    """
+    options: list[tuple[str, list[str], np.ndarray]] = []
+    if ratings is not None:
+        own = None if puzzle is None else puzzle.rating_bins(ratings)
+        options.append((f"rating ({puzzle.rating_name})" if puzzle else "rating", *(own or binned(ratings))))
+    if puzzle is not None:
+        options += [(name, *binned(values)) for name, values in puzzle.features(questions, labels).items()]
+    return next((option for option in options if len(option[1]) > 1), None)
+
+
+def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Names of bins and the bin of each value (N,): a bin a value up to eight of them, else quartiles."""
+    different, index = np.unique(values, return_inverse=True)
+    if len(different) <= MANY:
+        return [f"{value:g}" for value in different], index
+    edges = np.unique(np.quantile(values, [0, 0.25, 0.5, 0.75], method="lower"))
+    index = np.searchsorted(edges, values, side="right") - 1
+    return [f"{values[index == b].min():g} to {values[index == b].max():g}" for b in range(len(edges))], index

@@ -1,0 +1,177 @@
+"""The Evaluator takes every supervision step of a split once; consumers look at the records.
+
+A new evaluation is a Consumer here, an entry of CONSUMERS in reason/evaluation/suite.py, and a Section of the report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from datasets_gen.puzzles import Puzzle
+from reason.data import PuzzleData, task_of
+from reason.errors import ConfigError
+from reason.evaluation.config import EvaluationConfig
+from reason.losses.lm import Likelihood
+from reason.models.base import Readout, Reasoner
+from reason.models.record import StepRecord
+from reason.rollout import Halting, unroll
+from reason.training.checkpoint import random_state, restore_random_state
+from reason.training.distributed import World
+
+Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
+
+
+def in_order(sums: np.ndarray) -> np.ndarray:
+    """The total of the batches' sums (..., batches), one after the other: to the bit, whatever their number."""
+    return np.asarray(sum(np.moveaxis(sums, -1, 0)))
+
+
+class Consumer:
+    """One evaluation: it looks at the step records of a pass, and says what they come to."""
+
+    steps = 0  # how many of each batch it looks at
+    cost = ""  # what it costs beyond the one pass, in words
+    timed = True  # False: what it computes itself is left out of the seconds of the pass
+
+    def __init__(self, evaluator: Evaluator):
+        """Take what is needed of the settings.
+
+        Raises:
+            ConfigError: this model, set or setting cannot be evaluated so.
+        """
+        self.evaluator = evaluator
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Look at steps 1 … `steps` of a batch; at the last, say what to keep of the batch, on the host."""
+        return None
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Its part of results.json, from what all consumers kept of all batches; called in the first process alone."""
+        return {}
+
+
+class StepColumns:
+    """(B,) tensors of one step after the other, by name: on the device until the batch ends, then over at once."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, list[Tensor]] = {}
+
+    def add(self, values: Mapping[str, Tensor]) -> None:
+        """Keep a step's."""
+        for name, value in values.items():
+            self._steps.setdefault(name, []).append(value)
+
+    def take(self) -> dict[str, np.ndarray]:
+        """(T, B) each; nothing is kept any longer."""
+        steps, self._steps = self._steps, {}
+        return {name: torch.stack(values).cpu().numpy() for name, values in steps.items()}
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """A model, a split, and how to evaluate the one on the other."""
+
+    model: Reasoner
+    data: PuzzleData
+    settings: EvaluationConfig
+    trained_steps: int
+    likelihood: Likelihood = "softmax"
+    halting: Halting = "bce"
+    seed: int = 0
+    progress: bool = True
+    world: World = field(default_factory=World)
+    fill: bool = False  # the last batch is filled up, for its shape alone: what is compiled stays so
+
+    @property
+    def steps(self) -> int:
+        """T: those asked for, else twice the trained ones."""
+        return self.settings.steps or 2 * self.trained_steps
+
+    @cached_property
+    def puzzle(self) -> Puzzle | None:
+        """The set's family; None: unknown, there are no rules and no drawings."""
+        return task_of(self.data.metadata)
+
+    @cached_property
+    def examples(self) -> Tensor:
+        """(N,) the puzzles that are evaluated: of the first `limit` those with a scored cell.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        count = self._asked
+        found = self.data.scored_examples(count)
+        if not len(found):
+            raise ConfigError(
+                f"no label of the {self.data.split} split of {self.data.directory} is scored; name another "
+                "evaluation.split"
+            )
+        if len(found) < count and self.world.first:
+            warnings.warn(f"{count - len(found)} of {count} puzzles have no scored cell and are left out", stacklevel=2)
+        return found
+
+    @cached_property
+    def heads(self) -> Readout:
+        """The readout of the first puzzle's initial state: it has the heads that the model has."""
+        batch = self.data.take(self.examples[:1])
+        with torch.no_grad(), self.own_randomness():  # a random initial state
+            return self.model.readout(self.model.initial_state(self.model.encode(batch)))
+
+    @contextlib.contextmanager
+    def own_randomness(self) -> Iterator[None]:
+        """Within the block the default generator draws from the seed; after it, it goes on where it was."""
+        before = random_state(self.data.device)
+        torch.manual_seed(self.seed + self.world.rank)
+        try:
+            yield
+        finally:
+            restore_random_state(before, self.data.device)
+
+    @property
+    def unscored(self) -> int:
+        """Puzzles left out."""
+        return self._asked - len(self.examples)
+
+    @property
+    def _asked(self) -> int:
+        return min(len(self.data), self.settings.limit or len(self.data))
+
+    def observe(self, consumers: Sequence[Consumer]) -> tuple[dict[str, np.ndarray], float]:
+        """Step through every puzzle once; what the consumers kept, of all processes, and the seconds of the pass.
+
+        Each process takes its portion of the puzzles.
+        """
+        self.model.eval()
+        steps = max(consumer.steps for consumer in consumers)
+        size, own = self.settings.batch_size, self.world.portion(len(self.examples))
+        kept: list[dict[str, np.ndarray]] = []
+        started, aside = time.perf_counter(), 0.0
+        with tqdm(
+            total=len(own), unit="puzzle", desc="evaluating", disable=not self.progress, dynamic_ncols=True
+        ) as bar:
+            for first in range(own.start, own.stop, size):
+                rows = self.examples[first : min(first + size, own.stop)]
+                padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
+                columns: dict[str, np.ndarray] = {}
+                for record in unroll(self.model, self.data.take(padded), steps, padded):
+                    for consumer in consumers:
+                        if record.step <= consumer.steps:
+                            before = time.perf_counter()
+                            columns |= consumer.observe(record) or {}
+                            aside += 0 if consumer.timed else time.perf_counter() - before
+                kept.append({name: values[..., : len(rows)] for name, values in columns.items()})
+                bar.update(len(rows))
+        kept = self.world.collect(kept)
+        seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
+        return seen, time.perf_counter() - started - aside

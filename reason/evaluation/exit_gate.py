@@ -1,0 +1,79 @@
+"""An exit gate at work: where it leaves, and what that costs beside a fixed number of loops (Ouro)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
+from reason.losses.exit import exit_step, log_exit_distribution
+from reason.losses.lm import Likelihood, cell_loss
+from reason.models.base import IGNORE, Batch, Readout
+from reason.models.record import StepRecord
+
+QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+class ExitGate(Consumer):
+    """`exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches): sums over each batch.
+
+    The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops, over the
+    T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
+    that leaves keeps what it said there. A gate per puzzle takes all cells with it.
+    """
+
+    timed = False
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps, self._readouts = evaluator.trained_steps, list[Readout]()
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep the readouts of a batch, then leave it in every way."""
+        self._readouts.append(record.readout)
+        if record.step < self.steps:
+            return None
+        readouts, self._readouts = self._readouts, []
+        logits = torch.stack([readout.logits for readout in readouts])  # (T, B, S, V)
+        gates = torch.stack([readout.gate for readout in readouts if readout.gate is not None])
+        gates, labels = gates.expand(*logits.shape[:3]), record.batch.labels
+        scored = labels != IGNORE
+        leaving = [exit_step(gates, q) for q in QUANTILES]
+        leaving += [torch.full_like(labels, t) for t in range(1, self.steps + 1)]
+        ways = [_sums(logits, step, record.batch, self.evaluator.likelihood) for step in leaving]
+        p = (log_exit_distribution(gates).exp() * scored).sum((1, 2)).double()
+        return {
+            "exits/ways": torch.stack(ways).cpu().numpy()[..., None],
+            "exits/p": p.cpu().numpy()[:, None],
+            "exits/cells": scored.sum()[None, None].cpu().numpy(),
+        }
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """p(t), a row for each quantile of the gate, and one for each fixed number of loops."""
+        ways, p, cells = (in_order(seen[f"exits/{name}"]) for name in ("ways", "p", "cells"))
+        puzzles = len(self.evaluator.examples)
+        means = ways / np.array([*np.repeat(cells, 3), puzzles])
+        rows = [dict(zip(("mean_loops", "cell", "ce", "exact"), row, strict=True)) for row in means.tolist()]
+        return {
+            "exits": {
+                "puzzles": puzzles,
+                "loops": self.steps,
+                "p": (p / cells).tolist(),
+                "gate": [{"quantile": q, **row} for q, row in zip(QUANTILES, rows, strict=False)],
+                "fixed": [{"loops": t, **row} for t, row in enumerate(rows[len(QUANTILES) :], start=1)],
+            }
+        }
+
+
+def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) -> Tensor:
+    """Sums (4,) of steps, right cells and CE over scored cells, and of exact puzzles, each cell read at its step."""
+    index = (step - 1)[None, :, :, None].expand(1, *logits.shape[1:])
+    chosen = logits.gather(0, index).squeeze(0)
+    scored = batch.labels != IGNORE
+    right = (chosen.argmax(-1) == batch.labels) & scored
+    exact = (right == scored).all(-1) & scored.any(-1)
+    parts = ((step * scored).sum(), right.sum(), cell_loss(chosen, batch.labels, likelihood).sum(), exact.sum())
+    return torch.stack([part.double() for part in parts])

@@ -1,0 +1,104 @@
+"""What a step says of itself: how sure it is, and how much still moves. Stopping policies are thresholds on these.
+
+Every signal is (B,) and grows with sureness: a policy stops a row at the first step where it exceeds the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.probes import residual
+from reason.losses.lm import Likelihood, probabilities
+from reason.models.base import IGNORE, Readout
+from reason.models.record import StepRecord
+from reason.rollout import Halting
+
+SIGNALS = {
+    "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
+    "gate": "exit gate: mean over the scored cells of the probability of having left, 1 − Π(1 − λ)",
+    "margin": "logit margin, mean over the scored cells of top1 − top2",
+    "max-probability": "mean over the scored cells of the largest probability",
+    "certainty": "1 − H/log V, mean over the scored cells",
+    "residual": "−‖z_k − z_{k−1}‖/‖z_{k−1}‖",
+}
+
+
+def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
+    """What the halting head compares with 0; None: the model has none, or nothing trains it."""
+    if readout.q_halt is None or halting in ("none", "gate"):
+        return None
+    if halting == "q-learning" and readout.q_continue is not None:
+        return (readout.q_halt - readout.q_continue).float()
+    return readout.q_halt.float()
+
+
+def survived(before: Tensor | None, readout: Readout) -> Tensor | None:
+    """log Π(1 − λ) of an exit gate after one more step, (B, S) or (B, 1); None: the model has none."""
+    if readout.gate is None:
+        return None
+    stays = torch.nn.functional.logsigmoid(-readout.gate.float())
+    return stays if before is None else before + stays
+
+
+def signals(
+    record: StepRecord, likelihood: Likelihood, halting: Halting, survival: Tensor | None = None
+) -> dict[str, Tensor]:
+    """Every signal of SIGNALS that the model has, (B,) float32, and `loss`, the mean −ln p of the scored cells.
+
+    `survival` is what `survived` gives after this step. Of the labels the signals look at the places alone: what the
+    set scores.
+    """
+    labels, logits = record.batch.labels, record.logits
+    scored = labels != IGNORE
+    count = scored.sum(-1).clamp(min=1)
+    p = probabilities(logits, likelihood)
+    top = logits.float().topk(min(2, p.shape[-1]), dim=-1).values
+    entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1) / math.log(max(p.shape[-1], 2))
+    right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+
+    def mean(cells: Tensor) -> Tensor:
+        return (torch.where(scored, cells, 0.0).sum(-1) / count).float()
+
+    found = {
+        "margin": mean(top[..., 0] - top[..., -1]),
+        "max-probability": mean(p.amax(-1)),
+        "certainty": mean(1 - entropy),
+        "residual": -residual(record.before, record.state).float(),
+        "loss": mean(-right.clamp(min=torch.finfo(p.dtype).tiny).log()),
+    }
+    if survival is not None:
+        found = {"gate": mean((-survival.expm1()).expand(scored.shape))} | found
+    q = halt_signal(record.readout, halting)
+    return found if q is None else {"q": q} | found
+
+
+class Signals(Consumer):
+    """`loss`, `q` and `residual` (T, N) float32; with policies every signal, since each may be a policy's."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps, self._kept, self._survival = evaluator.steps, StepColumns(), None
+        self._names = {*SIGNALS, "loss"} if evaluator.settings.policies else {"q", "residual", "loss"}
+
+    _survival: Tensor | None
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep the signals of a step."""
+        self._survival = survived(None if record.step == 1 else self._survival, record.readout)
+        found = signals(record, self.evaluator.likelihood, self.evaluator.halting, self._survival)
+        self._kept.add({name: values for name, values in found.items() if name in self._names})
+        return self._kept.take() if record.step == self.steps else None
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Means by step: says halt, −ln p, ‖z_k − z_{k−1}‖/‖z_{k−1}‖ (inf from a start at 0)."""
+        return {
+            "halted_by_step": (seen["q"] > 0).mean(1).tolist() if "q" in seen else None,
+            "loss_by_step": seen["loss"].mean(1, dtype=np.float64).tolist(),
+            "residual_by_step": (-seen["residual"].mean(1, dtype=np.float64)).tolist(),
+        }

@@ -1,0 +1,50 @@
+"""Votes: augmented copies of a puzzle choose its answer together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.halting_signals import halt_signal
+from reason.models.record import StepRecord
+
+
+class Votes(Consumer):
+    """`votes/answers` (steps, S, N), `votes/halting` (steps, N) and `votes/identifiers` (N,).
+
+    pass@K of the answers after the trained steps and after the last one; the halting head's probability breaks ties.
+    """
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps = evaluator.steps
+        self.at = sorted({min(evaluator.trained_steps, self.steps), self.steps})
+        self._kept: list[tuple[Tensor, Tensor]] = []
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep answers and halting probabilities at the steps that are scored."""
+        if record.step in self.at:
+            q = halt_signal(record.readout, self.evaluator.halting)
+            halting = torch.zeros(len(record.answer), device=record.answer.device) if q is None else q.sigmoid()
+            self._kept.append((record.answer.to(torch.uint8).T, halting))
+        if record.step < self.steps:
+            return None
+        kept, self._kept = [torch.stack(values).cpu().numpy() for values in zip(*self._kept, strict=True)], []
+        identifiers = record.batch.identifiers.cpu().numpy()
+        return {"votes/answers": kept[0], "votes/halting": kept[1], "votes/identifiers": identifiers}
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """pass@K at each of these steps."""
+        evaluator = self.evaluator
+        assert evaluator.puzzle is not None
+        assert evaluator.puzzle.vote is not None
+        inputs = evaluator.data.inputs[evaluator.examples].cpu().numpy()
+        rows = []
+        for step, answers, halting in zip(self.at, seen["votes/answers"], seen["votes/halting"], strict=True):
+            cast = (seen["votes/identifiers"], inputs, np.ascontiguousarray(answers.T), halting)
+            rows.append({"step": step, **evaluator.puzzle.vote(evaluator.data.directory, evaluator.data.split, *cast)})
+        return {"votes": rows}

@@ -1,0 +1,1 @@
+"""Text generation by causal models."""

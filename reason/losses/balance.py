@@ -1,0 +1,227 @@
+"""Where loss terms become one scalar: fixed weights, or AlgGradNorm (CMM eq. 50-56)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+import reason.config.capabilities as can
+from reason.config.base import BaseConfig
+from reason.config.schedules import Horizon
+from reason.losses import LossConfig
+from reason.rollout import RolloutConfig
+
+Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
+Mean = Callable[[Tensor], Tensor]
+TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """The mean over one process."""
+    return tensor
+
+
+def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
+    """Σ λ_n L_n."""
+    return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()
+
+
+class BalanceConfig(BaseConfig):
+    """Who chooses λ."""
+
+    kind: Literal["fixed", "alg-grad-norm"] = Field(
+        "fixed",
+        description="fixed: loss.weights; alg-grad-norm: gradients of all terms brought to one norm, from λ = 1 on "
+        "(loss.weights then says which terms there are, not how heavy)",
+    )
+    targets: dict[str, float] = Field(
+        {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
+    )
+    alpha: float = Field(1.0, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
+    rho: float = Field(0.9, ge=0, lt=1, description="alg-grad-norm: ρ, share of the old λ kept at each update")
+    every: int = Field(
+        1, ge=1, description="alg-grad-norm: one supervision step of so many optimizer steps is measured"
+    )
+    reset_every: int = Field(1000, ge=1, description="alg-grad-norm: T_reset, optimizer steps between soft resets")
+    reset_blend: float = Field(0.5, ge=0, le=1, description="share of the present loss that enters L(0) then")
+
+    def inert(self) -> dict[str, str]:
+        """All that a balancer has, where there is none."""
+        own = [key for key in type(self).settings() if key != "kind"]
+        return dict.fromkeys(own, "balance.kind=fixed") if self.kind == "fixed" else {}
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Terms to weigh against each other."""
+        return dict.fromkeys(type(self).settings(), can.SEVERAL_TERMS)
+
+    def capabilities(self) -> can.Offers:
+        """A balancer, or weights that stay."""
+        return {
+            can.CONSTANT_WEIGHTS: self.kind == "fixed" or "balance.kind=fixed",
+            can.BALANCER: self.kind != "fixed" or "balance.kind=alg-grad-norm",
+        }
+
+    def needs(self) -> list[can.Need]:
+        """Weights to measure gradients at; the terms aimed at, and something that aims."""
+        measured = [can.Need("balance.kind=alg-grad-norm", can.BALANCE_WEIGHTS, "balance.kind=fixed")]
+        aimed = [can.Need(f"balance.targets={self.targets}", can.BALANCER, "balance.targets={}")]
+        aimed += [can.Need(f"balance.targets.{name}", can.term(name), "balance.targets={}") for name in self.targets]
+        return (measured if self.kind != "fixed" else []) + (aimed if self.targets else [])
+
+
+class FixedWeights:
+    """λ as configured and scheduled."""
+
+    def __init__(self, loss: LossConfig, horizon: Horizon):
+        self.loss, self.horizon = loss, horizon
+
+    def weights(self, step: int) -> dict[str, float | Tensor]:
+        """λ of each term that counts at optimizer step `step`."""
+        return {**self.loss.weights_at(step, self.horizon)}
+
+    def measures(self, index: int) -> bool:
+        """Never: nothing is measured."""
+        return False
+
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+        """Nothing changes."""
+
+    def metrics(self) -> dict[str, float]:
+        """Nothing to tell."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing to keep."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Nothing to restore."""
+
+
+class AlgGradNorm:
+    """λ such that λ_n ‖∇_w L_n‖ nears c_n times their mean, times r_n^α (CMM eq. 51-56).
+
+    One update, of the terms that are active (L_n and g_n exceed 1e-12 and are finite; the others keep λ_n and leave
+    N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step (`measured` says which):
+        G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
+        λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
+    L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).
+    λ(0) = 1 for every term (ours: from the weights that CMM states repulsion in x̂ has 95 % of the gradient for the
+    first steps). A schedule acts on c_n, since λ itself would forget it; a term whose share is 0 is not evaluated
+    (ours). Everything stays on the device: no update waits for it.
+    """
+
+    NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
+
+    def __init__(
+        self, config: BalanceConfig, loss: LossConfig, rollout: RolloutConfig, horizon: Horizon, device: torch.device
+    ):
+        self.config, self.loss, self.rollout, self.horizon = config, loss, rollout, horizon
+        self.terms = loss.present
+        targets = [config.targets.get(name, 1.0) for name in self.terms]
+        self.target = torch.tensor(targets, dtype=torch.float32, device=device)  # c
+        self.weight = torch.ones_like(self.target)  # λ
+        self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
+        self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
+        self.updated = 0  # the optimizer step of the last update
+
+    def weights(self, step: int) -> dict[str, float | Tensor]:
+        """λ of each term that counts at optimizer step `step`."""
+        shares = self.loss.shares_at(step, self.horizon)
+        return {name: self.weight[i] for i, name in enumerate(self.terms) if shares[name]}
+
+    def measures(self, index: int) -> bool:
+        """Is supervision step number `index` of the run one that λ is updated at?"""
+        return measured(index, self.config.every * self.rollout.grad_steps, self.rollout.supervision_steps)
+
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+        """Measure one supervision step's terms and move λ; the graph of each term must still be there.
+
+        `mean` is over processes, of which `gradient` is already the mean: λ is the same in all.
+        """
+        zero = torch.zeros((), device=self.weight.device)
+        losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
+        gradients = [gradient(terms[name]) if name in terms else () for name in self.terms]
+        norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
+        shares = self.loss.shares_at(step, self.horizon)
+        share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
+        period = self.config.reset_every
+        self._move(losses, norms, self.target * share, reset=step // period > self.updated // period)
+        self.updated = step
+
+    @torch.no_grad()
+    def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
+        c = self.config
+        active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
+        fresh = active & (self.reference == 0)
+        self.reference = torch.where(fresh, losses, self.reference)
+        if reset:
+            blended = torch.lerp(self.reference, losses, c.reset_blend)
+            self.reference = torch.where(active, blended, self.reference)
+        count = active.sum().clamp(min=1)
+
+        def mean(values: Tensor) -> Tensor:
+            return torch.where(active, values, 0.0).sum() / count
+
+        self.norm = torch.where(active, self.weight * norms, 0.0)  # G
+        fallen = torch.where(active, losses / self.reference, 0.0)
+        self.rate = fallen / mean(fallen).clamp(min=TINY)  # r
+        aim = target * mean(self.norm) * self.rate**c.alpha
+        moved = self.weight * (aim / (self.norm + TINY)).clamp(0.1, 10.0)
+        moved = moved * count / torch.where(active, moved, 0.0).sum().clamp(min=TINY)
+        self.weight = torch.where(active, torch.lerp(moved, self.weight, c.rho), self.weight)
+
+    def metrics(self) -> dict[str, float]:
+        """weight/TERM = λ, norm/TERM = G and rate/TERM = r of the last update (this waits for the device)."""
+        return {
+            f"{kind}/{name}": value
+            for kind in self.NAMES
+            for name, value in zip(self.terms, getattr(self, kind).tolist(), strict=True)
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """λ, L(0), what the metrics show, and when the last update was."""
+        figures = {kind: getattr(self, kind) for kind in self.NAMES}
+        return {"terms": self.terms, "reference": self.reference, "updated": self.updated, **figures}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from saved weights."""
+        assert state["terms"] == self.terms, "a run resumes with its own config"
+        self.updated = state["updated"]
+        for name in ("reference", *self.NAMES):
+            setattr(self, name, state[name].to(self.weight.device))
+
+
+def measured(index: int, window: int, supervision_steps: int) -> bool:
+    """Is supervision step number `index` (from 0) the measured one of its window of so many?
+
+    Where rows take their steps in phase, step `index` is every row's m = index mod N_super + 1, and a window's first
+    step alone would be m = 1 for ever where N_super divides the window. L_n^(m) is per segment, so the measured place
+    in the window moves on by one once the windows have begun at every m that they can begin at: each m is measured
+    equally often in lcm(window, N_super) updates (ours: the paper does not say at which segment it measures).
+    """
+    number, place = divmod(index, window)
+    beginnings = supervision_steps // math.gcd(window, supervision_steps)
+    return place == number // beginnings % window
+
+
+def _norm(gradient: Sequence[Tensor]) -> Tensor:
+    """‖·‖₂ of all parts together, a float32 scalar."""
+    return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part.float()) for part in gradient]))
+
+
+Balancer = FixedWeights | AlgGradNorm
+
+
+def build_balancer(
+    config: BalanceConfig, loss: LossConfig, rollout: RolloutConfig, horizon: Horizon, device: torch.device
+) -> Balancer:
+    """The balancer that `config` names."""
+    if config.kind == "fixed":
+        return FixedWeights(loss, horizon)
+    return AlgGradNorm(config, loss, rollout, horizon, device)

@@ -1,0 +1,202 @@
+"""All of a model that depends on the puzzle's size: constants, looked up by the number of cells.
+
+A model without a size-bound weight (no MLP over cells, no learned positions) serves every size of its family.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from reason.errors import ConfigError
+from reason.models.base import Shape
+from reason.nn.block import Mixer
+from reason.nn.geometry import Geometry, factored, incidence, members_of, pooling
+from reason.nn.rope import rotary_2d_table, rotary_table
+
+Positions = Literal["none", "rotary", "rotary-2d", "learned"]
+GROUPED = ("groups", "group-attention")
+STRUCTURED = ("local", *GROUPED)
+IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
+
+
+class Needs(NamedTuple):
+    """What a model asks of a puzzle's structure."""
+
+    mixer: Mixer
+    positions: Positions = "none"
+    symbols: bool = False  # a position for every (cell, symbol)
+    prefix: int = 0  # positions before the cells
+    width: int = 0
+    head_dim: int = 0
+    rope_theta: float = 10_000.0
+
+    @property
+    def size_free(self) -> bool:
+        """Is no weight bound to the number of cells?"""
+        return self.mixer != "mlp" and self.positions != "learned"
+
+    @property
+    def structure(self) -> bool:
+        """Does the model look at grid, groups or symbols at all?"""
+        return self.mixer in STRUCTURED or self.positions == "rotary-2d"
+
+    def positions_of(self, shape: Shape) -> int:
+        """S': prefix + S cells, K positions each with symbols."""
+        return self.prefix + shape.seq_len * (len(shape.structure.symbols) if self.symbols else 1)
+
+    def embeddings(self, shape: Shape) -> int:
+        """Rows of the token embedding: V, or with symbols two and one for every token that is none."""
+        return 2 + shape.vocab_size - len(shape.structure.symbols) if self.symbols else shape.vocab_size
+
+    def lacking(self, shape: Shape) -> str | None:
+        """What `shape` does not declare and this model cannot do without; None: nothing."""
+        structure = shape.structure
+        if (self.mixer == "local" or self.positions == "rotary-2d") and structure.grid is None:
+            key = "model.mixer=local" if self.mixer == "local" else "model.positions=rotary-2d"
+            return f"{key} looks at a grid, and the set declares none"
+        if self.mixer in GROUPED and not structure.groups and not self.symbols:
+            return f"model.mixer={self.mixer} looks at groups of cells, and the set declares none"
+        if self.symbols and not structure.symbols:
+            return "model.symbols=true takes a position for every symbol, and the set declares none"
+        if self.mixer == "group-attention":
+            heads = len(structure.groups) + self.symbols
+            if self.width % heads:
+                return f"model.mixer=group-attention divides model.hidden_size={self.width} among {heads} relations"
+            for name in structure.groups:
+                if members_of(structure.partition(name)) is None:
+                    return f"model.mixer=group-attention needs groups of one size, and those of {name} differ"
+        return None
+
+
+class Layout(nn.Module):
+    """One puzzle shape: geometry, and where tokens enter and leave.
+
+    With symbols a cell has K positions, and position (s, k) embeds 0: cell s holds symbol k; 1: it holds another one;
+    2 + i: it holds the i-th of the tokens that are no symbols (Sudoku: 2 padding, 3 blank).
+    """
+
+    rotary: Tensor | None
+    pool: Tensor | None
+    spread: Tensor | None
+    kinds: Tensor | None
+    columns: Tensor | None
+
+    def __init__(self, needs: Needs, shape: Shape):
+        super().__init__()
+        structure = shape.structure
+        self.shape, self.length, self.grid = shape, needs.positions_of(shape), structure.grid
+        self.outside = structure.outside if needs.mixer == "local" else None
+        self.symbols = len(structure.symbols) if needs.symbols else 1
+        groups = [structure.partition(name) for name in structure.groups] if needs.mixer in GROUPED else []
+        self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
+        member = incidence(groups) if groups else None
+        members = [members_of(numbers) for numbers in groups] if needs.mixer == "group-attention" else []
+        axes = factored(structure.grid, groups) if groups and structure.grid else None
+        self.axes, self.kept = axes or ((), ())
+        constants = {
+            "rotary": _rotary(needs, self.length, structure.grid),
+            "pool": None if member is None else pooling(member),
+            "spread": None if member is None else member.T.contiguous(),
+            "kinds": _kinds(shape) if needs.symbols else None,
+            "columns": torch.tensor(structure.symbols) if needs.symbols else None,
+        }
+        constants |= {f"members_{number}": cells for number, cells in enumerate(members)}
+        self.attended = len(members)
+        for name, constant in constants.items():
+            self.register_buffer(name, constant, persistent=False)
+
+    def geometry(self, x: Tensor) -> Geometry:
+        """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
+        inside = None if self.outside is None else x.ne(0).any(-1, keepdim=True).to(x.dtype)
+        members = tuple(self.get_buffer(f"members_{number}") for number in range(self.attended))
+        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept, members)
+        return Geometry(self.rotary, self.grid, inside, *by_group)
+
+    def embedded(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, S) -> which embedding each position takes (B, S')."""
+        return tokens if self.kinds is None else self.kinds[tokens].flatten(1)
+
+    def masked(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """x̂ with 0 at the cells that say what lies beyond the edge."""
+        return x if self.outside is None else x.masked_fill((tokens == self.outside)[..., None], 0.0)
+
+    def logits(self, values: Tensor) -> Tensor:
+        """The head's values (B, S', n) -> (B, S, V); with symbols the first of n is that of "this cell holds it"."""
+        if self.columns is None:
+            return values
+        scores = values[..., 0].unflatten(1, (-1, self.symbols))  # (B, S, K)
+        out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
+        return out.index_copy(-1, self.columns, scores)
+
+
+def _rotary(needs: Needs, length: int, grid: tuple[int, int] | None) -> Tensor | None:
+    if needs.positions == "rotary-2d" and grid is not None:
+        return rotary_2d_table(grid, needs.head_dim, needs.rope_theta, needs.prefix)
+    return rotary_table(length, needs.head_dim, needs.rope_theta) if needs.positions == "rotary" else None
+
+
+def _kinds(shape: Shape) -> Tensor:
+    """(V, K): the embedding of a position for symbol k whose cell holds token v."""
+    symbols = torch.tensor(shape.structure.symbols)
+    tokens = torch.arange(shape.vocab_size)
+    same = tokens[:, None] == symbols
+    is_symbol = same.any(1)
+    other = 2 + (~is_symbol).cumsum(0) - 1  # of a token that is no symbol
+    return torch.where(is_symbol[:, None], (~same).long(), other[:, None].expand_as(same))
+
+
+class Layouts(nn.Module):
+    """The layouts of the sizes that a model has met, found by their number of cells or of positions."""
+
+    def __init__(self, needs: Needs, shape: Shape):
+        """Start with the shape that the model is built for.
+
+        Raises:
+            ConfigError: the shape lacks what the model needs.
+        """
+        super().__init__()
+        if reason := needs.lacking(shape):
+            raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
+        self.needs, self.known = needs, nn.ModuleList([Layout(needs, shape)])
+
+    def of_cells(self, tokens: Tensor) -> Layout:
+        """The layout of tokens (B, S)."""
+        return self._found([layout for layout in self._all() if layout.shape.seq_len == tokens.shape[1]])
+
+    def of_positions(self, x: Tensor) -> Layout:
+        """The layout of a state (B, S', D)."""
+        return self._found([layout for layout in self._all() if layout.length == x.shape[1]])
+
+    def geometry(self, x: Tensor) -> Geometry:
+        """What the mixers must know of positions like those of x̂ (B, S', D)."""
+        return self.of_positions(x).geometry(x)
+
+    def _all(self) -> list[Layout]:
+        return list(self.known)  # type: ignore[arg-type]
+
+    def _found(self, layouts: list[Layout]) -> Layout:
+        """The one, or where a text grows that the model was built for more of, its own."""
+        return layouts[0] if layouts else self._all()[0]
+
+    def reads(self, shape: Shape) -> bool:
+        """Can the model read puzzles of this shape?"""
+        own = self._all()[0].shape
+        if shape.num_puzzle_identifiers > own.num_puzzle_identifiers:
+            return False
+        same = next((layout.shape for layout in self._all() if layout.shape.seq_len == shape.seq_len), None)
+        if same is not None:
+            fits = same.structure == shape.structure or not self.needs.structure
+            return fits and same.vocab_size == shape.vocab_size
+        tokens = self.needs.embeddings(shape) == self.needs.embeddings(own)
+        relations = list(shape.structure.groups) == list(own.structure.groups) or self.needs.mixer not in GROUPED
+        return self.needs.size_free and tokens and relations and self.needs.lacking(shape) is None
+
+    def add(self, shape: Shape) -> None:
+        """Serve puzzles of this shape, which the model `reads`, from now on."""
+        assert self.reads(shape), "asked before"
+        if all(layout.shape.seq_len != shape.seq_len for layout in self._all()):
+            layout, like = Layout(self.needs, shape), next((b for b in self.buffers() if b.is_floating_point()), None)
+            self.known.append(layout if like is None else layout.to(like.device, like.dtype))

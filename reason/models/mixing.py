@@ -1,0 +1,79 @@
+"""The settings by which positions see each other, which both families have."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from reason.models.base import ModelConfig, Shape
+from reason.models.layout import GROUPED, STRUCTURED, Needs, Positions
+from reason.nn.block import Mixer, StructuredMixer
+from reason.nn.gate import GateKind
+from reason.nn.group_attention import GroupAttention
+from reason.nn.groups import GroupMixer
+from reason.nn.local import LocalMixer
+from reason.nn.mlp import Activation
+
+
+class MixingConfig(ModelConfig):
+    """The settings that both families have."""
+
+    hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
+    mixer: Mixer = Field(
+        "attention",
+        description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
+        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); group-attention: attention "
+        "within them",
+    )
+    kernel: int = Field(3, ge=1, le=31, description="local: k")
+    symbols: bool = Field(
+        False, description="with groups: a position for every (cell, symbol); renaming symbols then renames the answer"
+    )
+    num_heads: int = Field(8, ge=1, description="attention heads")
+    expansion: float = Field(
+        4.0, gt=0, description="inner width I: of a gated MLP ≈ expansion · 2/3 · D, along the structure expansion · D"
+    )
+    positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
+    rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
+    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
+
+
+def refuse_unfit(c: MixingConfig) -> None:
+    """Raises ValueError for settings that no puzzle could make fit."""
+    head_dim, remainder = divmod(c.hidden_size, c.num_heads)
+    if c.mixer == "attention" and remainder:
+        raise ValueError(f"hidden_size {c.hidden_size} does not divide into {c.num_heads} heads")
+    if c.mixer == "attention" and c.positions.startswith("rotary"):
+        parts = 4 if c.positions == "rotary-2d" else 2
+        if head_dim % parts:
+            size = "an even head size" if parts == 2 else "a head size divisible by 4"
+            raise ValueError(f"{c.positions} positions need {size}; change num_heads or hidden_size")
+    if c.mixer != "attention" and c.positions.startswith("rotary"):
+        raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
+    if c.kernel % 2 == 0:
+        raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
+    if c.symbols and c.mixer not in GROUPED:
+        raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
+    if c.symbols and c.gate == "position":
+        raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
+    if c.mixer in STRUCTURED and inner_of(c) < 1:
+        raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
+
+
+def inner_of(c: MixingConfig) -> int:
+    """I of the mixers along the structure."""
+    return round(c.expansion * c.hidden_size)
+
+
+def needs_of(c: MixingConfig, prefix: int = 0) -> Needs:
+    """What a model of these settings asks of a puzzle."""
+    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size, c.hidden_size // c.num_heads, c.rope_theta)
+
+
+def structured_mixer(
+    c: MixingConfig, shape: Shape, activation: Activation = "silu", std: float | None = None
+) -> StructuredMixer:
+    """The mixer along the puzzle's structure that the settings name."""
+    if c.mixer == "local":
+        return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std)
+    grouped = GroupMixer if c.mixer == "groups" else GroupAttention
+    return grouped(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)

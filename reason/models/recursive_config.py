@@ -1,0 +1,146 @@
+"""The settings of the recursive reasoner: what makes it HRM, TRM or CMM (docs/math.md §1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+import reason.config.capabilities as can
+from reason.dynamics.integrate import Integrator, Noise
+from reason.errors import ConfigError
+from reason.models.layout import STRUCTURED
+from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.nn.mlp import Activation
+
+
+class RecursiveConfig(MixingConfig):
+    """The settings in which HRM, TRM and CMM differ."""
+
+    kind: Literal["recursive"] = "recursive"
+    num_layers: int = Field(2, ge=1, le=1024, description="layers of each reasoning network")
+    num_h_layers: int | None = Field(
+        None, ge=1, le=1024, description="layers of F_H where it has its own weights; none: as layers"
+    )
+    repeats: int = Field(
+        1, ge=1, le=1024, description="times the layers are applied in a call (CMM identical layers: 2 × 1)"
+    )
+    separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
+    activation: Activation = Field("silu", description="of the gates")
+    puzzle_emb_len: int = Field(
+        16, ge=0, le=100_000, description="P, puzzle tokens before the cells; they hold the identifier"
+    )
+    puzzle_emb_ndim: int | None = Field(
+        None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
+    )
+    h_cycles: int = Field(3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step")
+    l_cycles: int = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
+    states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
+    gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
+        "last-cycle", description="how far back it reaches: HRM, TRM, every cycle of the step, or the last k calls"
+    )
+    initial: Literal["buffer", "input", "random"] = Field(
+        "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
+    )
+    dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
+    integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
+    substeps: int = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
+    tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
+    equation: Literal["impulse", "averaged"] = Field(
+        "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
+    )
+    noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
+    sigma: float = Field(0.01, gt=0, description="its magnitude σ")
+    noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
+    gradient_checkpointing: bool = Field(
+        False, description="compute each call again in the backward pass: less memory, about 1.3 × the time"
+    )
+    q_from: Literal["first", "mean"] = Field(
+        "first", description="halting is read from the first slot, or the mean over cells"
+    )
+    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
+
+    @model_validator(mode="after")
+    def _fits(self) -> RecursiveConfig:
+        refuse_unfit(self)
+        if self.mixer in STRUCTURED and self.puzzle_emb_len:
+            raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
+        if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
+            raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
+        if self.num_h_layers is not None and not self.separate_networks:
+            raise ValueError(
+                "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
+            )
+        if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
+            needed = -(-self.puzzle_emb_ndim // self.hidden_size)
+            raise ValueError(
+                f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
+                f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
+            )
+        if self.states == 1 and self.separate_networks:
+            raise ValueError("a single state has one network: type model.separate_networks=false")
+        if self.noise != "none" and self.integrator != "euler":
+            raise ValueError(
+                f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
+                "model.integrator=euler"
+            )
+        by_cycle = self.gradient in ("last-cycle", "all-cycles")
+        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or not by_cycle):
+            raise ValueError(
+                "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
+                "and model.gradient=last-cycle, or model.equation=impulse"
+            )
+        return self
+
+    @property
+    def gradient_from(self) -> tuple[int, int]:
+        """The first call that carries a gradient: the cycle, and in it the low call (N_L: the high one)."""
+        last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
+        if isinstance(self.gradient, int):
+            return divmod(self.h_cycles * (self.l_cycles + 1) - self.gradient, self.l_cycles + 1)
+        return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
+
+    def capabilities(self) -> can.Offers:
+        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
+        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
+        offers: can.Offers = dict.fromkeys(
+            (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
+        )
+        return offers | {
+            can.SEVERAL_MAPS: True,
+            can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
+            can.LOW_STATE: self.states == 2 or "model.states=2",
+            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
+            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
+            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
+        }
+
+    def inert(self) -> dict[str, str]:
+        """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
+        found = {
+            "tolerance": "adaptive steps are taken at evaluation alone",
+            "noise_when": "training has its noise in any case",
+            "gradient_checkpointing": "the same numbers are computed again",
+        }
+        if self.mixer != "attention":
+            found["num_heads"] = f"model.mixer={self.mixer} has no heads"
+        if self.positions != "rotary":
+            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
+        if self.noise == "none":
+            found["sigma"] = "model.noise=none"
+        return found
+
+    def used_with(self) -> dict[str, can.Capability]:
+        """Where q is read from, once it is trained."""
+        return {"q_from": can.trained(can.HALTING_HEAD)}
+
+    def refuse_training(self) -> None:
+        """Raise ConfigError where steps are adaptive."""
+        if self.integrator == "adaptive":
+            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
+
+    def per_process(self) -> list[str]:
+        """What is drawn in training."""
+        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
+        return [f"{setting} draws per process" for setting, used in drawn.items() if used]

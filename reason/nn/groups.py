@@ -1,0 +1,75 @@
+"""Messages between the cells of a group: rows, columns and boxes of a Sudoku, and the symbols of one cell."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from reason.nn.geometry import Geometry
+from reason.nn.linear import Linear
+from reason.nn.mlp import ACTIVATIONS, Activation
+
+
+class GroupMixer(nn.Module):
+    """W_o(act(g) ⊙ u), (g, u) = W₀h + Σ_r W_r Σ_{j in the group of relation r} h_j/√n, D → 2I.
+
+    A relation is a partition of the cells into groups; with `symbols` one more joins the K symbols of each cell. The
+    pooled sums of all groups are one product with a constant matrix, W_r acts on them and not on their members, and a
+    second product hands them back. Equivariant under every permutation that maps groups to groups of their relation;
+    no weight depends on the number or the size of the groups.
+
+    Positions come first in memory, (S', B, D): both products then need no copy. Under torch.compile, where every
+    partition is one into aligned blocks, sums over the grid's axes take the place of the products.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        relations: int,
+        symbols: bool = False,
+        activation: Activation = "silu",
+        std: float | None = None,
+    ):
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        count = relations + symbols
+        each = (2 * width * count) ** -0.5 if std is None else std  # the messages together weigh as much as W₀h
+        self.own = Linear(width, 2 * inner, std=(2 * width) ** -0.5 if std is None else std)
+        self.relations = nn.ModuleList([Linear(width, 2 * inner, std=each) for _ in range(relations)])
+        self.symbols = Linear(width, 2 * inner, std=each) if symbols else None
+        self.out = Linear(inner, width, std=std)
+
+    def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
+        """(B, S', D) -> (B, S', D), S' = S·K positions, the K of a cell in turn."""
+        z = h.transpose(0, 1).contiguous()  # (S', B, D)
+        y = self.own(z)
+        if geometry.axes and torch.compiler.is_compiling():
+            y = self._summed(y, z, geometry)
+        elif geometry.pool is not None and geometry.spread is not None:
+            y = self._received(y, z, geometry.pool.to(z.dtype), geometry.spread.to(z.dtype), geometry.relations)
+        if self.symbols is not None:
+            by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
+            message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)
+            y = (y.unflatten(0, (-1, geometry.symbols)) + message).flatten(0, 1)
+        gate, up = y.chunk(2, dim=-1)
+        return self.out(self.activation(gate) * up).transpose(0, 1)
+
+    def _received(self, y: Tensor, z: Tensor, pool: Tensor, spread: Tensor, relations: tuple[int, ...]) -> Tensor:
+        """y (S', B, 2I) with the messages of every group added."""
+        groups, cells = pool.shape
+        pooled = (pool @ z.reshape(cells, -1)).view(groups, -1, z.shape[-1])  # (G, K·B, D)
+        parts = zip(self.relations, pooled.split(relations), strict=True)
+        messages = torch.cat([weight(part) for weight, part in parts])  # (G, K·B, 2I)
+        return torch.addmm(y.view(cells, -1), spread, messages.flatten(1)).view_as(y)
+
+    def _summed(self, y: Tensor, z: Tensor, geometry: Geometry) -> Tensor:
+        """The same by sums over axes, which the compiler fuses with the gate: 1.25 times as fast there."""
+        places, inner = z.view(*geometry.axes, -1, z.shape[-1]), y.view(*geometry.axes, -1, y.shape[-1])
+        for weight, kept in zip(self.relations, geometry.kept, strict=True):
+            others = [axis for axis in range(len(geometry.axes)) if axis not in kept]
+            members = math.prod([geometry.axes[axis] for axis in others])
+            inner = inner + weight(places.sum(others, keepdim=True) * members**-0.5)
+        return inner.view_as(y)

@@ -1,0 +1,39 @@
+"""What several presets share: data sets, the shapes of their puzzles, the rollout of a looped transformer."""
+
+from __future__ import annotations
+
+from datasets_gen.addition import Addition
+from datasets_gen.maze import Maze
+from datasets_gen.sudoku import Sudoku
+from reason.config.overrides import Changes
+from reason.data import shape_of_puzzle
+
+SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
+MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
+ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
+BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
+
+SUDOKU_EXTREME: Changes = {
+    "data.directory": "data/sudoku-extreme",
+    "data.generate": "sudoku --size 9 --mix extreme --train 1000 --validation 1000 --test 5000 --seed 0",
+}
+MAZE_HARD: Changes = {
+    "data.directory": "data/maze-hard",
+    "data.generate": "maze --size 30 --min-path 110 --train 1000 --test 1000 --seed 0",
+}
+SUMS_4: Changes = {
+    "data.directory": "data/addition-4",
+    "data.generate": "addition --digits 4 --train 100000 --test 5000 --seed 0",
+}
+SUMS_3: Changes = {
+    "data.directory": "data/addition-3-causal",
+    "data.generate": "addition --digits 3 --train 20000 --test 1000 --seed 0",
+}
+
+LOOPED: Changes = {  # one supervision step of T loops, and no halting head
+    "model.kind": "looped",
+    "rollout.supervision_steps": 1,
+    "rollout.carry": "fresh",
+    "rollout.halting": "none",
+    "loss.weights.q_halt": 0,
+}

@@ -1,0 +1,1 @@
+"""Run directories: made, packed into one file, and turned into a trainer."""

@@ -1,0 +1,212 @@
+"""From a config to a trainer before its first step: the set, the model, the random streams."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import reason.config.capabilities as can
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import splits_of
+from reason.config.schema import Config
+from reason.data import PuzzleData, task_of
+from reason.errors import ConfigError
+from reason.evaluation.monitor import SplitMonitor
+from reason.models import build_model
+from reason.models.base import Reasoner
+from reason.presets import PRESETS
+from reason.runs.limits import refuse_large_model, refuse_large_training
+from reason.training.checkpoint import checkpoints
+from reason.training.compiling import compile_model
+from reason.training.distributed import World
+from reason.training.loop import Trainer
+from reason.training.precision import dtypes
+from reason.training.sets import Samplers, TrainingSets
+from reason.training.warm_start import train_gate_alone, warm_start
+
+
+def names_presets_own_set(config: Config) -> bool:
+    """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
+    preset = PRESETS.get(config.name)
+    own = preset.config().data if preset is not None else None
+    return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
+
+
+def make_data_once(config: Config) -> None:
+    """Make the set that a preset names, where it is not there yet, saying how.
+
+    Raises:
+        ConfigError: the preset names no set, or making it failed.
+    """
+    directories = config.data.directories
+    commands = [shlex.split(command) for command in (config.data.generate or "").split(";")]
+    for number, directory in enumerate(directories):
+        if Path(directory).exists() and any(Path(directory).iterdir()):
+            continue
+        if number >= len(commands) or not commands[number]:
+            raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
+        arguments = [*commands[number], "--output-dir", directory]
+        print(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}")
+        status = generate(arguments)
+        if status == 130:
+            raise KeyboardInterrupt
+        if status and not splits_of(directory):  # else another process has made it meanwhile
+            raise ConfigError(f"the set {directory} could not be made; see above")
+    if not directories:
+        raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
+
+
+def load_training_set(config: Config, device: torch.device) -> TrainingSets:
+    """The train splits on the device.
+
+    Raises:
+        ConfigError: none is named, one is empty, or they are no puzzles of one family in several sizes.
+        DatasetError: missing, torn or inconsistent.
+    """
+    if config.data.directory is None:
+        raise ConfigError("the run names no data set of its own; type data=DIR")
+    parts = [PuzzleData(directory, "train", device) for directory in config.data.directories]
+    for data in parts:
+        if data.groups == 0:
+            there = ", ".join(splits_of(data.directory))
+            raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
+        config.refuse_unmet(_asked_by(data))
+        if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
+            raise ConfigError(
+                f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
+            )
+    return TrainingSets(parts)
+
+
+def _asked_by(data: PuzzleData) -> list[can.Need]:
+    """What the meaning of a set's labels, and its puzzle identifiers, ask of a model."""
+    causal = bool(data.metadata.task.get("causal"))
+    labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
+    other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
+    needs = [can.Need(labels, can.CAUSAL if causal else can.ALL_CELLS, other)]
+    if (count := data.shape.num_puzzle_identifiers) > 1:
+        identified = f"{data.directory}, whose puzzles have {count} identifiers,"
+        needs.append(can.Need(identified, can.PUZZLE_IDENTIFIERS, "data=DIR of a set without"))
+    return needs
+
+
+def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
+    """The splits that choose the best checkpoint, on the device; none where a set has none, or none is wanted.
+
+    Raises:
+        ConfigError: a split was named that is not there.
+    """
+    wanted, found = config.training.monitor, []
+    for data in sets.parts:
+        there = splits_of(data.directory)
+        if wanted.puzzles == 0 or (wanted.split not in there and wanted.split == "validation"):
+            continue
+        if wanted.split not in there:
+            raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
+        found.append(PuzzleData(data.directory, wanted.split, data.device))
+    return [data for data in found if len(data.scored_examples(min(len(data), wanted.puzzles)))]
+
+
+def fingerprints(trainer: Trainer) -> dict[str, str]:
+    """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
+    read = [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
+    found: dict[str, str] = {}
+    for data in read:
+        before = sum(name.split()[0] == data.split for name in found)
+        found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
+    return found
+
+
+def refuse_other_set(trainer: Trainer, recorded: object) -> None:
+    """Raises ConfigError where a number that training reads is not that of the set which the run was started with."""
+    present = fingerprints(trainer)
+    if present == recorded:
+        return
+    was = recorded if isinstance(recorded, dict) else {}
+    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
+    raise ConfigError(
+        f"{trainer.samplers.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
+        "has changed since; name that one with data=DIR"
+    )
+
+
+def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
+    """A trainer before its first step; every random stream comes from config.seed.
+
+    All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,
+    noise) each draws from a stream of its own, the first as a single process would.
+
+    Raises:
+        ConfigError: the batch does not divide among the processes, it would not fit into memory, or something cannot be
+            compiled here.
+    """
+    world = world or World()
+    config.model.refuse_training()
+    batch_size = config.training.batch_size
+    if batch_size % world.size:
+        near = max(1, round(batch_size / world.size)) * world.size
+        raise ConfigError(
+            f"training.batch_size={batch_size} does not divide among {world.size} processes; "
+            f"type training.batch_size={near}"
+        )
+    refuse_large_model(config.model, data.shape, data.device)
+    weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
+    torch.manual_seed(weights_seed)
+    model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
+    _add_sizes(model, data)
+    if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
+        warm_start(model, Path(config.init_from), config.init_layers)
+    if config.training.only == "gate":
+        train_gate_alone(model)
+    model = model.to(data.device)
+    refuse_large_training(config, model, data, world.size)
+    if not world.first:
+        torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
+    compile_model(model, config.training, data.device)
+    puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
+    samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
+    trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
+    _refuse_long_traces(config, max(carry.state[0][0].numel() for carry in trainer.carries))
+    return trainer
+
+
+def _add_sizes(model: Reasoner, data: TrainingSets) -> None:
+    """Tell the model of every set's shape.
+
+    Raises:
+        ConfigError: its weights are bound to one size.
+    """
+    for part in data.parts:
+        if not model.reads(part.shape):
+            raise ConfigError(
+                f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
+                "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
+            )
+        model.add_shape(part.shape)
+
+
+def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor | None:
+    read = load_monitor_sets(config, data)
+    rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
+    return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
+
+
+def why_processes_differ(config: Config) -> list[str]:
+    """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
+    return [reason for section in config.sections for reason in section.per_process()]
+
+
+EXACT_AT_MOST = 4096  # products in each exact trace
+
+
+def _refuse_long_traces(config: Config, size: int) -> None:
+    """Raises ConfigError where an exact trace takes too many products; `size` is S·D of a row's state."""
+    traced = any(name.startswith("rh_") for name in config.loss.present)
+    if traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
+        raise ConfigError(
+            f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "
+            "type loss.trace.method=hutchinson"
+        )

@@ -1,0 +1,234 @@
+"""Run directories: config.json, metrics.jsonl, checkpoints/, evaluation/."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from reason.config.files import read_json
+from reason.config.overrides import read_config
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import build_model
+from reason.models.base import Reasoner, Shape
+from reason.runs.folders import directory_lock, plain_name
+from reason.runs.limits import refuse_large_model
+from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
+from reason.training.identity import refuse_other_config
+from reason.training.precision import dtypes
+from reason.version import __version__
+
+ROOT = Path("runs")
+
+
+def reserve_run(name: str) -> Path:
+    """Make the folder runs/NAME-N with the smallest N ≥ 1 above every one that is there, and take it."""
+    ROOT.mkdir(exist_ok=True)
+    numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
+    while True:
+        taken = [int(match[1]) for path in ROOT.iterdir() if (match := numbered.fullmatch(path.name))]
+        run = ROOT / f"{name}-{max(taken, default=0) + 1}"
+        try:
+            run.mkdir()
+        except FileExistsError:  # another process was faster
+            continue
+        return run
+
+
+@contextlib.contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Train in a run's folder alone: the folder itself is locked, and .lock where folders cannot be.
+
+    Raises:
+        ConfigError: another process trains there, or nothing can be written there.
+    """
+    held = contextlib.ExitStack()
+    lock = FileLock(run / ".lock", timeout=0)
+    try:
+        lock.acquire()
+        held.callback(lock.release)
+        held.enter_context(directory_lock(run))
+    except (Timeout, BlockingIOError):
+        held.close()
+        raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
+        ) from None
+    with held:
+        yield
+
+
+def refuse_full_disk(run: Path, size: int) -> None:
+    """Raises ConfigError if the disk has less free space than one checkpoint of `size` bytes."""
+    free = shutil.disk_usage(run).free
+    if free < size:
+        raise ConfigError(
+            f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; free some "
+            "space, or name another run=DIR"
+        )
+
+
+def newest_run() -> Path:
+    """The run under runs/ whose checkpoint was written last.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = [
+        (folder.stat().st_mtime, run)
+        for run in ROOT.glob("*")
+        for folder in checkpoints(run)
+        if (run / "config.json").exists()
+    ]
+    if not found:
+        raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
+    return max(found)[1]
+
+
+def create_run(
+    run: Path,
+    config: Config,
+    shape: Shape,
+    task: dict[str, Any],
+    command: list[str],
+    fingerprints: dict[str, str] | None = None,
+) -> None:
+    """Make the folder and its config.json: all that evaluation and resume need to know, written in one rename.
+
+    `fingerprints` are those of the splits that training reads.
+
+    Raises:
+        ConfigError: the folder already holds a run.
+    """
+    refuse_existing(run)
+    fresh = not run.exists()
+    run.mkdir(parents=True, exist_ok=True)
+    record = {
+        "config": config.model_dump(mode="json"),
+        "shape": shape.model_dump(),
+        "task": task,
+        "training_set": fingerprints or {},
+        "command": command,
+        "version": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    try:
+        _write_record(run, record)
+    except OSError:
+        if fresh:
+            run.rmdir()
+        raise
+
+
+def change_config(run: Path, config: Config) -> None:
+    """Replace the config in config.json, after a resume changed settings that may change."""
+    _write_record(run, read_record(run) | {"config": config.model_dump(mode="json")})
+
+
+def _write_record(run: Path, record: dict[str, Any]) -> None:
+    scratch = run / ".config.json.partial"
+    try:
+        scratch.write_text(json.dumps(record, indent=2) + "\n")
+        scratch.rename(run / "config.json")
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def refuse_existing(run: Path) -> None:
+    """Raises ConfigError where `run` already holds a run."""
+    if any((run / part).exists() for part in ("config.json", "metrics.jsonl", "checkpoints")):
+        raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
+    if run.exists() and not run.is_dir():
+        raise ConfigError(f"{run} is a file; name a folder with run=DIR")
+
+
+def has_lost_checkpoints(run: Path) -> bool:
+    """Whether a run without a checkpoint had one: training writes one before its first line of metrics."""
+    folder = run / "checkpoints"
+    return (run / "metrics.jsonl").exists() or folder.is_symlink() or folder.is_file()
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run, read for evaluation."""
+
+    shape: Shape
+    step: int  # optimizer steps of the checkpoint
+    weights: str  # "ema" or "raw"
+    model: Reasoner
+
+
+def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
+    """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
+
+    Raises:
+        ConfigError: there is no checkpoint, none is the best, it does not fit the config, its weights are not finite,
+            or it has no EMA and one was asked for.
+    """
+    folder = _chosen(run, config.evaluation.checkpoint)
+    refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
+    has_ema = (folder / "ema.safetensors").exists()
+    if weights == "ema" and not has_ema:
+        raise ConfigError(f"evaluation.weights=ema: {run} keeps no EMA; type evaluation.weights=raw")
+    which = "raw" if weights == "raw" or not has_ema else "ema"
+    shape = read_shape(run)
+    refuse_large_model(config.model, shape, device)
+    model = build_model(config.model, shape, *dtypes(config.training.precision, device))
+    load_into(model, folder, which)
+    return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
+
+
+def _chosen(run: Path, which: str) -> Path:
+    folder = best_checkpoint(run) if which == "best" else next(readable(run), None)
+    if folder is None and which == "best":
+        raise ConfigError(
+            f"evaluation.checkpoint=best: {run} has none, which a set with a validation split would have chosen; "
+            "type evaluation.checkpoint=newest"
+        )
+    if folder is None:
+        raise ConfigError(f"{run} holds no checkpoint that can be read; train it further with --resume")
+    return folder
+
+
+def read_shape(run: Path) -> Shape:
+    """The puzzle shape that a run was built for.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return Shape.model_validate(read_record(run)["shape"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, ("shape", *first["loc"])))
+        raise ConfigError(f"{run / 'config.json'}: {where}: {first['msg'].lower()}; put the file back") from None
+
+
+def read_record(run: Path) -> dict[str, Any]:
+    """What `create_run` wrote.
+
+    Raises:
+        ConfigError: the folder holds no run, or its config.json is damaged.
+    """
+    read_config(run / "config.json")  # says what is wrong with a folder that is no run
+    record = read_json(run / "config.json")
+    missing = [key for key in ("shape", "task", "training_set") if key not in record]
+    if missing:
+        raise ConfigError(f"{run / 'config.json'} lacks {', '.join(missing)}; it was not written by this version")
+    if not isinstance(record["task"], dict):
+        raise ConfigError(f"{run / 'config.json'}: task={record['task']} is no table; put the file back")
+    return record

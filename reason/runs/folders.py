@@ -1,0 +1,176 @@
+"""Folders that are whole or absent: written beside, put in place by a rename, locked while they are written.
+
+.NAME.0123abcd.partial    being written; left behind where a process was killed, and removed by the next one
+.NAME.0123abcd.old        on its way out, likewise
+NAME/.written.json        which files this project wrote there; a folder that holds others is not replaced
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from reason.config.files import read_json
+from reason.errors import ConfigError, has_controls, printable
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LISTING = ".written.json"
+
+
+@contextlib.contextmanager
+def directory_lock(folder: Path) -> Iterator[None]:
+    """Hold a folder itself: unlike a lock file it cannot be removed while it is held.
+
+    Where directories cannot be locked (Windows, some network file systems) nothing is.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def scratch_beside(folder: Path) -> Iterator[Path]:
+    """An empty hidden folder beside `folder`, gone at the end; what killed processes left is cleared first."""
+    folder = Path(os.path.abspath(folder))  # "." has no name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _clear_leftovers(folder)
+    scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    scratch.mkdir()
+    try:
+        with directory_lock(scratch):
+            yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
+    """A scratch folder that takes the place of `folder` when the block ends well; `what` it is, in words.
+
+    Raises:
+        ConfigError: `folder` holds files that were not written so.
+    """
+    refuse_foreign(folder, what)
+    with scratch_beside(folder) as scratch:
+        yield scratch
+        (scratch / LISTING).write_text(json.dumps(list(_files(scratch))) + "\n")
+        refuse_foreign(folder, what)
+        _swap(scratch, folder)
+
+
+def refuse_foreign(folder: Path, what: str) -> None:
+    """Raises ConfigError where `folder` is there and holds anything but what `replaced_folder` wrote."""
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder; name another for {what}")
+    ours = _written(folder)
+    stranger = next((name for name in _files(folder) if name not in ours), None)
+    if stranger is not None:
+        raise ConfigError(f"{folder} holds {stranger}, which is no part of {what}; move it, or name another folder")
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Whatever lies below a folder and is no folder."""
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        yield from (Path(root, name).relative_to(folder).as_posix() for name in sorted((*files, *links)))
+
+
+def _written(folder: Path) -> set[str]:
+    try:
+        names = read_json(folder / LISTING)
+    except (OSError, ConfigError):
+        return set()
+    return {LISTING, *(name for name in names if isinstance(name, str))} if isinstance(names, list) else set()
+
+
+def _swap(scratch: Path, folder: Path) -> None:
+    """Put `scratch` where `folder` is; of that, remove what was written by us."""
+    folder = Path(os.path.abspath(folder))
+    while True:
+        old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(FileNotFoundError, BlockingIOError):
+                held.enter_context(directory_lock(folder))
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(old)
+            try:
+                scratch.rename(folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                continue  # another process was faster
+            finally:
+                _discard(old, folder)
+        return
+
+
+def _discard(old: Path, folder: Path) -> None:
+    """Remove what we wrote of a folder on its way out; put it back where nothing took its place."""
+    if not old.is_dir():
+        return
+    if not folder.exists():
+        old.rename(folder)
+        return
+    for name in _written(old) & set(_files(old)):
+        with contextlib.suppress(OSError):
+            (old / name).unlink()
+    for root, _, _ in os.walk(old, topdown=False):
+        with contextlib.suppress(OSError):  # it holds what someone else put there
+            Path(root).rmdir()
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed left beside `folder`."""
+    pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}\.(partial|old)")
+    for path in folder.parent.iterdir():
+        ours = pattern.fullmatch(path.name)
+        if ours is None or path.is_symlink() or not path.is_dir():
+            continue
+        try:
+            with directory_lock(path):
+                if ours[1] == "old":
+                    _discard(path, folder)
+                else:
+                    shutil.rmtree(path, ignore_errors=True)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # its process is at work, or was just done
+
+
+def plain_name(name: str, what: str) -> str:
+    """The name, where it names a file in a folder and not a way out of it.
+
+    Raises:
+        ConfigError: it is empty, hidden, too long, or holds a separator or a control character.
+    """
+    too_long = len(os.fsencode(name)) > 200  # beside it lie names that are longer
+    if not name or name.startswith(".") or "/" in name or os.sep in name or too_long or has_controls(name):
+        raise ConfigError(f"{what}={printable(name[:200])} is no plain folder name")
+    return name

@@ -1,0 +1,226 @@
+"""Data parallelism under torchrun: one global batch, each process has its own rows of it.
+
+Gradients are averaged here, once an optimizer step, not by DistributedDataParallel: a model has encode, step and
+readout and no `forward` that DDP could wrap, its weights are used dozens of times a step, partly without gradient, and
+N_grad backward passes cost one exchange instead of N_grad.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from reason.errors import ConfigError, PartnerLost
+
+PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
+LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
+A_DAY = timedelta(days=1)  # for the first one to make the set
+Rows = TypeVar("Rows", bound=tuple[Any, ...])
+Item = TypeVar("Item")
+BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
+
+
+@dataclass(frozen=True)
+class World:
+    """Rank and number of processes. With one process every collective returns its argument."""
+
+    rank: int = 0
+    size: int = 1
+    control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
+    patient: Any = None  # another, with a timeout of a day
+    tensors: Any = None  # the group whose tensors are summed and gathered; none: NCCL's
+
+    @property
+    def first(self) -> bool:
+        """Is this rank 0, which writes files and prints?"""
+        return self.rank == 0
+
+    def share(self, rows: int) -> slice:
+        """This process's part of `rows`, which divide evenly."""
+        each = rows // self.size
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+    def mine(self, rows: Rows) -> Rows:
+        """This process's rows of a named tuple of (B, ...) tensors."""
+        if self.size == 1:
+            return rows
+        return type(rows)(*(part[self.share(len(part))] for part in rows))
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size == 1:
+            return tensor
+        total = tensor.clone()
+        dist.all_reduce(total, group=self.tensors)
+        return total
+
+    def mean(self, tensor: Tensor) -> Tensor:
+        """The mean over all processes."""
+        return tensor if self.size == 1 else self.sum(tensor) / self.size
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Concatenate every process's tensor, of one shape, along dim 0."""
+        if self.size == 1:
+            return tensor
+        here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
+        parts = [torch.empty_like(here) for _ in range(self.size)]
+        dist.all_gather(parts, here.contiguous(), group=self.tensors)
+        return torch.cat(parts).to(tensor.device)
+
+    def gather_rows(self, value: Any) -> Any:
+        """A carry's field over all processes: a (B, ...) tensor, or a named tuple of them as a list."""
+        return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
+
+    def own_rows(self, value: Any, device: torch.device) -> Any:
+        """This process's rows, on its device, of a result of `gather_rows`."""
+        if isinstance(value, list):
+            return [self.own_rows(part, device) for part in value]
+        return value[self.share(len(value))].to(device)
+
+    def portion(self, rows: int) -> range:
+        """This process's part of `rows`, which need not divide evenly; the parts partition the rows."""
+        return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
+
+    def collect(self, items: list[Item]) -> list[Item]:
+        """The items of all processes, the first process's first."""
+        if self.size == 1:
+            return items
+        parts: list[list[Item]] = [[] for _ in range(self.size)]
+        dist.all_gather_object(parts, items, group=self.control)
+        return [item for part in parts for item in part]
+
+    def any(self, flag: bool) -> bool:
+        """Is `value` true in any process? All then stop at the same step."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor(int(flag))
+        dist.all_reduce(flags, dist.ReduceOp.MAX, group=self.control)
+        return bool(flags)
+
+    def tell(self, text: str) -> str:
+        """Broadcast the text of rank 0."""
+        if self.size == 1:
+            return text
+        box = [text]
+        dist.broadcast_object_list(box, group=self.control)
+        return box[0]
+
+    def await_first(self) -> None:
+        """Wait until the first process is here too, however long its work takes."""
+        if self.size > 1:
+            dist.broadcast(torch.zeros(1), 0, group=self.patient)
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
+        if self.size == 1:
+            return
+        dense: list[Tensor] = []
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            if gradient.is_sparse:
+                rows = self.gather(gradient._indices().t()).t()
+                values = self.gather(gradient._values()) / self.size
+                parameter.grad = torch.sparse_coo_tensor(rows, values, gradient.shape, check_invariants=False)
+            else:
+                dense.append(gradient)
+        for bucket in _buckets(dense):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            dist.all_reduce(flat, group=self.tensors)
+            flat /= self.size
+            parts = flat.split([gradient.numel() for gradient in bucket])
+            torch._foreach_copy_(bucket, [part.view_as(g) for part, g in zip(parts, bucket, strict=True)])
+
+
+def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
+    """The tensors in order, in buckets of one type and at most BUCKET numbers (or one tensor)."""
+    lot: list[Tensor] = []
+    for tensor in tensors:
+        if lot and (tensor.dtype != lot[0].dtype or sum(t.numel() for t in lot) + tensor.numel() > BUCKET):
+            yield lot
+            lot = []
+        lot.append(tensor)
+    if lot:
+        yield lot
+
+
+@contextlib.contextmanager
+def joined(device: torch.device) -> Iterator[World]:
+    """The process group of torchrun; without torchrun, this process alone.
+
+    Raises:
+        ConfigError: the variables that torchrun sets are not all there.
+        PartnerLost: another process has stopped, or is gone.
+    """
+    size = world_size()
+    if size == 1:
+        yield World()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    try:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGER)
+        control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
+        yield World(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
+    except RuntimeError as error:
+        lost = _lost(str(error))
+        if lost is None:
+            raise
+        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _lost(text: str) -> str | None:
+    """What has become of another process, where that is what an error of gloo or of the store says."""
+    if "imed out" in text:
+        return f"has not answered for {PATIENCE.total_seconds() / 60:g} minutes: it is stopped, stuck or gone"
+    return "is gone" if "gloo" in text and "onnection" in text else None
+
+
+def world_size() -> int:
+    """How many processes torchrun started; 1 without it.
+
+    Raises:
+        ConfigError: WORLD_SIZE is set, and what else torchrun sets is not.
+    """
+    given = {name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")}
+    if given["WORLD_SIZE"] in ("", "1"):
+        return 1
+    for name, value in given.items():
+        if not re.fullmatch("[0-9]{1,6}", value):
+            raise ConfigError(
+                f"WORLD_SIZE={given['WORLD_SIZE']} in the environment, and {name}={value}: start several processes "
+                "with torchrun, or one with: unset WORLD_SIZE"
+            )
+    size, rank = int(given["WORLD_SIZE"]), int(given["RANK"])
+    if rank >= size or "MASTER_ADDR" not in os.environ:
+        what = "MASTER_ADDR is not set" if rank < size else f"RANK={rank} is not below it"
+        raise ConfigError(f"WORLD_SIZE={size} in the environment, and {what}: start several processes with torchrun")
+    return size
+
+
+def device_of_process(name: str) -> str:
+    """`cuda` or `auto` under torchrun: the GPU of this process's local rank.
+
+    Raises:
+        ConfigError: one named GPU, and several processes.
+    """
+    if world_size() == 1:
+        return name
+    if name.startswith("cuda:"):
+        raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")
+    if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
+        return f"cuda:{os.environ['LOCAL_RANK']}"
+    return name

@@ -1,0 +1,79 @@
+"""Whether a saved state is one of this training: checked before it is put in place, so that no step fails on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from numbers import Number
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reason.models.base import IGNORE, Shape
+
+VARIES = {"config", "order", "random", "optimizer", "memory", "best"}  # in shape, or checked elsewhere
+
+
+def refuse_unlike(saved: Mapping[str, Any], present: Mapping[str, Any], prefix: str = "") -> None:
+    """Hold types, shapes and kinds of numbers of a saved state against those of the state that it is to replace.
+
+    Raises:
+        ValueError: naming the first part that differs.
+        KeyError: naming a part that is missing.
+    """
+    for key, now in present.items():
+        path = f"{prefix}{key}"
+        if key in VARIES or (not prefix and key == "carry" and key not in saved):  # left out of an archive
+            continue
+        was = saved[key]
+        if isinstance(now, Mapping) and isinstance(was, Mapping):
+            refuse_unlike(was, now, f"{path}.")
+        elif isinstance(now, list | tuple) and isinstance(was, list | tuple) and len(now) == len(was):
+            refuse_unlike(_by_index(was), _by_index(now), f"{path}.")
+        elif _kind(was) != _kind(now):
+            raise ValueError(f"{path} is {_kind(was)}, {_kind(now)} is needed")
+
+
+def _by_index(items: Any) -> dict[str, Any]:
+    return {str(index): item for index, item in enumerate(items)}
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {list(value.shape)}"
+    if isinstance(value, Number) and not isinstance(value, bool):
+        return "a number"
+    return type(value).__name__
+
+
+def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter]) -> None:
+    """Hold an optimizer's state against the weights that it moves.
+
+    Raises:
+        ValueError: an entry is of another shape than its weight, or lacks what others have.
+    """
+    entries = {int(index): entry for index, entry in saved.items()}
+    for index, entry in entries.items():
+        other = entry.keys() != next(iter(entries.values())).keys()
+        if other or not 0 <= index < len(weights) or not all(_of(value, weights[index]) for value in entry.values()):
+            raise ValueError(f"optimizer.{index} is not of the weight of that number")
+
+
+def _of(value: Any, weight: Tensor) -> bool:
+    scalar = isinstance(value, Number) or (isinstance(value, Tensor) and value.ndim == 0)
+    return scalar or (isinstance(value, Tensor) and value.shape == weight.shape and value.is_floating_point())
+
+
+def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:
+    """Raises ValueError where a saved carry holds a token or an identifier that the model has no row for."""
+    for name in ("batch", "loader"):
+        inputs, labels, identifiers = carry[name]
+        for what, tokens, size in _tokens(inputs, labels, identifiers, shape):
+            if not bool(((tokens >= 0) & (tokens < size)).all()):
+                raise ValueError(f"carry.{name} holds {what} beyond {size}")
+
+
+def _tokens(inputs: Tensor, labels: Tensor, identifiers: Tensor, shape: Shape) -> Iterator[tuple[str, Tensor, int]]:
+    yield "tokens", inputs, shape.vocab_size
+    yield "labels", torch.where(labels == IGNORE, 0, labels), shape.vocab_size
+    yield "identifiers", identifiers, shape.num_puzzle_identifiers

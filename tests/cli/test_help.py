@@ -1,0 +1,103 @@
+"""--help: a screen that imports no torch, and the settings of a section."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from reason.cli import main
+from reason.cli.evaluate import READABLE
+from reason.cli.help import PAGES
+from reason.cli.train import PARSER
+from reason.config.describe import describe_settings
+from reason.config.foreign import NAMES
+from reason.config.overrides import nearest_setting
+from reason.config.schema import Config
+from reason.config.sections import SECTIONS
+from reason.presets import PRESETS
+
+SETTINGS = describe_settings()
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_help_is_a_screen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert 20 <= len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_settings_and_presets_on_the_screen_exist(command: str) -> None:
+    known = {row.key for row in SETTINGS} | set(SECTIONS)
+    named = set(re.findall(rf"\b((?:{'|'.join(SECTIONS)})\.[a-z_.]+)=", PAGES[command]))
+    assert named <= known
+    assert len(named) >= 2
+    assert set(re.findall(r"train.py ([a-z][a-z0-9-]+) ", PAGES[command])) <= PRESETS.keys()
+
+
+def test_the_screen_names_every_option_and_every_section() -> None:
+    options = [option for action in PARSER._actions for option in action.option_strings]
+    assert all(f"  {option} " in PAGES["train"] for option in options)
+    sections = {row.key.partition(".")[0] for row in SETTINGS if "." in row.key}
+    assert sections == SECTIONS.keys()
+    assert all(f"  {name} " in PAGES["train"] for name in sections)
+    alone = {name for name in Config.model_fields if name not in sections} - {"name"}
+    assert all(name in PAGES["train"] for name in alone)
+
+
+def test_the_screen_waits_for_no_torch() -> None:
+    code = "import sys; from reason.cli import main; main(['train', '--help']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_shows_each_of_its_settings(
+    section: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+    assert main(["train", "--help", section]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for row in SETTINGS:
+        if row.key.startswith(f"{section}."):
+            assert " ".join(f"{row.key}={row.default} {row.allowed} {row.text}".split()) in shown
+
+
+def test_families_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+    main(["train", "--help", "model.expansion"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[0] == "recursive models"
+    assert lines[1].startswith("model.expansion=4 ")
+    assert lines[2] == "looped models"
+    assert lines[3].startswith("model.expansion=2 ")
+
+
+def test_evaluation_shows_what_may_change_after_training(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "--help", "model"]) == 0
+    shown = re.findall(r"^(model\.[a-z_]+)=", capsys.readouterr().out, re.MULTILINE)
+    assert shown == [row.key for row in SETTINGS if row.key.startswith(READABLE) and row.key.startswith("model.")]
+    assert "model.hidden_size" not in shown
+
+
+def test_ranges_are_those_that_are_checked() -> None:
+    allowed = {row.key: row.allowed for row in SETTINGS}
+    assert allowed["optimizer.lr"] == "0 < float ≤ 1000"
+    assert allowed["training.steps"] == "int ≥ 1"
+    assert allowed["ema.decay"] == "0 ≤ float < 1 | none"
+    assert allowed["optimizer.schedule.end"] == "float ≥ 0 | none"
+    assert allowed["optimizer.schedule.points"] == "[[float ≥ 0, float ≥ 0], …]"
+    assert allowed["model.gradient"] == "last-call | last-cycle | all-cycles | int ≥ 1"
+    assert allowed["model.causal"] == "true | false"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_other_code_lead_to_settings_that_exist(name: str) -> None:
+    keys = {row.key for row in SETTINGS}
+    named = re.findall(rf"\b(?:{'|'.join(SECTIONS)})\.[a-z_.]+[a-z_]", NAMES[name])
+    assert set(named) <= keys
+    assert named or "=DIR" in NAMES[name] or "preset" in NAMES[name]
+    assert nearest_setting(f"arch.{name.upper()}") == NAMES[name]

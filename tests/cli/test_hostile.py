@@ -1,0 +1,220 @@
+"""Words, files and folders that are not what they should be: one line on stderr, status 1, nothing touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import NARROW
+from survivors import change_json, snapshot
+
+from reason.cli import guarded, main
+from reason.errors import printable
+
+ROOT = Path(__file__).parents[2]
+BOARD = "1..............."
+
+
+def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command line is refused."""
+    capsys.readouterr()
+    assert main(words) == 1, words
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("error: ")
+    assert printable(lines[0]) == lines[0]
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["name=../../x", "name=/tmp/x", "training.monitor.split=../test", "evaluation.split=../s/test"],
+)
+def test_names_are_no_paths_in_training(
+    pair: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pair in refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, pair], capsys)
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["name=../../x", "name=", "name=.", "evaluation.split=../train", "evaluation.calibration=../.."],
+)
+def test_names_are_no_paths_in_evaluation(pair: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = snapshot(half.parent)
+    assert pair in refusal(["evaluate", "half", "steps=1", pair], capsys)
+    assert snapshot(half.parent) == before
+
+
+def test_a_run_is_evaluated_from_inside(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(half)
+    assert main(["evaluate", ".", "steps=1", "evaluation.boards=0", "name=in"]) == 0
+    assert json.loads((half / "evaluation/in/results.json").read_text())["run"] == "half"
+
+
+DEEP = '{"config":' * 5000
+
+
+@pytest.mark.parametrize("text", [DEEP, "\0", '{"config": {"training": {"steps": 1' + "0" * 5000 + "}}}", "[]", "3"])
+def test_a_config_that_is_none(text: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (half / "config.json").write_text(text)
+    for words in (["train", "run=half", "--resume"], ["evaluate", "half"], ["solve", "half", BOARD], ["pack", "half"]):
+        assert "half/config.json" in refusal(words, capsys)
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def a_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def bytes_of_no_text(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+
+
+@pytest.mark.parametrize("damage", [a_pipe, a_folder, a_device, bytes_of_no_text])
+def test_no_file_of_text_blocks_or_breaks(
+    damage: Callable[[Path], None], half: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A FIFO where a file should be would be waited for for ever."""
+    assert main(["evaluate", "half", "steps=1", "evaluation.boards=0", "name=e"]) == 0
+    damage(half / "evaluation/e/results.json")
+    assert "results.json" in refusal(["compare", "half"], capsys)
+    assert main(["presets", "--table", "cmm-1"]) == 0
+    damage(half / "config.json")
+    for words in (["train", "run=half", "--resume"], ["evaluate", "half"], ["solve", "half", BOARD]):
+        assert "half/config.json" in refusal(words, capsys)
+
+
+def test_results_that_are_none(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "half", "steps=2", "evaluation.boards=0", "name=e"]) == 0
+    file = half / "evaluation/e/results.json"
+    whole = file.read_text()
+    for key, value in (
+        ("exact_by_step", [[1]]), ("exact_by_step", [0.5]), ("exact_by_step", ["a", "b"]), ("puzzles", 0),
+        ("puzzles", "many"), ("steps", 3), ("trained_steps", None), ("trained_steps", 0), ("run", ["x"]),
+        ("parameters", "x"), ("dataset", 3), ("cell_by_step", []), ("exact_by_step", [2.0, -1.0]), ("split", None),
+    ):  # fmt: skip
+        file.write_text(json.dumps(json.loads(whole) | {key: value}))
+        error = refusal(["compare", "half"], capsys)
+        assert "e/results.json holds no results (" in error, (key, value)
+        assert key in error, (key, value)
+    file.write_text(json.dumps(json.loads(whole) | {"run": "[b]\x1b"}))
+    assert main(["compare", "half"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert r"[b]\x1b" in out
+
+
+def test_a_picture_of_another_kind(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "ends in .gif" in refusal(["solve", "half", BOARD, "--gif", "x.foo"], capsys)
+    assert not (here / "x.foo").exists()
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"WORLD_SIZE": "2"}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
+        {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
+    ],
+)  # fmt: skip
+def test_a_world_that_torchrun_did_not_make(
+    variables: dict[str, str], half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    for words in (["train", "run=half", "--resume"], ["evaluate", "half"]):
+        error = refusal(words, capsys)
+        assert f"WORLD_SIZE={variables['WORLD_SIZE']} in the environment, and " in error
+        assert "with torchrun" in error
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fails(_: list[str]) -> int:
+        raise ZeroDivisionError("by \x1b[31mzero\nand more")
+
+    assert guarded(fails, []) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(r"error: ZeroDivisionError: by \x1b[31mzero; this is a fault of the program")
+    (file,) = tmp_path.iterdir()
+    assert str(file) in line
+    assert "in fails" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "out of memory"),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+            "out of memory",
+        ),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GB"), "out of memory"),
+        (FileNotFoundError(2, "No such file", "x\ny"), r"No such file (x\ny)"),
+    ],
+)
+def test_errors_of_the_machine_are_one_line(error: Exception, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(_: list[str]) -> int:
+        raise error
+
+    assert guarded(fails, []) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_ctrl_c_behind_another_error_is_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    """numba, and imports, make errors of their own of it."""
+
+    def fails(_: list[str]) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise SystemError("returned a result with an exception set")  # noqa: B904
+
+    assert guarded(fails, []) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_output_that_nobody_reads_is_no_error(half: Path) -> None:
+    """`reason presets | head -1`."""
+    command = f"{sys.executable} -m reason.cli presets | head -1"
+    command = command.replace("-m reason.cli", '-c "import sys; from reason.cli import main; sys.exit(main())"')
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_settings_with_control_characters_are_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In config.json, as an archive may bring it, and typed."""
+    change_json(half / "config.json", lambda record: record["config"].update(init_from="\x1b]0;title\x07"))
+    assert r"init_from: \x1b]0;title\x07 holds control characters" in refusal(["evaluate", "half"], capsys)
+    assert "holds control characters" in refusal(["evaluate", "half", "data=\x1b[31m"], capsys)
+
+
+def test_the_lock_of_a_run_is_no_way_out(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link in its place would be emptied."""
+    (here / "precious.txt").write_text("mine")
+    (half / ".lock").unlink(missing_ok=True)
+    (half / ".lock").symlink_to(here / "precious.txt")
+    main(["train", "run=half", "--resume"])
+    assert (here / "precious.txt").read_text() == "mine"
+    shutil.rmtree(half)

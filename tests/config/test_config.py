@@ -1,0 +1,142 @@
+"""Overrides and their errors: value, reason, mend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reason.config.describe import describe_settings
+from reason.config.overrides import leaves, override, read_config, split_arguments, validated
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import LoopedConfig
+from reason.presets import PRESETS, preset
+
+
+def test_values_are_read_as_their_setting_is_typed() -> None:
+    config = override(
+        Config(),
+        {
+            "optimizer.lr": "3e-4",
+            "optimizer.betas": "[0.8, 0.9]",
+            "data.augment": "false",
+            "ema.decay": "none",
+            "model.states": "1",
+            "model.positions": "none",
+            "optimizer.schedule.warmup_steps": "7",
+            "seed": "5",
+        },
+    )
+    assert config.optimizer.lr == 3e-4
+    assert config.optimizer.betas == (0.8, 0.9)
+    assert config.data.augment is False
+    assert config.ema.decay is None
+    assert config.model.states == 1
+    assert config.model.positions == "none"
+    assert config.optimizer.schedule.warmup_steps == 7
+    assert config.seed == 5
+    assert Config().optimizer.lr == 1e-4  # nothing shared was changed
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("optimizer.lrr", "1", "did you mean optimizer.lr?"),
+        ("lr", "1", "did you mean optimizer.lr?"),
+        ("model.h_cycle", "3", "did you mean model.h_cycles?"),
+        ("model.H_cycles", "3", "did you mean model.h_cycles?"),
+        ("arch.H_cycles", "3", "did you mean model.h_cycles?"),
+        ("arch.hidden_size", "3", "did you mean model.hidden_size?"),
+        ("global_batch_size", "768", "did you mean training.batch_size?"),
+        ("epochs", "50000", "here it is training.steps (optimizer steps: epochs"),
+        ("lr_min_ratio", "0.1", "here it is optimizer.schedule.min_ratio"),
+        ("+run_name", "x", "here it is run=DIR"),
+        ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
+        ("optimizer", "3", "optimizer is a section; type one of its keys"),
+        ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
+        ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
+        ("model.mixer", "conv", "input should be 'attention', 'mlp', 'local', 'groups' or 'group-attention'"),
+        ("training.steps", "1.5", "training.steps=1.5"),
+        ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
+        ("model.num_heads", "7", "512 does not divide into 7 heads"),
+        ("device", "tpu", "auto, cpu, mps, cuda"),
+        ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
+        ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
+        ("optimizer.betas", "[1.5,0.9]", "less than 1"),
+        ("optimizer.lr", "inf", "finite number"),
+        ("loss.weights.lm", "nan", "finite number"),
+        ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
+        ("rollout.halting", "q-learning", "type loss.weights.q_continue=1"),
+    ],
+)
+def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        override(Config(), {key: value})
+    assert words in str(error.value)
+
+
+@given(key=st.text(alphabet="abcxyz._=", max_size=20), value=st.text(max_size=10))
+def test_no_override_escapes_as_another_error(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"\w"):
+        override(Config(), {f"z{key}": value})
+
+
+@given(key=st.sampled_from(sorted(leaves(Config().model_dump()))), value=st.text(max_size=12) | st.floats().map(str))
+def test_no_value_escapes_as_another_error(key: str, value: str) -> None:
+    try:
+        config = override(Config(), {key: value})
+    except ConfigError:
+        return
+    assert validated(json.loads(config.model_dump_json())) == config
+
+
+def test_no_loss_at_all_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"type loss\.weights\.lm=1"):
+        override(Config(), {"loss.weights.lm": "0", "loss.weights.q_halt": "0"})
+
+
+def test_shortcuts_are_written_out_once() -> None:
+    assert split_arguments(["data=x"], {"data": "data.directory"}) == ([], {"data.directory": "x"})
+    with pytest.raises(ConfigError, match="given twice: x and y"):
+        split_arguments(["data=x", "data.directory=y"], {"data": "data.directory"})
+
+
+def test_words_and_pairs() -> None:
+    assert split_arguments(["a", "b=c=d", "x="]) == (["a"], {"b": "c=d", "x": ""})
+    with pytest.raises(ConfigError, match="given twice"):
+        split_arguments(["a=1", "a=2"])
+
+
+def test_every_setting_explains_itself() -> None:
+    rows = describe_settings()
+    looped = {f"model.{key}" for key in LoopedConfig().model_dump()}
+    assert [row.key for row in rows if not row.text] == []
+    assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | looped) - {"name", "model.kind"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
+    config = preset(name).config()
+    assert validated(json.loads(config.model_dump_json())) == config
+    assert config.name == name
+    assert preset(name).summary.endswith((".", ")", ":"))
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean sudoku-6x6"):
+        preset("sudoku6x6")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "no run at"), ("{", "config.json is not JSON"), ('{"config": {"seeed": 1}}', "unknown setting")],
+)
+def test_a_folder_that_is_no_run(text: str | None, words: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        read_config(tmp_path / "config.json")

@@ -1,0 +1,298 @@
+"""No dead settings: what a table's row states changes what is trained, and what cannot is known to be inert."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.layout import Split, write_dataset
+from reason.cli import main
+from reason.config.describe import describe_settings
+from reason.config.inert import inert
+from reason.config.overrides import Changes, _field, derive, leaves
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.models import RecursiveModel
+from reason.presets import TABLES, preset
+from reason.presets.tables import PaperTable
+from reason.runs.build import build_trainer
+from reason.training.sets import TrainingSets
+
+STEPS = 3  # of the optimizer
+SMALL: Changes = {
+    "device": "cpu",
+    "init_from": None,
+    "init_layers": "same",
+    "model.hidden_size": 8,
+    "model.num_heads": 2,
+    "model.expansion": 1.0,
+    "model.dropout": 0.0,
+    "optimizer.lr": 1e-2,
+    "optimizer.schedule.warmup_steps": 0,
+    "balance.reset_every": 1,
+    "training.steps": STEPS,
+    "training.batch_size": 4,
+    "training.only": "all",
+    "training.precision": "fp32",
+    "training.monitor.puzzles": 0,
+}
+AT_MOST = {
+    "model.num_layers": 2,
+    "model.h_cycles": 2,
+    "model.l_cycles": 2,
+    "model.puzzle_emb_len": 1,
+    "model.final_from": 2,
+    "rollout.supervision_steps": 3,
+    "rollout.accum_steps": 2,
+    "rollout.grad_steps": 2,
+    "rollout.loops.count": 3,
+    "rollout.loops.start": 1,
+    "rollout.loops.mu": 0.7,
+    "rollout.loops.mean": 2.0,
+    "rollout.loops.max": 6,
+    "loss.jsrr.rows": 3,
+    "loss.jsrr.iterations": 2,
+    "optimizer.schedule.start": 0.5,
+    "optimizer.schedule.end": 0.95,  # epochs of 8 puzzles, two steps each
+    "optimizer.freeze_embedding_after": 0.5,
+}
+
+
+def miniature(config: Config, **more: object) -> Config:
+    """The config in small: the same things are on, and warm-ups, epochs and schedules are over within three steps."""
+    values = leaves(config.model_dump())
+    changes: Changes = {key: value for key, value in SMALL.items() if key in values}
+    for key, most in AT_MOST.items():
+        if isinstance(values.get(key), int | float) and values[key] > most:
+            changes[key] = type(values[key])(most)
+    schedules = config.model_dump()["loss"]["schedules"]
+    changes["loss.schedules"] = {
+        name: bent | {"points": tuple((min(at, max(i, 1)), share) for i, (at, share) in enumerate(bent["points"]))}
+        for name, bent in schedules.items()
+    }
+    return derive(config, changes | more)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list[torch.Tensor]]:
+    """Weights and averages after three optimizer steps on nine cells, rows with more and with fewer labels.
+
+    The halting head starts from random weights, so that rows do halt, and F_H from larger ones, so that its trace is on
+    both sides of 1; a config that was trained before is remembered.
+    """
+    folder, known = tmp_path_factory.mktemp("inert"), {}
+    sets = {}
+    for causal in (False, True):
+        rng = np.random.default_rng(0)
+        inputs, labels = rng.integers(1, 6, (2, 8, 9))
+        labels[np.arange(9) < rng.integers(1, 6, (8, 1))] = 0  # not scored
+        write_dataset(
+            folder / f"{causal}", {"train": Split.of_puzzles(inputs, labels)}, task={"causal": causal}, vocab_size=6
+        )
+        sets[causal] = TrainingSets([PuzzleData(folder / f"{causal}", "train")])
+
+    def train(config: Config) -> list[torch.Tensor]:
+        key = json.dumps(config.model_dump(exclude={"name", "data", "evaluation"}), default=str)
+        if key not in known:
+            trainer = build_trainer(config, folder, sets[getattr(config.model, "causal", False)])
+            if isinstance(trainer.model, RecursiveModel):
+                with torch.no_grad():
+                    trainer.model.q_head.weight.normal_(generator=torch.Generator().manual_seed(2))
+                    trainer.model.q_head.bias.zero_()
+                    trainer.model.networks()[-1].output.mul_(3)
+            for _ in range(STEPS):
+                trainer.optimizer_step()
+            averaged = {} if trainer.ema is None else trainer.ema.state_dict()
+            known[key] = [t.detach().clone() for t in (*trainer.model.state_dict().values(), *averaged.values())]
+        return known[key]
+
+    return train
+
+
+def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return len(a) == len(b) and all(x.shape == y.shape and torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+OTHERS: dict[str, list[object]] = {  # where the next value of the type would not do
+    "model.expansion": [100.0],
+    "model.num_heads": [1, 4],
+    "model.mixer": [{"model.mixer": "mlp", "model.positions": "none"}, {"model.mixer": "attention"}],
+    "model.num_h_layers": [1],
+    "model.puzzle_emb_ndim": [5],
+    "model.final_norm": ["rmsnorm", "simple"],
+    "model.sigma": [0.3],
+    "loss.schedules": [
+        {"lm": {"kind": "piecewise", "points": ((1, 0.5),)}},
+        {"exit": {"kind": "piecewise", "points": ((1, 0.5),)}},
+    ],
+    "loss.jsrr.rows": [2],
+    "loss.trace.rows": [2],
+    "balance.targets": [{"lm": 5.0}],
+    "optimizer.betas": [(0.5, 0.5)],
+    "optimizer.eps": [0.01],
+    "optimizer.grad_clip": [1e-3],
+    "optimizer.freeze_embedding_after": [0.4, None],
+    "optimizer.schedule.end": [1.0, 2.0],
+    "optimizer.schedule.after": [0.9],
+    "optimizer.schedule.points": [((0, 0.5),)],
+    "ema.decay": [0.05],
+    "rollout.loops.min": [6],
+    "rollout.loops.max": [1],
+    "rollout.loops.start": [0, 2, 3],
+    "optimizer.backend": ["torch"],
+    "training.monitor.every": [1],
+    "training.monitor.split": ["train"],
+    "training.precision": ["bf16"],
+}
+ELSEWHERE = {  # what three steps on one set cannot show, and where it is shown
+    "init_from": "tests/training/test_warm_start.py",
+    "init_layers": "tests/training/test_warm_start.py",
+    "training.only": "tests/training/test_warm_start.py",
+    "training.steps": "the length of the run",
+    "training.compile": "tests/training/test_compiling.py: the same numbers up to rounding",
+    "data.directory": "the set",
+    "data.augment": "tests/test_data.py: a set without symmetries has nothing to augment",
+    "model.kind": "another family",
+    "device": "where it is computed",
+}
+
+
+SILENT = {  # what a row may state though it changes no number
+    "model.gradient_checkpointing": "the same numbers are computed again",
+    "loss.weights.rh_stable_z": "0 wherever tr J/K ≤ 1, as it is in every recursive model here at the start",
+    "loss.weights.rh_unstable_x": "0 wherever tr J/K ≥ 1, as it is where the residual stream is not normalised",
+}
+
+
+def accepted(config: Config, changes: Iterable[Changes]) -> Iterator[Config]:
+    """The config with each of the changes that it does not refuse."""
+    for each in changes:
+        try:
+            changed = derive(config, each)
+        except ConfigError:
+            continue
+        if changed != config:
+            yield changed
+
+
+def others(config: Config, key: str) -> Iterator[Config]:
+    """The config with other values of a setting, those that it accepts."""
+    value = leaves(config.model_dump(), "").get(key)
+    if value is None and key not in OTHERS:
+        value = config.model_dump()
+        for part in key.split("."):
+            value = value[part]
+    tried = OTHERS.get(key) or _next(key, value, config)
+    yield from accepted(config, (each if isinstance(each, dict) and key in each else {key: each} for each in tried))
+
+
+def _next(key: str, value: Any, config: Config) -> list[object]:
+    field = _field(key.split("."), config.model.kind)
+    kind = None if field is None else field.annotation
+    literal = next((each for each in (kind, *get_args(kind)) if get_origin(each) is Literal), None)
+    if literal is not None:
+        return [each for each in get_args(literal) if each != value]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value + 2, max(1, value - 1)]
+    return [f"{value} "] if isinstance(value, str) else [] if value is None else [3 * value + 0.1, value / 3]
+
+
+def pairs(tables: tuple[PaperTable, ...]) -> Iterator[tuple[str, str]]:
+    for table in tables:
+        for row in table.rows:
+            for key in row.changes:
+                if key not in ELSEWHERE:
+                    yield table.preset_name(row), key
+
+
+ALL = list(pairs(TABLES))
+FIRST = list(
+    {
+        (name.rsplit("-", 1)[0] if name.startswith("cmm") else name.split("-")[0], key): (name, key)
+        for name, key in reversed(ALL)
+    }.values()
+)
+
+
+def check(name: str, key: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
+    """Another value trains other weights, or is refused."""
+    config = miniature(preset(name).config())
+    changed = list(others(config, key))
+    if key.startswith("loss.weights.") and key in inert(config):  # under a balancer a term is there or not
+        changed = list(accepted(config, [{key: 0.0}]))
+    if any(not same(trained(config), trained(other)) for other in changed):
+        return
+    assert not changed or key in SILENT, f"{name}: {key} is stated and does nothing"
+
+
+@pytest.mark.parametrize(("name", "key"), FIRST)
+def test_a_stated_setting_changes_what_is_trained(name: str, key: str, trained: Callable) -> None:
+    check(name, key, trained)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "key"), ALL)
+def test_every_setting_that_a_row_states_changes_what_is_trained(name: str, key: str, trained: Callable) -> None:
+    check(name, key, trained)
+
+
+WALKED = {  # families, and what they have switched on
+    "cmm-10-3": {},
+    "cmm-4-12": {"model.puzzle_emb_len": 2, "model.noise": "additive"},
+    "hrm-sudoku": {},
+    "stars": {},
+    "blindspot-44m-final-only": {},
+    "ouro-stage-1": {},
+    "sudoku-6x6-looped": {},
+    "trm-att-sudoku": {"loss.weights.lm": 1.0, "optimizer.schedule.kind": "cosine", "rollout.halting": "none"},
+}
+
+
+def walked(name: str) -> Iterator[tuple[str, Config, list[Config]]]:
+    """Every setting of a small config, and the config with other values of it."""
+    config = miniature(preset(name).config(), **WALKED[name])
+    for setting in describe_settings():
+        if setting.family in ("", config.model.kind) and setting.key not in ELSEWHERE:
+            yield setting.key, config, list(others(config, setting.key))
+
+
+def holds(name: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
+    """A setting is inert if and only if no value of it that is accepted trains other weights."""
+    wrong = {}
+    for key, config, changed in walked(name):
+        acts = any(not same(trained(config), trained(other)) for other in changed)
+        silent = key in inert(config)
+        if changed and acts == silent and key not in SILENT:
+            wrong[key] = "acts, though it is called inert" if acts else "does nothing, and no reason is given"
+    assert wrong == {}
+
+
+def test_all_settings_of_a_config_act_or_are_known_to_be_inert(trained: Callable) -> None:
+    holds("cmm-10-3", trained)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WALKED)[1:])
+def test_all_settings_of_other_families_act_or_are_known_to_be_inert(name: str, trained: Callable) -> None:
+    holds(name, trained)
+
+
+def test_what_is_typed_and_does_nothing_is_said(
+    tmp_path: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}", "training.steps=1"]
+    assert main([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.probes=4"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "changes nothing" in line]
+    assert said == [
+        "model.sigma=0.5 changes nothing in this training: model.noise=none",
+        "loss.trace.probes=4 changes nothing in this training: no rh_unstable_x or rh_stable_z in this loss, to use it",
+    ]

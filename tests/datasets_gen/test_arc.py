@@ -1,0 +1,242 @@
+"""ARC: boards, augmentations, the importer, and the score beside a naive one that follows TRM's evaluator."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasets_gen.__main__ import main
+from datasets_gen.arc import Arc, crop, grid_of, tokens_of
+from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc.build import arc_splits
+from datasets_gen.arc.tasks import tasks_asked
+from datasets_gen.arc.vote import score
+from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+
+
+@given(
+    st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))),
+    st.integers(0, 2**32),
+)
+def test_grids_survive_the_board_and_every_augmentation(shape, seed):
+    rng = np.random.Generator(np.random.PCG64(seed))
+    grid = rng.integers(0, 10, shape)
+    top, left = (int(rng.integers(0, 31 - side)) for side in shape)
+    tokens = tokens_of(grid, top, left)
+    assert (grid_of(tokens) == grid).all()
+    assert Arc().fault(tokens, tokens) is None
+    augmentation = Augmentation.draw(rng)
+    assert (augmentation.undo(augmentation.apply(grid)) == grid).all()
+    assert Augmentation.of(augmentation.name("task")) == ("task", augmentation)
+    assert ((grid == 0).sum()) == (augmentation.apply(grid) == 0).sum()
+
+
+def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(tmp_path):
+    words = ["import", "arc", *ARC, "--augmentations", "6", "--output-dir"]
+    assert main([*words, str(tmp_path / "set")]) == 0
+    assert main([*words, str(tmp_path / "again")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
+    solutions = json.loads(Path(ARC[1].replace("challenges", "solutions")).read_text())
+    metadata, test = read_split(tmp_path / "set", "test")
+    names = read_identifiers(tmp_path / "set", metadata)
+    assert len(names) == 1 + 4 * 7
+    assert metadata.vocab_size == 12
+    assert (test.labels == read_split(tmp_path / "again", "test")[1].labels).all()
+    owner = np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))
+    asked = [names[identifier] for identifier in owner]
+    for name, grids in solutions.items():  # the identity keeps what the files say
+        rows = [index for index, identifier in enumerate(asked) if identifier == name]
+        assert [grid_of(test.labels[row]).tolist() for row in rows] == grids
+    zeros = np.zeros(len(asked))
+    assert score(asked, test.inputs, test.labels, zeros, tasks).pass_at == {1: 1.0, 2: 1.0}
+    (tmp_path / "set/test_puzzles.json").unlink()
+    found = tasks_asked(tmp_path / "set", names, test)
+    assert {name: task["test"] for name, task in found.items()} == {name: task["test"] for name, task in tasks.items()}
+    train = read_split(tmp_path / "set", "train")[1]
+    pairs = json.loads(Path(ARC[0]).read_text())
+    learned = np.repeat(train.puzzle_identifiers, np.diff(train.puzzle_indices))
+    for name, task in pairs.items():
+        found = {grid_of(train.inputs[row]).tobytes() for row in np.flatnonzero(learned == names.index(name))}
+        assert {np.array(pair["input"]).tobytes() for pair in task["train"]} <= found
+
+
+def naive_crop(board):
+    """Every rectangle at the corner, the first of the largest."""
+    best, area = (0, 0), 0
+    for rows in range(1, len(board) + 1):
+        for columns in range(1, len(board[0]) + 1):
+            if rows * columns > area and all(2 <= board[i][j] <= 11 for i in range(rows) for j in range(columns)):
+                best, area = (rows, columns), rows * columns
+    return tuple(tuple(int(board[i][j]) - 2 for j in range(best[1])) for i in range(best[0]))
+
+
+def naive_undo(name, grid):
+    """Cell by cell: what the named turn moves to (i, j) came from there, what became a colour had been its index."""
+    if "|||" not in name or not grid:
+        return grid
+    _, turn, colours = name.split("|||")
+    shape = (len(grid), len(grid[0])) if turn in ("t0", "t2", "t4", "t5") else (len(grid[0]), len(grid))
+    here = [[(i, j) for j in range(shape[1])] for i in range(shape[0])]
+    quarter = lambda rows: [list(row) for row in zip(*rows, strict=True)][::-1]  # noqa: E731  counterclockwise
+    mirror = lambda rows: [row[::-1] for row in rows]  # noqa: E731
+    moved = {
+        "t0": lambda rows: rows,
+        "t1": quarter,
+        "t2": lambda rows: quarter(quarter(rows)),
+        "t3": lambda rows: quarter(quarter(quarter(rows))),
+        "t4": mirror,
+        "t5": lambda rows: rows[::-1],
+        "t6": lambda rows: [list(row) for row in zip(*rows, strict=True)],
+        "t7": lambda rows: mirror(quarter(rows)),
+    }[turn](here)
+    found = [[0] * shape[1] for _ in range(shape[0])]
+    for i, row in enumerate(moved):
+        for j, (a, b) in enumerate(row):
+            found[a][b] = colours.index(str(grid[i][j]))
+    return tuple(map(tuple, found))
+
+
+def naive_pass(names, inputs, outputs, halting, tasks, k, side):
+    """pass@k, and the k best grids of every test input."""
+    total, best = 0.0, {}
+    for task, pairs in tasks.items():
+        for number, pair in enumerate(pairs["test"]):
+            cast = []
+            for name, question, output, value in zip(names, inputs, outputs, halting, strict=True):
+                asked = naive_undo(name, naive_crop(question.reshape(side, side).tolist()))
+                if name.split("|||")[0] == task and asked == tuple(map(tuple, pair["input"])):
+                    cast.append((naive_undo(name, naive_crop(output.reshape(side, side).tolist())), value))
+            counts = Counter(grid for grid, _ in cast)
+            means = {grid: sum(value for other, value in cast if other == grid) / counts[grid] for grid in counts}
+            ranked = sorted(counts, key=lambda grid: (-counts[grid], -means[grid]))
+            best[task, number] = ranked[:k]
+            total += (tuple(map(tuple, pair["output"])) in ranked[:k]) / len(pairs["test"])
+    return total / len(tasks), best
+
+
+def wrongly_ended(outputs, rng, side):
+    """One end mark of every prediction becomes a colour."""
+    for row in outputs:
+        ends = np.flatnonzero(row == 1)
+        row[ends[int(rng.random() * len(ends))]] = 2 + int(rng.random() * 10)
+    return outputs
+
+
+def noisy(outputs, rng, side):
+    """Half of the predictions are black, whatever their augmentation, so that they agree; and some cells are random."""
+    black = rng.random(len(outputs)) < 0.5
+    outputs = np.where(black[:, None], np.minimum(outputs, 2), outputs)
+    wrong = rng.random(outputs.shape) < 0.002
+    return np.where(wrong, (rng.random(outputs.shape) * 12).astype(np.uint8), outputs)
+
+
+def cut_off(outputs, rng, side):
+    """Half of the predictions end early, some at once."""
+    for row in outputs[::2]:
+        row.reshape(side, side)[int(rng.random() * 4) :] = 1
+    return outputs
+
+
+DAMAGES = {"perfect": lambda outputs, *_: outputs, "wrongly ended": wrongly_ended, "noisy": noisy, "cut off": cut_off}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_score_is_the_naive_one(damage, seed):
+    side, rng = 10, np.random.Generator(np.random.PCG64(seed))
+    tasks = {}
+    for name in "abcdef":
+        grids = [rng.integers(0, 10, (int(rng.integers(1, 9)), int(rng.integers(1, 9)))).tolist() for _ in range(8)]
+        pairs = [
+            {"input": question, "output": output} for question, output in zip(grids[::2], grids[1::2], strict=True)
+        ]
+        tasks[name] = {"train": pairs[:2], "test": pairs[2 : 3 + int(rng.integers(0, 2))]}
+    tasks["f"]["test"] = [tasks["f"]["test"][0]] * 2  # a test input that is asked about twice
+    splits, identifiers = arc_splits({}, tasks, augmentations=9, size=side, seed=seed)
+    test = splits["test"]
+    names = [identifiers[i] for i in np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))]
+    outputs = DAMAGES[damage](test.labels.copy(), rng, side)
+    halting = np.round(rng.random(len(names)), 1)  # with ties
+    order = rng.permutation(len(names))[: len(names) - 3]
+    asked = [names[i] for i in order]
+    found = score(asked, test.inputs[order], outputs[order], halting[order], tasks, ks=(1, 2, 3))
+    for k in (1, 2, 3):
+        expected, best = naive_pass(asked, test.inputs[order], outputs[order], halting[order], tasks, k, side)
+        assert found.pass_at[k] == pytest.approx(expected, abs=1e-12)
+        for (task, number), grids in best.items():
+            assert [tuple(map(tuple, grid.tolist())) for grid in found.attempts[task][number][:k]] == grids
+    if damage in ("perfect", "wrongly ended"):
+        assert found.pass_at[2] > 0.9  # an end mark outside of the largest rectangle changes nothing
+    if damage == "noisy":
+        assert 0 < found.pass_at[1] < found.pass_at[3]
+    assert found.unanswered == []
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.data())
+def test_the_crop_is_the_largest_rectangle_at_the_corner(rows, columns, data):
+    cells = data.draw(st.lists(st.sampled_from([0, 1, 2, 2, 5, 11, 11, 12]), min_size=36, max_size=36))
+    board = np.array(cells).reshape(6, 6)[:rows, :columns]
+    assert tuple(map(tuple, crop(board).tolist())) == naive_crop(board.tolist())
+
+
+def test_the_score_says_what_it_cannot_count():
+    tasks = {"a": {"train": [], "test": [{"input": [[1]], "output": [[2]]}, {"input": [[3]], "output": [[4]]}]}}
+    boards = np.array([tokens_of(np.array([[colour]]), side=3) for colour in (1, 2, 4)])
+    found = score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)
+    assert found.pass_at == {1: 0.5, 2: 0.5}
+    assert found.unanswered == [("a", 1)]
+    assert found.attempts["a"][1] == []
+    for name, question in (("b", boards[:1]), ("a", boards[1:2])):
+        with pytest.raises(DatasetError, match="no test task has this name and input"):
+            score([name], question, boards[1:2], np.ones(1), tasks)
+    with pytest.raises(DatasetError, match="test pair 2 has no output"):
+        score(
+            ["a"],
+            boards[:1],
+            boards[1:2],
+            np.ones(1),
+            {"a": {"train": [], "test": [tasks["a"]["test"][0], {"input": [[3]]}]}},
+        )
+
+
+def test_a_few_tasks_on_a_small_board(tmp_path, capsys):
+    words = ["import", "arc", *ARC, "--split", "test", "--size", "6", "--augmentations", "5", "--output-dir"]
+    assert main([*words, str(tmp_path / "set"), "--tasks", "66e6c45b,6ea4a07e"]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert main(["show", str(tmp_path / "set")]) == 0
+    metadata = read_metadata(tmp_path / "set", "test")
+    assert metadata.task == {"name": "arc", "size": 6}
+    assert metadata.seq_len == 36
+    assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"66e6c45b", "6ea4a07e"}
+    assert read_identifiers(tmp_path / "set", metadata)[1] == "66e6c45b"
+    capsys.readouterr()
+    for more, message in (
+        (["--tasks", "66e6c45c"], "no task '66e6c45c' in the sources; did you mean 66e6c45b?"),
+        (["--tasks", "66e6c45b", "--size", "3"], "the input has 4x4 cells, more than a board of --size 3"),
+        (["--size", "31"], "31x31"),
+        (["--augmentations", "-1"], "--augmentations -1"),
+        (["--augmentations", "9999999"], "--augmentations 9999999"),
+        (["--split", "validation"], "validation"),
+    ):
+        assert main([*words, str(tmp_path / "other"), *more]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "other").exists()
+
+
+def test_names_of_hrm_and_trm_say_the_augmentation():
+    some = Augmentation(3, (0, 9, 1, 8, 2, 7, 3, 6, 4, 5))
+    assert some.name("007bbfb7") == "007bbfb7|||t3|||0918273645"
+    for name in ("007bbfb7|||t3|||0918273645", "007bbfb7_t3_0918273645"):
+        assert Augmentation.of(name) == ("007bbfb7", some)
+    for name in ("007bbfb7", "a_b", "a|||t9|||0918273645", "a|||t3|||0000000000"):
+        assert Augmentation.of(name) == (name, Augmentation())

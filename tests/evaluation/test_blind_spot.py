@@ -1,0 +1,226 @@
+"""The readout blind spot: both lemmas to their orders, every probe by hand, every figure drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from reason.evaluation import blind_spot as S
+from reason.evaluation import probes as P
+from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
+from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.record import StepRecord
+from reason.nn.norms import Norm
+from reason.rollout import unroll
+
+SHAPE = Shape(seq_len=5, vocab_size=7)
+PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}
+
+
+def looped(eps: float | None = None, **changes: object) -> LoopedModel:
+    model = LoopedModel(LoopedConfig(**PRE | changes), SHAPE, torch.float64).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    for module in model.modules():
+        if isinstance(module, Norm) and eps is not None:
+            module.eps = eps
+    return model
+
+
+def recursive(**changes: object) -> Reasoner:
+    settings = {
+        "hidden_size": 8,
+        "num_heads": 2,
+        "expansion": 1,
+        "puzzle_emb_len": 2,
+        "h_cycles": 1,
+        "l_cycles": 1,
+    } | changes
+    return P.precise(build_model(RecursiveConfig(**settings), SHAPE))
+
+
+def puzzles(rows: int = 3) -> Batch:
+    inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
+    labels = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
+    labels[:, 0] = IGNORE
+    return Batch(inputs, labels, torch.zeros(rows, dtype=torch.long))
+
+
+def at_scale(model: Reasoner, batch: Batch, s: float) -> StepRecord:
+    """A state of random directions, every token of ‖·‖_rms = s, as after a loop that is read with the final readout."""
+    x = model.encode(batch)
+    u = torch.randn(x.shape, generator=torch.Generator().manual_seed(3), dtype=x.dtype)
+    state = S.with_read_part(model.initial_state(x), s * u / S.rms(u))
+    return StepRecord(model, 100, batch, x, state, state)
+
+
+def order(sizes: list[float], errors: list[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
+
+
+@pytest.mark.parametrize("norm", ["rmsnorm", "layernorm", "simple"])
+def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) -> None:
+    batch = puzzles()
+    model = looped(eps=0.0, norm=norm)
+    r, g = S.radial_gradient(at_scale(model, batch, 2.0), "softmax")
+    assert r < 1e-13
+    assert abs(g) < 1e-13
+    raw = looped(norm=norm, readout="raw")
+    r, g = S.radial_gradient(at_scale(raw, batch, 2.0), "softmax")
+    assert r > 1e-2
+    assert abs(g) > 1e-2
+
+
+def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
+    model, batch = looped(), puzzles()
+    sizes = [2.0**k for k in range(2, 7)]
+    seen = [abs(S.radial_gradient(at_scale(model, batch, s), "softmax")[1]) for s in sizes]
+    assert order(sizes, seen) == pytest.approx(-2, abs=0.02)
+
+
+def test_a_raw_readout_is_seen_until_the_norm_comes() -> None:
+    """final-only: loops before final_from show their scale, those from it on do not."""
+    model, batch = looped(eps=0.0, readout="final-only", final_from=3), puzzles()
+    found = S.blind_spot(model, batch, loops=4, far=4)
+    assert [row["r"] > 1e-3 for row in found["by_loop"]] == [True, True, False, False]
+    assert [row["r"] < 1e-12 for row in found["by_loop"]] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
+    """‖F(su)‖ = s + a_rad + O(1/s); F(su)/‖F(su)‖ = u + b_⊥/s + O(1/s²), so s·(its length) = ‖b_⊥‖ + O(1/s)."""
+    model, batch = looped(eps=0.0, num_layers=num_layers), puzzles()
+    x = model.encode(batch)
+    sizes, scale, angle, bs = [2.0**k for k in range(7, 13)], [], [], []
+    for s in sizes:
+        state = at_scale(model, batch, s).state
+        after = model.step(state, x).z
+        u = state.z / s
+        b = after - state.z
+        bs.append(b)
+        a = (u * b).mean(-1, keepdim=True)
+        scale.append((S.rms(after) - s - a).abs().max().item())
+        angle.append((after / S.rms(after) - u - (b - a * u) / s).abs().max().item())
+    assert order(sizes, scale) == pytest.approx(-1, abs=0.05)
+    assert order(sizes, angle) == pytest.approx(-2, abs=0.05)
+    moved = [(b - bs[-1]).abs().max().item() for b in bs[:-2]]  # b(su) nears b(u): later halves see su + O(1)
+    assert order(sizes[:-2], moved) == pytest.approx(-1, abs=0.2)
+
+
+def test_an_unnormalised_recurrence_has_no_such_expansion() -> None:
+    """The negative control: behind a post-norm the scale is gone after one loop."""
+    model, batch = looped(eps=0.0, norm_placement="post"), puzzles()
+    for s in (10.0, 1000.0):
+        after = model.step(at_scale(model, batch, s).state, model.encode(batch)).z
+        assert S.rms(after).max() < 3
+
+
+def test_residual_update_by_hand() -> None:
+    h = torch.tensor([[[3.0, 0.0, 0.0, 0.0]]], dtype=torch.float64)
+    after = h + torch.tensor([[[2.0, 4.0, 0.0, 0.0]]], dtype=torch.float64)
+    found = S.residual_update(h, after)
+    # s = 3/2, u = (2, 0, 0, 0), b = (2, 4, 0, 0): a_rad = ⟨u, b⟩/4 = 1, b_⊥ = (0, 4, 0, 0)
+    later = math.sqrt((25 + 16) / 4)
+    turned = math.sqrt(((5 / later - 2) ** 2 + (4 / later) ** 2) / 4) * 1.5
+    assert found == pytest.approx({
+        "scale": 1.5, "scale_step": later - 1.5, "a_rad": 1.0, "b": math.sqrt(5), "b_perp": 2.0,
+        "ratio": math.sqrt(5), "angular": turned,
+    })  # fmt: skip
+
+
+def test_token_norms_by_hand() -> None:
+    h = torch.zeros(1, 5, 2, dtype=torch.float64)
+    h[0, :, 0] = torch.tensor([1.0, 2, 3, 4, 10])
+    found = S.token_norms(h)
+    assert found == pytest.approx(
+        {"mean": 4, "std": math.sqrt(10), "median": 3, "p99": float(np.quantile([1, 2, 3, 4, 10], 0.99)), "max": 10}
+    )
+
+
+def test_radial_gradient_is_the_derivative_along_log_s() -> None:
+    """g against a central difference of the loss under h ← e^{±t} h; r against the cosine token by token."""
+    model, batch = looped(readout="raw"), puzzles()
+    record = at_scale(model, batch, 1.5)
+    r, g = S.radial_gradient(record, "stablemax")
+
+    def loss(factor: float) -> float:
+        return S.token_loss(record, factor * S.read_part(record.state), "stablemax").item()
+
+    t = 1e-5
+    assert g == pytest.approx((loss(math.exp(t)) - loss(math.exp(-t))) / (2 * t), rel=1e-6)
+    h = S.read_part(record.state).detach().requires_grad_()
+    S.token_loss(record, h, "stablemax").backward()
+    cosines = torch.nn.functional.cosine_similarity(h.grad, h.detach(), dim=-1)[batch.labels != IGNORE]
+    assert r == pytest.approx(cosines.abs().mean().item())
+
+
+def test_random_alignment_is_that_of_random_directions() -> None:
+    a, b = torch.randn(2, 20_000, 64)
+    seen = torch.nn.functional.cosine_similarity(a, b, dim=-1).abs().mean().item()
+    assert S.random_alignment(64) == pytest.approx(seen, rel=0.02)
+
+
+def test_clamps_hold_the_scale() -> None:
+    model, batch = looped(), puzzles()
+    x = model.encode(batch)
+    first = model.step(model.initial_state(x), x)
+    rescaled = S.clamped_states(model, x, 4, "rescale")
+    torch.testing.assert_close(S.rms(rescaled.z), S.rms(first.z))
+    moved = model.step(first, x).z
+    torch.testing.assert_close(S.clamped_states(model, x, 2, "rescale").z, moved / S.rms(moved) * S.rms(first.z))
+    u = first.z / S.rms(first.z)
+    subtracted = S.clamped_states(model, x, 2, "subtract").z
+    torch.testing.assert_close((u * (subtracted - first.z)).mean(-1), torch.zeros(3, 5, dtype=torch.float64))
+    along = (moved - subtracted) / u
+    torch.testing.assert_close(along, along.mean(-1, keepdim=True).expand_as(along))  # what was taken is radial
+    *_, last = unroll(model, batch, 3)
+    found = S.clamp(last, "rescale", "softmax")
+    assert found["norm_ratio"] == pytest.approx(
+        (S.clamped_states(model, x, 3, "rescale").z.norm(dim=-1).mean() / last.state.z.norm(dim=-1).mean()).item()
+    )
+    assert found["delta_ce"] == pytest.approx(found["clamped_ce"] - found["ce"])
+
+
+def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
+    batch = puzzles()
+    for readout, flat in (("norm", True), ("raw", False)):
+        model = looped(eps=0.0, readout=readout)
+        rows = S.scale_sweep(at_scale(model, batch, 2.0), "softmax")
+        assert (rows[0]["alpha"], rows[10]["alpha"], rows[-1]["alpha"]) == pytest.approx((0.1, 1, 10))
+        assert (max(row["ce"] for row in rows) - min(row["ce"] for row in rows) < 1e-9) == flat
+
+
+@pytest.mark.parametrize("model", [looped(), looped(coda=1, input_injection=True), recursive(), recursive(states=1),
+                                   recursive(readout="norm", dt=0.5)])  # fmt: skip
+def test_every_probe_on_every_family(model: Reasoner) -> None:
+    batch = puzzles()
+    before = [p.clone() for p in model.parameters()]
+    found = S.blind_spot(model, batch, loops=3, far=4)
+    assert [row["loop"] for row in found["by_loop"]] == [1, 2, 3, 4]
+    json.dumps(found, allow_nan=False)
+    for k, out in enumerate(unroll(P.precise(model), batch, 3)):
+        assert found["by_loop"][k]["norm"] == pytest.approx(S.token_norms(S.read_part(out.state)), rel=1e-9)
+        ce = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), batch.labels.flatten())
+        assert found["by_loop"][k]["ce"] == pytest.approx(ce.item())
+    assert found["ce_gap"] == found["by_loop"][0]["ce"] - found["by_loop"][2]["ce"]
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_recursive_readouts_differ_where_the_state_is_not_normalised() -> None:
+    """With Δt = ½ z_H leaves the unit sphere: raw shows it to the head, norm does not."""
+    batch, by_kind = puzzles(), {}
+    for kind in ("raw", "norm"):
+        torch.manual_seed(4)
+        model = recursive(readout=kind, dt=0.5)
+        *_, out = unroll(model, batch, 2)
+        read = out.state.z_h[:, 2:]
+        if kind == "norm":
+            read = read / (read.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        torch.testing.assert_close(out.logits, read @ model.head.weight.T)
+        by_kind[kind] = S.radial_gradient(out, "softmax")[0]
+    assert by_kind["norm"] < 1e-4 < 1e-3 < by_kind["raw"]

@@ -1,0 +1,366 @@
+"""One pass for all consumers: who is stepped, what is left out, who pays, and one's own consumer on every road."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import read_identifiers
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.evaluation.accuracy import Accuracy
+from reason.evaluation.boards import Boards
+from reason.evaluation.caches import Caches
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.exit_gate import ExitGate
+from reason.evaluation.restarts import Restarts
+from reason.evaluation.rules import Rules
+from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
+from reason.evaluation.votes import Votes
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.record import StepRecord
+from reason.report import print_results, write_report
+from reason.report.section import Section, Table
+from reason.report.sections import SECTIONS
+from reason.rollout import unroll
+from reason.training.distributed import World
+
+Trained = tuple[Any, PuzzleData]
+FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
+MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
+
+
+def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
+    settings = EvaluationConfig(steps=steps, batch_size=batch_size, **({"boards": 0} | changes))
+    return Evaluator(model, data, settings, trained_steps=3, progress=False)
+
+
+def read(*arguments: Any, **changes: Any) -> dict[str, Any]:
+    evaluator = evaluator_of(*arguments, **changes)
+    return evaluate(evaluator, consumers_of(evaluator))
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "sums"
+    assert generate(f"addition --digits 2 --train 8 --test 9 --output-dir {directory}".split()) == 0
+    return PuzzleData(directory, "test")
+
+
+def gated(data: PuzzleData) -> Any:
+    torch.manual_seed(0)
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1, gate="position", init_std=0.5), data.shape).double()
+    torch.nn.init.normal_(model.gate.out.weight)  # cells leave at different steps
+    return model
+
+
+def counting(model: Any) -> list[int]:
+    """The rows of every step that the model takes from now on."""
+    rows, step = [], model.step
+    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
+    return rows
+
+
+def test_one_pass_whoever_looks_on(trained: Trained) -> None:
+    """Accuracy, rules, signals, difficulty and head share T steps; K tries cost K − 1 passes a variation."""
+    model, data = trained
+    rows = counting(model)
+    read(model, data, 4, 5)
+    assert sum(rows) == 4 * len(data)
+    rows.clear()
+    evaluator = evaluator_of(model, data, 4, 5, restarts=3)
+    consumers = consumers_of(evaluator)
+    evaluate(evaluator, consumers)
+    assert sum(rows) == (1 + 3 * 2) * 4 * len(data)
+    assert [consumer.cost for consumer in consumers if consumer.cost] == [
+        f"restarts: 6 passes over {len(data)} puzzles (3 tries of initial, symmetry, noise; the first try is the pass "
+        "that is made anyway)"
+    ]
+
+
+def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData) -> None:
+    """It looks at the pass's own steps, and at more of them only where fewer than the trained ones are asked for."""
+    for steps, taken in ((4, 4), (2, 3)):
+        model = gated(sums)
+        rows = counting(model)
+        found = read(model, sums, steps, 4)
+        assert sum(rows) == taken * len(sums)
+        assert len(found["exact_by_step"]) == len(found["valid_by_step"]) == len(found["loss_by_step"]) == steps
+        assert [row["loops"] for row in found["exits"]["fixed"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("steps", [4, 2])
+def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
+    model = gated(sums)
+    found = read(model, sums, steps, 4)["exits"]
+    batch = sums.take(torch.arange(len(sums)))
+    with torch.no_grad():
+        records = list(unroll(model, batch, 3))
+    for quantile in (0.3, 0.5, 0.9):
+        taken, right, exact = [], [], []
+        for row in range(len(sums)):
+            ok = True
+            for cell in range(batch.labels.shape[1]):
+                if batch.labels[row, cell] >= 0:
+                    stays, loop = 1.0, 0
+                    while loop < 3:
+                        stays *= 1 - records[loop].readout.gate[row, cell].sigmoid().item()
+                        loop += 1
+                        if 1 - stays > quantile:
+                            break
+                    taken.append(loop)
+                    right.append(bool(records[loop - 1].answer[row, cell] == batch.labels[row, cell]))
+                    ok &= right[-1]
+            exact.append(ok)
+        (line,) = [line for line in found["gate"] if line["quantile"] == quantile]
+        expected = (np.mean(taken), np.mean(right), np.mean(exact))
+        assert (line["mean_loops"], line["cell"], line["exact"]) == pytest.approx(expected)
+    assert len({line["mean_loops"] for line in found["gate"]}) > 3
+    assert sum(found["p"]) == pytest.approx(1)
+
+
+def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
+    """Answers that differ in a cell from step to step, against the rules asked of each one."""
+    data = PuzzleData(sudoku_4x4, "test")
+    evaluator = evaluator_of(None, data, 6, 50)
+    rules, batch = Rules(evaluator), data.take(torch.arange(len(data)))
+    answers = batch.labels.repeat(6, 1, 1)
+    for step, row in ((1, 0), (1, 1), (3, 0), (4, 0), (4, 2), (5, 2)):  # wrong from a step on, or for one alone
+        answers[step, row, row] = 2 + (answers[step, row, row] - 1) % 4
+    answers[3] = answers[2]
+    kept = None
+    for step, answer in enumerate(answers, start=1):
+        logits = torch.nn.functional.one_hot(answer, data.shape.vocab_size)
+        kept = rules.observe(SimpleNamespace(step=step, answer=answer, logits=logits, batch=batch))
+        assert (kept is None) == (step < 6)
+    expected = [evaluator.puzzle.solved(batch.inputs.numpy(), answer.numpy()).tolist() for answer in answers]
+    assert kept["valid"].tolist() == expected
+    assert rules.result(kept)["valid_by_step"] == pytest.approx([np.mean(row) for row in expected])
+    assert len(set(map(tuple, expected))) >= 4
+
+
+def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained) -> None:
+    """As if they were not there, in every figure; with a warning, and a refusal where nothing is left."""
+    model, data = trained
+    everything = {"restarts": 2, "vary": "symmetry", "policies": True, "calibration": "test", "probes": True,
+                  "probed": 20, "spectra": 0, "boards": 20}  # fmt: skip
+    left_out = [0, 5, 6, len(data) - 1]
+    data.labels = data.labels.clone()
+    data.labels[left_out] = data.metadata.ignore_label_id
+    with pytest.warns(UserWarning, match=f"4 of {len(data)} puzzles have no scored cell"):
+        got = read(model, data, 3, 4, **everything)
+    kept = [i for i in range(len(data)) if i not in left_out]
+    assert (got["puzzles"], got["unscored"]) == (len(kept), 4)
+    for section in ("dynamics", "boards"):
+        assert {puzzle["example"] for puzzle in got[section]["puzzles"]} == set(kept)
+    for puzzle in got["boards"]["puzzles"]:
+        assert puzzle["question"] == data.inputs[puzzle["example"]].tolist()
+    for name in ("inputs", "labels", "_puzzle_of_example"):
+        setattr(data, name, getattr(data, name)[kept])
+    alone = read(model, data, 3, 4, **everything)
+    for key in ("exact_by_step", "cell_by_step", "valid_by_step", "loss_by_step", "difficulty", "halting", "restarts"):
+        assert got[key] == alone[key], key
+    data.labels[:] = data.metadata.ignore_label_id
+    with pytest.raises(ConfigError, match=r"no label of the test split of .* is scored; name another"):
+        read(model, data, 3, 4)
+
+
+class Part(World):
+    """One of two processes, alone: what it would send is what it has."""
+
+    def collect(self, items: list[Any]) -> list[Any]:
+        return items
+
+
+def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
+    """Each its portion, none twice: joined, the columns of one process; sums over batches add up to its sums."""
+    whole = replace(evaluator_of(gated(sums), sums, 3, 2, caches=True, policies=True), likelihood="stablemax")
+    with torch.no_grad():
+        seen = [
+            replace(whole, world=world).observe(consumers_of(replace(whole, world=world)))[0]
+            for world in (World(), Part(0, 2), Part(1, 2))
+        ]
+    one, *parts = seen
+    assert {"exact", "valid", "gate", "margin", "exits/ways", "exits/p", "caches"} <= set(one)
+    for name, values in one.items():
+        joined = np.concatenate([part[name] for part in parts], axis=-1)
+        if "/" in name or name == "caches":
+            values, joined = values.sum(-1), joined.sum(-1)
+        np.testing.assert_allclose(joined, values, rtol=1e-6, err_msg=name)
+        assert parts[0][name].shape[-1] > 0
+
+
+def test_a_filled_batch_has_one_shape_and_counts_once(trained: Trained) -> None:
+    model, data = trained
+    plain = evaluator_of(model, data, 2, 5)
+    filled = replace(plain, fill=True)
+    assert len(data) % 5
+    rows = counting(model)
+    with torch.no_grad():
+        seen, _ = plain.observe([Accuracy(plain)])
+        assert set(rows) == {5, len(data) % 5}
+        rows.clear()
+        again, _ = filled.observe([Accuracy(filled)])
+    assert set(rows) == {5}
+    for name, values in seen.items():
+        assert (again[name] == values).all()
+
+
+def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
+    """Twice the same figures, another seed others; the stream of whoever calls goes on as if nothing had been drawn."""
+    model, data = trained
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    found = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(7)
+        evaluator = replace(evaluator_of(model, data, 2, 50, probes=True, probed=1, spectra=0), seed=seed)
+        found.append(evaluate(evaluator, consumers_of(evaluator))["dynamics"])
+        assert torch.equal(torch.rand(3), expected)
+    assert found[0] == found[1]
+    assert found[0]["returns"] != found[2]["returns"]
+
+
+@pytest.fixture(scope="module")
+def arc(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "arc"
+    challenges = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+    words = ["import", "arc", *challenges, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
+    assert generate(words) == 0
+    return PuzzleData(directory, "test")
+
+
+def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
+    """A model that knows three of four copies' answers at the last step, and none before it."""
+    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none",
+                                        h_cycles=1, l_cycles=1, puzzle_emb_len=1), arc.shape)  # fmt: skip
+    labels = torch.where(arc.labels == -100, 0, arc.labels).long()
+    numbers = arc.take(torch.arange(len(arc))).identifiers.tolist()
+    names = read_identifiers(arc.directory, arc.metadata)
+    last = {names[number].partition("|||")[0]: number for number in sorted(numbers)}  # of each task's four copies
+    wrong = torch.tensor([number in last.values() for number in numbers])
+    rows = {(number, *arc.inputs[i].tolist()): i for i, number in enumerate(numbers)}
+    readout, encode = model.readout, model.encode
+
+    def remember(batch: Any) -> torch.Tensor:
+        asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
+        model.rows = [rows[number, *question] for number, question in asked]
+        return encode(batch)
+
+    def recite(state: Any, step: int | None = None) -> Any:
+        said = labels[model.rows].clone()
+        said[wrong[model.rows] if step == 4 else slice(None)] = 2
+        return readout(state, step)._replace(logits=torch.nn.functional.one_hot(said, arc.shape.vocab_size).float())
+
+    model.encode, model.readout = remember, recite
+    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, arc, 4, 5)
+    assert [row["step"] for row in results["votes"]] == [3, 4]
+    early, late = results["votes"]
+    assert early["pass_at"] == {"1": 0.0, "2": 0.0}
+    assert late["pass_at"] == {"1": 1.0, "2": 1.0}
+    assert late["unanswered"] == 0
+    assert results["exact_by_step"][-1] == pytest.approx(1 - wrong.float().mean().item())
+    tasks = json.loads((arc.directory / "test_puzzles.json").read_text())
+    asked = sum(len(task["test"]) for task in tasks.values())
+    assert read(model, arc, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
+    write_report(tmp_path, results)
+    assert "pass@2" in (tmp_path / "report.html").read_text()
+    console = Console(record=True, width=80)
+    print_results(results, console)
+    assert "pass@1" in console.export_text()
+    assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(arc.directory, "train"), 4, 5))
+
+
+class Norms(Consumer):
+    """A consumer of one's own: the mean norm of the state's first part after the first two steps."""
+
+    cost = "norms: nothing"
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps, self.kept = 2, StepColumns()
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        self.kept.add({"norm": record.state[0].flatten(1).norm(dim=1)})
+        return self.kept.take() if record.step == self.steps else None
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        return {"norms": seen["norm"].mean(1).tolist()}
+
+
+class Slow(Norms):
+    """A consumer that takes an hour a batch, by a clock of its own."""
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        self.clock[0] += 3600
+        return super().observe(record)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What restarts, decoding and exits compute themselves is not in them."""
+    evaluator = evaluator_of(*trained, 2, 50)
+    one = Slow(evaluator)
+    one.clock, one.timed = [0.0], timed
+    monkeypatch.setattr("reason.evaluation.evaluator.time.perf_counter", lambda: one.clock[0])
+    with torch.no_grad():
+        _, seconds = evaluator.observe([one])
+    assert seconds == (2 * 3600 if timed else 0)
+    assert [consumer.timed for consumer in (Restarts, Caches, ExitGate, Accuracy)] == [False, False, False, True]
+
+
+NORMS = Section(
+    "norms",
+    "How large states are",
+    lambda results: [Table("norms by step", ("step", "norm"), [["1", f"{results['norms'][0]:.6f}"]])],
+    {"norms": lambda figure, results: figure.subplots().plot(results["norms"])},
+    {"norms": lambda results: [{"norm": norm} for norm in results["norms"]]},
+    lambda _: "Of the first part.",
+)
+
+
+def test_a_consumer_of_ones_own_takes_every_road(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One class, one section, two entries: results.json, terminal, page, CSV and PNG have it."""
+    model, data = trained
+    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
+    monkeypatch.setattr("reason.report.sections.SECTIONS", (*SECTIONS, NORMS))
+    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, data, 4, 5)
+    with torch.no_grad():
+        records = list(unroll(model, data.take(torch.arange(len(data))), 2))
+    expected = [record.state[0].flatten(1).norm(dim=1).mean().item() for record in records]
+    assert results["norms"] == pytest.approx(expected)
+    write_report(tmp_path, results)
+    console = Console(record=True, width=80)
+    print_results(results, console)
+    said, page = console.export_text(), (tmp_path / "report.html").read_text()
+    number = f"{expected[0]:.6f}"
+    assert "norms by step" in said
+    assert number in said
+    assert json.loads((tmp_path / "results.json").read_text())["norms"] == results["norms"]
+    for words in ("How large states are", number, "Of the first part."):
+        assert words in page
+    assert (tmp_path / "norms.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "norms.csv").read_text().startswith("norm\n")
+
+
+def test_every_key_of_an_evaluation_has_its_consumer_and_section(sums: PuzzleData, trained: Trained) -> None:
+    """Sections of results are shown; nothing is shown that no consumer gives."""
+    asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0, "blind_spot": True}
+    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked)) | {"votes"}
+    assert {section.key for section in SECTIONS} <= found
+    lists = {key for key in found if re.search("_by_step$", key)}
+    assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
+    assert Boards in CONSUMERS

@@ -1,0 +1,149 @@
+"""Exits, readouts and penalties with both families: trained one step, or refused at the start with the mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import Split, write_dataset
+from reason.cli.evaluate import evaluate_run
+from reason.cli.train import main as train
+from reason.config.overrides import override
+from reason.errors import ConfigError
+from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
+from reason.runs.directory import load_run
+from reason.training.checkpoint import checkpoints
+from reason.training.log import read_metrics
+
+SMALL = {
+    "model.hidden_size": "8",
+    "model.num_heads": "2",
+    "training.batch_size": "4",
+    "training.steps": "2",
+    "training.log_every": "1",
+}
+GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.q_halt": "0", "rollout.halting": "gate"}
+SEVERAL = {"rollout.loops.count": "3", "rollout.loops.supervision": "per-loop", "rollout.supervision_steps": "1"}
+STAGE_1 = {
+    "rollout.halting": "none",
+    "loss.weights.lm": "0",
+    "loss.weights.q_halt": "0",
+    "loss.weights.exit": "1",
+    "loss.weights.exit_entropy": "0.1",
+}
+
+TRAINED = {
+    "gate as halting rule": ("sudoku-4x4", GATED),
+    "stage II through the first step": ("sudoku-4x4", GATED | {"loss.exit.first": "true"}),
+    "stage I over three steps": (
+        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles"}),
+    "a gate per position": (
+        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "position", "model.gradient": "all-cycles"}),
+    "stage I teaches the gate that halts": (
+        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles",
+                                           "rollout.supervision_steps": "2", "rollout.halting": "gate"}),
+    "norm readout": ("sudoku-4x4", {"model.readout": "norm"}),
+    "norm penalty": ("sudoku-4x4", {"loss.weights.norm_penalty": "0.01", "model.dt": "0.5"}),
+    "looped, stage I": ("blindspot-small-exit-weighted", {}),
+    "looped, both stages at once": ("blindspot-small-exit-weighted", {"loss.weights.exit_gate": "1"}),
+    "looped, random loops": (
+        "blindspot-small-exit-weighted", {"rollout.loops.distribution": "uniform", "rollout.loops.max": "5"}),
+    "looped, gate per puzzle": ("blindspot-small-exit-weighted", {"model.causal": "false", "model.gate": "puzzle"}),
+    "looped, final-only": ("blindspot-small-final-only", {}),
+    "looped, penalty": ("blindspot-small-penalty", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_it_trains(name: str, tmp_path: Path) -> None:
+    chosen, changes = TRAINED[name]
+    shape = preset(chosen).shape
+    config = override(preset(chosen).config(), SMALL | changes | {"data.directory": str(tmp_path / "set")})
+    tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (8, shape.seq_len))
+    task = {"causal": getattr(config.model, "causal", False)}
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
+    (tmp_path / "run").mkdir()
+    build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
+    lines = read_metrics(tmp_path / "run")
+    assert len(lines) == 2
+    assert all(np.isfinite(line[f"loss/{term}"]) for line in lines for term in config.loss.present)
+
+
+REFUSED = {
+    "no gate": ("sudoku-4x4", {"loss.weights.exit_gate": "1"}, "needs an exit gate, .*: type model.gate=position"),
+    "one loop": ("sudoku-4x4", {"model.gate": "puzzle", "loss.weights.exit": "1"}, "rollout.loops.count=4"),
+    "last loop alone": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
+                        "type rollout.loops.supervision=per-loop"),
+    "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2", "loss.weights.exit_gate": "1"},
+                  "needs 3 steps of the model in training, and this config has 2: type rollout.loops.count=4"),
+    "halting by position": ("sudoku-4x4", GATED | {"model.gate": "position"}, "model.gate=puzzle"),
+    "untrained gate": ("sudoku-4x4", {"model.gate": "puzzle", "rollout.halting": "gate"}, "that learns or has learned"),
+    "stage II from nothing": ("sudoku-4x4", GATED | {"training.only": "gate"}, "type init_from=RUN"),
+    "stage II without its loss": ("sudoku-4x4", {"init_from": "x", "model.gate": "puzzle", "training.only": "gate"},
+                                  "loss.weights.exit_gate=1"),
+    "never final": ("blindspot-small-final-only", {"model.final_from": "6"}, "type model.final_from=4"),
+    "final in which step": ("blindspot-small-final-only",
+                            {"rollout.supervision_steps": "2", "rollout.accum_steps": "2"},
+                            "type rollout.supervision_steps=1"),
+    "layers of nothing": ("sudoku-4x4", {"init_layers": "cycle"}, "type init_from=RUN"),
+    "causal gate per puzzle": ("blindspot-small-exit-weighted", {"model.gate": "puzzle"}, "model.gate=position"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused(name: str) -> None:
+    chosen, changes, text = REFUSED[name]
+    with pytest.raises(ConfigError, match=text):
+        override(preset(chosen).config(), changes)
+
+
+def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
+    monkeypatch.chdir(tmp_path)
+    assert generate([*["addition", "--digits", "2", "--train", "40", "--test", "12", "--output-dir"], "set"]) == 0
+    small = [f"{key}={value}" for key, value in SMALL.items()]
+    assert train(["ouro-small-stage-1", "data=set", "run=one", *small]) == 0
+    assert train(["ouro-small-stage-2", "data=set", "run=two", "init_from=one", *small]) == 0
+    one, two = (load_file(checkpoints(Path(run))[-1] / "weights.safetensors") for run in ("one", "two"))
+    assert {name for name in one if not torch.equal(one[name], two[name])} == {"gate.out.weight", "gate.out.bias"}
+    pairs = {"evaluation.blind_spot": "true", "evaluation.caches": "true", "evaluation.batch_size": "5"}
+    results, folder = evaluate_run(Path("two"), pairs)
+    found = results["exits"]
+    assert sum(found["p"]) == pytest.approx(1)
+    assert [row["exact"] for row in found["fixed"]] == results["exact_by_step"][:4]
+    assert [row["mean_loops"] for row in found["fixed"]] == [1, 2, 3, 4]
+    means = [row["mean_loops"] for row in found["gate"]]
+    assert means == sorted(means)
+    assert 1 <= means[0] <= means[-1] <= 4
+    assert len(results["caches"]) == 7
+    rows = {row["cache"]: row for row in results["caches"] if not row["keep_prompt"]}
+    assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
+    assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
+    assert results["blind_spot"]["puzzles"] == 12
+
+    def diverging(*arguments: Any) -> Any:
+        loaded = load_run(*arguments)
+        with torch.no_grad():
+            for parameter in loaded.model.parameters():
+                parameter.mul_(float("nan"))
+        return loaded
+
+    monkeypatch.setattr("reason.cli.evaluate.load_run", diverging)
+    broken, _ = evaluate_run(Path("two"), {**pairs, "name": "nan"})
+    assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
+    assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
+
+
+def test_caches_are_for_what_generates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert generate(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--seed", "0", "--output-dir", "set"]) == 0
+    assert train(["sudoku-4x4", "data=set", "run=one", *(f"{key}={value}" for key, value in SMALL.items())]) == 0
+    with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
+        evaluate_run(Path("one"), {"evaluation.caches": "true"})

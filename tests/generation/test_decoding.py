@@ -1,0 +1,118 @@
+"""Greedy generation: what it says is what teacher forcing scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from datasets_gen.__main__ import main as make
+from reason.config.overrides import override
+from reason.data import PuzzleData
+from reason.generation.decoding import answer, generate
+from reason.models import LoopedConfig, LoopedModel, Shape
+from reason.models.base import IGNORE, Batch, Readout, Reasoner
+from reason.presets import preset
+from reason.rollout import unroll
+from reason.runs.build import build_trainer, load_training_set
+
+END = 14
+
+
+class Nothing(NamedTuple):
+    z: Tensor
+
+
+class Successor(Reasoner):
+    """Says the successor of the token that a cell holds, after `steps` loops plus those."""
+
+    shape, dtype = Shape(seq_len=6, vocab_size=20), torch.float32
+
+    def encode(self, batch: Batch) -> Tensor:
+        return batch.inputs[..., None].float()
+
+    def initial_state(self, x: Tensor) -> Nothing:
+        return Nothing(x)
+
+    def step(self, state: Nothing, x: Tensor) -> Nothing:
+        return Nothing(state.z + 1)
+
+    def readout(self, state: Nothing, step: int | None = None) -> Readout:
+        return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
+
+
+def test_generation_by_hand() -> None:
+    prompts = torch.tensor([[3, 4], [9, 11]])
+    assert generate(Successor(), prompts, 4, loops=1).tokens.tolist() == [[5, 6, 7, 8], [12, 13, 14, 15]]
+    assert generate(Successor(), prompts[:1], 3, loops=3).tokens.tolist() == [[7, 10, 13]]
+    assert prompts.tolist() == [[3, 4], [9, 11]]
+
+
+def test_generation_stops_when_every_row_has_said_the_end() -> None:
+    prompts = torch.tensor([[11, 12], [10, 11]])
+    assert generate(Successor(), prompts, 9, loops=1, end=END).tokens.tolist() == [[13, 14, 15], [12, 13, 14]]
+    assert generate(Successor(), prompts[:1], 9, loops=1, end=END).tokens.tolist() == [[13, 14]]
+    assert generate(Successor(), prompts[:1], 1, loops=1, end=END).tokens.tolist() == [[13]]
+    assert generate(Successor(), prompts[:1], 4, loops=1).tokens.tolist() == [[13, 14, 15, 16]]
+
+
+@pytest.fixture(scope="module")
+def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sums of one and two digits: prompts of several lengths."""
+    directory = tmp_path_factory.mktemp("sets") / "addition"
+    words = f"addition --digits 2 --min-digits 1 --train 300 --test 100 --seed 0 --output-dir {directory}"
+    assert make(words.split()) == 0
+    return directory
+
+
+def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
+    """Is greedy exact where teacher forcing is, row by row, and said alike up to the first mistake? The share exact."""
+    batch = data.take(torch.arange(len(data)))
+    with torch.no_grad():
+        *_, forced = unroll(model.eval(), batch, steps)
+        assert forced.logits.isfinite().all()
+    assert torch.equal(answer(model, batch, steps).exact, forced.exact)
+    scored = batch.labels != IGNORE
+    for row in range(len(data)):
+        cells = scored[row].nonzero().flatten().tolist()
+        said = generate(model, batch.inputs[row : row + 1, : cells[0] + 1], len(cells), steps).tokens[0].tolist()
+        for token, cell in zip(said, cells, strict=True):
+            assert token == forced.answer[row, cell]
+            if token != batch.labels[row, cell]:
+                break
+    return forced.exact.float().mean().item()
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "coda": 1, "input_injection": True}])
+def test_greedy_equals_teacher_forced_untrained(changes: dict[str, object], addition: Path) -> None:
+    data = PuzzleData(addition, "test")
+    model = LoopedModel(LoopedConfig(hidden_size=16, num_heads=2, init_std=0.5, **changes), data.shape)
+    agree(model, data, 3)
+
+
+def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path, tmp_path: Path) -> None:
+    settings = {
+        "data.directory": str(addition),
+        "model.hidden_size": "32",
+        "model.num_heads": "2",
+        "model.init_std": "0.1",
+        "rollout.loops.count": "2",
+        "optimizer.lr": "1e-2",
+        "optimizer.schedule.warmup_steps": "10",
+        "training.steps": "1000",
+        "training.batch_size": "64",
+        "training.precision": "fp32",
+    }
+    config = override(preset("stars-small-pre-layernorm").config(), settings)
+    trainer = build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
+    for _ in range(12):
+        for _ in range(25):
+            trainer.optimizer_step()
+        share = agree(trainer.model, PuzzleData(addition, "train"), 2)
+        trainer.model.train()
+        if share > 0.05:
+            break
+    assert 0.05 < share < 1

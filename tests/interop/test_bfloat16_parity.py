@@ -1,0 +1,78 @@
+"""The original HRM and TRM code recorded in bfloat16: x̂ to the bit, the rest within what the type explains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from reason.cli import main
+from reason.cli.import_weights import read_weights
+from reason.config.schema import Config
+from reason.interop.original import from_foreign, inferred, load_foreign
+from reason.models.base import Batch
+from reason.models.recursive import RecursiveModel
+from reason.rollout import unroll
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
+NAMES = ["hrm", "trm_att", "trm_mlp"]
+
+
+def recording(name: str) -> dict[str, np.ndarray]:
+    """Weights, batch and config of the float32 fixture, and what the original made of them in bfloat16."""
+    with np.load(FIXTURES / f"{name}.npz") as single, np.load(FIXTURES / "bfloat16.npz") as half:
+        arrays = {key: single[key] for key in single.files if key.split(".")[0] in ("param", "batch")}
+        arrays |= {key.removeprefix(f"{name}/"): half[key] for key in half.files if key.startswith(f"{name}/")}
+        stated = json.loads(str(single["config"])) | {"forward_dtype": "bfloat16"}
+    return arrays | {"config": np.array(json.dumps(stated))}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name: str, tmp_path: Path) -> None:
+    """Four segments, beside twice the distance of the original in bfloat16 from the original in float32."""
+    arrays = recording(name)
+    np.savez(tmp_path / "half.npz", **arrays)
+    weights, stated = read_weights(tmp_path / "half.npz")
+    ours = from_foreign(weights)
+    section, shape, _ = inferred(ours, None, stated)
+    model = RecursiveModel(Config.model_validate({"model": section}).model, shape, torch.bfloat16).eval()
+    load_foreign(model, ours)
+    batch = Batch(*(torch.from_numpy(arrays[f"batch.{k}"]).long() for k in ("inputs", "labels", "puzzle_identifiers")))
+    with torch.no_grad(), np.load(FIXTURES / f"{name}.npz") as single:
+        assert np.array_equal(model.encode(batch).float().numpy(), arrays["x"])
+        for segment, out in enumerate(unroll(model, batch, 4)):
+            key = f"eval.logits.{segment}"
+            rounding = np.abs(arrays[key] - single[key]).max()
+            assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
+
+
+def told(arrays: dict[str, np.ndarray], folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What import-weights says of a recording."""
+    np.savez(folder / "recorded.npz", **arrays)
+    assert main(["import-weights", str(folder / "recorded.npz"), f"run={folder / 'run'}"]) == 0
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("against")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_right_model_is_recognised(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(recording(name), tmp_path, capsys)
+    assert len(lines) == 2
+    assert all("bfloat16 explains" in line for line in lines)
+    assert not [line for line in lines if "NOT" in line]
+
+
+@pytest.mark.parametrize("what", ["a cycle more", "a weight a fifth larger"])
+@pytest.mark.parametrize("name", NAMES)
+def test_another_model_is_too(name: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = recording(name)
+    if what == "a cycle more":
+        arrays["config"] = np.array(json.dumps(json.loads(str(arrays["config"])) | {"L_cycles": 3}))
+    else:
+        arrays["param.L_level.layers.0.mlp.down_proj.weight"] = (
+            1.2 * arrays["param.L_level.layers.0.mlp.down_proj.weight"]
+        )
+    lines = told(arrays, tmp_path, capsys)
+    assert all("NOT the recorded model" in line for line in lines)

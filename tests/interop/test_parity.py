@@ -1,0 +1,252 @@
+"""The original HRM and TRM code, recorded in float32: states, logits, losses and gradients must agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.layout import Split, write_dataset
+from reason.cli import main
+from reason.cli.import_weights import read_weights
+from reason.config.overrides import read_config
+from reason.config.schema import Config
+from reason.interop.original import from_foreign, inferred, load_foreign, to_foreign
+from reason.interop.parity import deviations, limits, reproduced
+from reason.models.base import Batch, Shape
+from reason.models.recursive import RecursiveConfig, RecursiveModel
+from reason.rollout import first_carry, supervise
+from reason.runs.directory import load_run
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
+NAMES = ["hrm", "trm_att", "trm_mlp"]
+
+
+def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np.ndarray]]:
+    """A fixture through `reason import-weights`, and the fixture's arrays."""
+    assert main(["import-weights", str(FIXTURES / f"{name}.npz"), f"run={run}", "rollout.halt_exploration_prob=0"]) == 0
+    config = read_config(run / "config.json")
+    with np.load(FIXTURES / f"{name}.npz") as arrays:
+        return load_run(run, torch.device("cpu"), config).model, config, dict(arrays)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_recorded_agrees(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, config, arrays = imported(name, tmp_path / "run")
+    assert "against the recording" in capsys.readouterr().out
+    ours = reproduced(model, config, arrays)
+    found, allowed = deviations(ours, arrays), limits(ours)
+    compared = {key for key in arrays if key.split(".")[0] in ("eval", "train", "grad")}
+    assert set(found) == compared
+    assert {allowed[key] for key in found} == {1e-5, 1e-4}
+    assert {key: value for key, value in found.items() if value > allowed[key]} == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_rows_halt(name: str, tmp_path: Path) -> None:
+    model, config, arrays = imported(name, tmp_path / "run")
+    keys = ("inputs", "labels", "puzzle_identifiers")
+    batch = Batch(*(torch.from_numpy(arrays[f"batch.{key}"]).long() for key in keys))
+    carry, _ = supervise(model, first_carry(model, batch), lambda: batch, config.rollout, 0)
+    assert carry.halted.tolist() == arrays["train.halted"].tolist()
+
+
+def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, arrays = imported("trm_mlp", tmp_path / "run")
+    assert main(["evaluate", str(tmp_path / "run")]) == 1
+    assert "names no data set of its own; type data=DIR" in capsys.readouterr().err
+    tokens = arrays["batch.inputs"]
+    splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
+    write_dataset(tmp_path / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
+    assert main(["evaluate", str(tmp_path / "run"), f"data={tmp_path / 'set'}", "steps=2"]) == 0
+    assert main(["train", f"run={tmp_path / 'run'}", f"data={tmp_path / 'set'}", "--resume"]) == 1
+    assert "no training to go on with (imported)" in capsys.readouterr().err
+
+
+def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
+    """The comparison can fail: one low cycle more, and nothing agrees."""
+    model, config, arrays = imported("trm_att", tmp_path / "run")
+    model.config = model.config.model_copy(update={"l_cycles": 3})
+    found = deviations(reproduced(model, config, arrays), arrays)
+    del found["train.halted"]  # nobody halts in either
+    assert min(found.values()) > 1e-5
+
+
+@pytest.mark.parametrize("prefix", ["", "model.inner.", "_orig_mod.model.inner."])
+@pytest.mark.parametrize("name", NAMES)
+def test_their_names_survive_the_way_there_and_back(name: str, prefix: str) -> None:
+    weights, stated = read_weights(FIXTURES / f"{name}.npz")
+    ours = from_foreign({prefix + key: value for key, value in weights.items()})
+    section, shape, assumed = inferred(ours, None, stated)
+    assert assumed == {}
+    model = RecursiveModel(Config.model_validate({"model": section}).model, shape)
+    load_foreign(model, ours)
+    back = to_foreign(model, prefix)
+    assert set(back) == {prefix + key for key in weights}
+    for key, value in weights.items():
+        torch.testing.assert_close(back[prefix + key], value, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_bare_state_dict_says_what_it_assumes(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.torch import save_file
+
+    weights, _ = read_weights(FIXTURES / "trm_mlp.npz")
+    file = tmp_path / f"weights{suffix}"
+    if suffix == ".pt":
+        torch.save({"_orig_mod.model.inner." + key: value for key, value in weights.items()}, file)
+    else:
+        save_file(weights, file)
+    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", "model.h_cycles=2", "model.l_cycles=2"]) == 0
+    assert "assumed" not in capsys.readouterr().out  # an MLP mixer has no heads, and the cycles were typed
+    assert read_config(tmp_path / "run" / "config.json").model.h_cycles == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "no weights file"),
+        (b"not a checkpoint", "cannot be read as weights"),
+        ({"somebody.else": torch.zeros(2)}, "neither HRM nor TRM"),
+        ([1, 2], "not a state_dict"),
+        (b"", "cannot be read as weights"),
+        ({"embed_tokens.embedding_weight": torch.zeros(3, 4)}, "no HRM or TRM without"),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(
+    content: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "weights.pt"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content is not None:
+        torch.save(content, file)
+    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}"]) == 1
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
+    "HRM of unequal stacks": (
+        {"separate_networks": True, "num_layers": 2, "num_h_layers": 3, "puzzle_emb_len": 1, "gradient": "last-call"},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
+        [],
+    ),
+    "HRM, its puzzle embedding over three tokens": (
+        {"separate_networks": True, "puzzle_emb_len": 3, "puzzle_emb_ndim": 40, "gradient": "last-call"},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
+        [],
+    ),
+    "a puzzle embedding over part of the prefix": (
+        {"puzzle_emb_len": 16, "puzzle_emb_ndim": 40},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16},
+        [],
+    ),
+    "another base of rotary positions": (
+        {"rope_theta": 500.0},
+        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16, "rope_theta": 500.0},
+        [],
+    ),
+    "mixer, prefix typed": (
+        {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 2},
+        {},
+        ["model.puzzle_emb_len=2", "model.h_cycles=3", "model.l_cycles=6"],
+    ),
+    "learned positions, cells typed": (
+        {"positions": "learned", "puzzle_emb_len": 3},
+        {},
+        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6"],
+    ),
+    "rotary, cells typed": (
+        {"puzzle_emb_len": 16},
+        {"num_heads": None, "loss": "stablemax_cross_entropy"},
+        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6", "model.puzzle_emb_len=16"],
+    ),
+}
+
+
+@pytest.mark.parametrize("holder", ["state_dict", "npz of bytes", "config.json"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_shapes_file_and_words_decide_is_put_together(
+    form: str, holder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
+    settings, stated, typed = FORMS[form]
+    config = RecursiveConfig(**{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
+    model = RecursiveModel(config, Shape(seq_len=9, vocab_size=5, num_puzzle_identifiers=3))
+    stated = {"hidden_size": 16, **stated}
+    match holder:
+        case "state_dict":
+            file = tmp_path / "weights.pt"
+            weights = to_foreign(model, "module._orig_mod.model.inner.")
+            torch.save({"state_dict": weights, "config": {"arch": stated}, "step": 3}, file)
+        case "npz of bytes":
+            file = tmp_path / "weights.npz"
+            text = np.frombuffer(json.dumps(stated).encode(), np.uint8)
+            np.savez(file, config=text, **{name: w.numpy() for name, w in to_foreign(model, "").items()})
+        case _:
+            file = tmp_path / "weights.pt"
+            torch.save(to_foreign(model), file)
+            (tmp_path / "config.json").write_text(json.dumps(stated))
+    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", *typed]) == 0
+    assert "assumed" not in capsys.readouterr().out
+    run = load_run(tmp_path / "run", torch.device("cpu"), read_config(tmp_path / "run/config.json"))
+    assert run.model.dtype == torch.float32
+    assert run.model.config == config.model_copy(update={"num_heads": run.model.config.num_heads})
+    assert run.model.shape == model.shape
+    for name, value in model.state_dict().items():
+        assert torch.equal(run.model.state_dict()[name], value), name
+
+
+def test_a_prefix_longer_than_the_positions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=1)
+    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
+    torch.save(to_foreign(model), tmp_path / "weights.pt")
+    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 1
+    assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in capsys.readouterr().err
+
+
+def test_learned_positions_are_not_told_from_a_prefix_by_guessing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """25 positions might be 9 cells and 16 tokens, or 24 cells and one: it is asked."""
+    config = RecursiveConfig(hidden_size=16, num_heads=2, positions="learned", puzzle_emb_len=16)
+    torch.save(to_foreign(RecursiveModel(config, Shape(seq_len=9, vocab_size=5))), tmp_path / "weights.pt")
+    words = ["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]
+    assert main(words) == 1
+    assert "25 learned positions and do not tell how many of them are cells; type cells=81" in capsys.readouterr().err
+    assert main([*words, "cells=9"]) == 0
+    assert read_config(tmp_path / "run/config.json").model.puzzle_emb_len == 16
+
+
+def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path) -> None:
+    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=0)
+    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
+    weights = to_foreign(model)
+    torch.save({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()}, tmp_path / "weights.pt")
+    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 0
+    assert read_config(tmp_path / "run/config.json").training.precision == "auto"
+
+
+def test_a_recording_is_compared_as_far_as_it_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without labels the forward pass alone; another shape deviates by infinity; what is unknown is named."""
+    with np.load(FIXTURES / "trm_att.npz") as recorded:
+        arrays = dict(recorded)
+    del arrays["batch.labels"]
+    arrays |= {"eval.mood": np.zeros(3), "eval.logits.1": np.zeros(2)}
+    np.savez(tmp_path / "partly.npz", **arrays)
+    assert main(["import-weights", str(tmp_path / "partly.npz"), f"run={tmp_path / 'run'}"]) == 0
+    out = capsys.readouterr().out
+    assert "deviation at most inf (eval.logits.1, of " in out
+    assert "NOT the recorded model" in out
+    assert "not compared: " in out
+    assert "eval.mood" in out
+    assert "losses" not in out

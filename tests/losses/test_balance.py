@@ -1,0 +1,293 @@
+"""AlgGradNorm on toy problems with known norms, its equations, and what it must survive."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from reason.config.overrides import override
+from reason.config.schedules import Horizon, ScheduleConfig
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.losses import LossConfig, LossWeights
+from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
+from reason.presets import PRESETS, preset
+from reason.rollout import RolloutConfig
+from reason.runs.build import build_trainer, load_training_set
+from reason.training.log import read_metrics
+from reason.training.loop import Trainer
+from reason.training.optim import unscaled_gradient
+
+CPU = torch.device("cpu")
+HORIZON = Horizon(1000, 10.0)
+NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
+THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
+
+
+def balancer(loss: LossConfig = THREE, **settings: object) -> AlgGradNorm:
+    return AlgGradNorm(BalanceConfig(kind="alg-grad-norm", **settings), loss, RolloutConfig(), HORIZON, CPU)
+
+
+class Toy:
+    """L_n = s_n·(a_n·w) + b_n: gradients of known norm s_n, values that can be set apart."""
+
+    def __init__(self, slopes: Sequence[float]):
+        self.w = nn.Parameter(torch.ones(len(slopes)))
+        self.slopes = slopes
+
+    def terms(self, losses: Sequence[float] | None = None) -> dict[str, Tensor]:
+        losses = [1.0] * len(self.slopes) if losses is None else losses
+        return {
+            name: slope * (self.w[i] - self.w[i].detach()) + loss
+            for i, (name, slope, loss) in enumerate(zip(NAMES, self.slopes, losses, strict=True))
+        }
+
+    def gradient(self, loss: Tensor) -> list[Tensor]:
+        return unscaled_gradient(loss, [self.w])
+
+
+def test_alpha_zero_reaches_equal_norms() -> None:
+    toy, found = Toy([1e-3, 5.0, 0.2, 300.0]), balancer(alpha=0)
+    for step in range(300):
+        found.update(step, toy.terms(), toy.gradient)
+    norms = [found.metrics()[f"norm/{name}"] for name in NAMES]
+    assert norms == pytest.approx([norms[0]] * 4, rel=1e-3)
+    assert found.weight.sum().item() == pytest.approx(4, rel=1e-4)
+
+
+def test_a_target_of_ten_settles_at_ten_times_the_others() -> None:
+    toy, found = Toy([1.0, 5.0, 0.2, 30.0]), balancer(alpha=0, targets={"lm": 10})
+    for step in range(300):
+        found.update(step, toy.terms(), toy.gradient)
+    lm, *others = (found.metrics()[f"norm/{name}"] for name in NAMES)
+    assert [lm / other for other in others] == pytest.approx([10] * 3, rel=1e-3)
+
+
+@settings(max_examples=30)
+@given(
+    slopes=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
+    losses=st.lists(st.lists(st.floats(1e-3, 1e2), min_size=4, max_size=4), min_size=2, max_size=5),
+    alpha=st.sampled_from([0.0, 0.5, 1.0, 1.5]),
+    rho=st.sampled_from([0.0, 0.9]),
+)
+def test_updates_equal_the_papers_equations(
+    slopes: list[float], losses: list[list[float]], alpha: float, rho: float
+) -> None:
+    toy, found = Toy(slopes), balancer(alpha=alpha, rho=rho, targets={"lm": 2})
+    expected = [1.0] * 4
+    for step, values in enumerate(losses):
+        found.update(step, toy.terms(values), toy.gradient)
+        expected = reference.alg_grad_norm(expected, values, slopes, losses[0], [2, 1, 1, 1], alpha, rho)
+        np.testing.assert_allclose(found.weight.numpy(), expected, rtol=2e-3)
+
+
+def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
+    """A satisfied ReLU term (loss and gradient 0), a term without gradient, one that is not evaluated."""
+    found = balancer(alpha=0, rho=0)
+    before = found.weight.clone()
+    toy = Toy([2.0, 0.0, 4.0, 1.0])
+    terms = toy.terms([1.0, 1.0, 1.0, 0.0])
+    terms["q_halt"] = torch.tensor(1.0)  # nothing to differentiate
+    del terms["equil_z"]
+    found.update(0, terms, toy.gradient)
+    assert torch.equal(found.weight[1:], before[1:])
+    assert found.weight[0] == 1  # alone: N = 1
+    assert (found.reference == 0).tolist() == [False, True, True, True]
+    found.update(1, toy.terms([1.0, 1.0, 5.0, 1.0]), toy.gradient)
+    assert found.reference[2:].tolist() == [5, 1]  # L(0) is set when a term first becomes active
+    norms = found.metrics()
+    assert norms["norm/q_halt"] == 0
+    found.update(2, toy.terms([1.0, 1.0, 5.0, 1.0]), toy.gradient)
+    assert found.metrics()["norm/lm"] == pytest.approx(found.metrics()["norm/rep_z"], rel=5)
+    assert torch.isfinite(found.weight).all()
+
+
+def test_nothing_active_changes_nothing() -> None:
+    found, toy = balancer(), Toy([0.0] * 4)
+    before = found.weight.clone()
+    found.update(0, toy.terms(), toy.gradient)
+    assert torch.equal(found.weight, before)
+
+
+def test_an_overflow_counts_as_inactive() -> None:
+    found, toy = balancer(rho=0), Toy([1.0, float("inf"), 1.0, 1.0])
+    before = found.weight[1].clone()
+    found.update(0, toy.terms(), toy.gradient)
+    assert found.weight[1] == before
+    assert torch.isfinite(found.weight).all()
+
+
+def test_the_reference_is_softly_reset() -> None:
+    toy, found = Toy([1.0] * 4), balancer(reset_every=2, reset_blend=0.25)
+    found.update(0, toy.terms([8.0] * 4), toy.gradient)
+    found.update(1, toy.terms([4.0] * 4), toy.gradient)
+    assert found.reference.tolist() == [8] * 4
+    found.update(2, toy.terms([4.0] * 4), toy.gradient)
+    assert found.reference.tolist() == [7] * 4
+
+
+def test_a_reset_waits_for_the_next_update() -> None:
+    """λ is not moved at every step: the reset that fell due between two updates is made at the second, once."""
+    toy, found = Toy([1.0] * 4), balancer(reset_every=4, reset_blend=0.5)
+    for step, expected in ((0, 8.0), (3, 8.0), (5, 6.0), (6, 6.0), (9, 5.0)):
+        found.update(step, toy.terms([8.0 if step == 0 else 4.0] * 4), toy.gradient)
+        assert found.reference.tolist() == [expected] * 4, step
+
+
+@given(window=st.integers(1, 64), supervision_steps=st.integers(1, 24))
+def test_every_m_is_measured_equally_often(window: int, supervision_steps: int) -> None:
+    """One step of each window; over lcm(window, N_super) windows each m = 1 … N_super as often as any other."""
+    windows = math.lcm(window, supervision_steps)
+    chosen = [index for index in range(windows * window) if measured(index, window, supervision_steps)]
+    assert [index // window for index in chosen] == list(range(windows))
+    seen = Counter(index % supervision_steps + 1 for index in chosen)
+    assert seen == dict.fromkeys(range(1, supervision_steps + 1), windows // supervision_steps)
+
+
+BALANCED = [name for name, each in PRESETS.items() if each.row and each.config().balance.kind == "alg-grad-norm"]
+
+
+@pytest.mark.parametrize("name", BALANCED)
+def test_a_rows_200_updates_measure_every_m(name: str) -> None:
+    rollout = preset(name).config().rollout
+    window, last = rollout.grad_steps, rollout.supervision_steps
+    seen = {index % last + 1 for index in range(200 * window) if measured(index, window, last)}
+    assert seen == set(range(1, last + 1))
+
+
+def test_slow_terms_get_more() -> None:
+    """α = 1: the term that fell least has the largest r, and in the end the largest G."""
+    toy, found = Toy([1.0] * 4), balancer(alpha=1)
+    for step in range(300):
+        found.update(step, toy.terms([1.0] * 4 if step == 0 else [1.0, 0.5, 0.25, 0.25]), toy.gradient)
+    g = [found.metrics()[f"norm/{name}"] for name in NAMES]
+    assert [value / g[0] for value in g] == pytest.approx([1, 0.5, 0.25, 0.25], rel=1e-2)
+
+
+def test_a_schedule_acts_on_the_target() -> None:
+    late = ScheduleConfig(kind="piecewise", points=((0, 0), (50, 0.5)))
+    found = balancer(THREE.model_copy(update={"schedules": {"rep_z": late}}), alpha=0)
+    toy = Toy([1.0, 2.0, 3.0, 4.0])
+    assert set(found.weights(0)) == {"lm", "q_halt", "equil_z"}
+    assert set(found.weights(50)) == set(NAMES)
+    for step in range(50, 350):
+        found.update(step, toy.terms(), toy.gradient)
+    metrics = found.metrics()
+    assert metrics["norm/rep_z"] == pytest.approx(0.5 * metrics["norm/lm"], rel=1e-3)
+
+
+def test_loss_scaling_changes_no_gradient_and_saves_small_ones() -> None:
+    """A gradient of 1e-9 vanishes in fp16 on its way, unless the loss is scaled; the result is unscaled."""
+    w = nn.Parameter(torch.full((4,), 1.0))
+
+    def loss() -> Tensor:
+        return ((w.half() * 1.0).float() * 1e-9).sum()
+
+    assert unscaled_gradient(loss(), [w])[0].abs().sum() == 0
+    scaled = unscaled_gradient(loss(), [w], scale=2.0**16)[0]
+    torch.testing.assert_close(scaled, torch.full((4,), 1e-9), rtol=2e-2, atol=0)
+
+
+def test_frozen_weights_and_unreached_ones_are_left_out() -> None:
+    w, other, frozen = (nn.Parameter(torch.ones(2)) for _ in range(3))
+    frozen.requires_grad_(False)
+    assert [part.tolist() for part in unscaled_gradient((w * frozen).sum(), [w, other, frozen])] == [[1, 1]]
+    assert unscaled_gradient(frozen.sum(), [w, frozen]) == []
+
+
+EIGHT = {
+    "loss.weights.equil_x": "1",
+    "loss.weights.equil_z": "1",
+    "loss.weights.rh_unstable_x": "10",
+    "loss.weights.rh_stable_z": "1e4",
+    "loss.weights.rep_x": "1e3",
+    "loss.weights.rep_z": "1e3",
+    "balance.kind": "alg-grad-norm",
+    "model.noise": "additive",
+    "training.log_every": "1",
+}
+
+
+def trainer_of(config: Config, run: Path) -> Trainer:
+    run.mkdir()
+    return build_trainer(config, run, load_training_set(config, CPU))
+
+
+def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tmp_path: Path) -> None:
+    """An epoch is 3 optimizer steps here: after the first one rep x has no gradient, keeps λ, and training goes on."""
+    changes = EIGHT | {"optimizer.freeze_embedding_after": "1", "rollout.grad_steps": "2", "training.steps": "4"}
+    config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})
+    trainer = trainer_of(config, tmp_path / "run")
+    embeddings = []
+    step = trainer.optimizer_step
+    trainer.optimizer_step = lambda: (embeddings.append(trainer.model.tokens.weight.detach().clone()), step())[1]
+    trainer.train()
+    embeddings.append(trainer.model.tokens.weight.detach().clone())
+    moved = [not torch.equal(a, b) for a, b in pairwise(embeddings)]
+    assert moved == [True] * 3 + [False]
+    lines = read_metrics(tmp_path / "run")
+    assert lines[3]["norm/rep_x"] == 0 < lines[2]["norm/rep_x"]
+    assert lines[3]["weight/rep_x"] == lines[2]["weight/rep_x"]
+    assert lines[3]["weight/lm"] != lines[2]["weight/lm"]
+    assert all(np.isfinite(value) for line in lines for value in line.values() if value is not None)
+
+
+def test_one_step_of_every_n_is_measured(tiny: Config, tmp_path: Path) -> None:
+    """N_super 3 and a window of 4: steps 0, 4, 8 begin at another m each, so that the place moves at the fourth, 13."""
+    changes = EIGHT | {"balance.every": "4", "training.steps": "14", "rollout.grad_steps": "1"}
+    trainer_of(override(tiny, changes), tmp_path / "run").train()
+    weights = [1.0, *(line["weight/lm"] for line in read_metrics(tmp_path / "run"))]
+    assert [step for step, (a, b) in enumerate(pairwise(weights)) if a != b] == [0, 4, 8, 13]
+
+
+@pytest.mark.parametrize("updates", [16, pytest.param(200, marks=pytest.mark.slow)])
+def test_training_measures_every_m(updates: int, sudoku_4x4: Path, tmp_path: Path) -> None:
+    """cmm-10-3 in miniature: the rows' own m when λ is moved, which was 1 in 200 of 200 updates without rotation."""
+    small = {"model.hidden_size": "8", "model.expansion": "1", "model.h_cycles": "1", "model.l_cycles": "1"}
+    brief = {"training.batch_size": "4", "training.steps": str(updates), "data.directory": str(sudoku_4x4)}
+    trainer = trainer_of(override(preset("cmm-10-3").config(), small | brief), tmp_path / "run")
+    update, seen = trainer.balancer.update, []
+    trainer.balancer.update = lambda *args: (seen.append(set(trainer.carry.steps.tolist())), update(*args))[1]
+    for _ in range(updates):
+        trainer.optimizer_step()
+    assert len(seen) == updates
+    assert set().union(*seen) == set(range(1, 17))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"balance.targets": '{"lm": 2}'}, r"balance\.kind=alg-grad-norm"),
+        (
+            {"balance.kind": "alg-grad-norm", "balance.targets": '{"rep_x": 2}'},
+            r"needs the loss term rep_x, .* type loss\.weights\.rep_x=1",
+        ),
+    ],
+)
+def test_what_cannot_be_balanced_is_refused(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        override(Config(), settings)
+
+
+def test_fp16_with_loss_scaling_balances_as_fp32_does(tiny: Config, tmp_path: Path) -> None:
+    """The scale, 65,536 at the start, is nowhere in G: after one update λ and G agree to fp16's digits."""
+    seen = {}
+    for precision in ("fp32", "fp16"):
+        changes = EIGHT | {"training.precision": precision, "model.noise": "none", "loss.weights.rh_unstable_x": "0"}
+        trainer = trainer_of(override(tiny, changes), tmp_path / precision)
+        trainer.optimizer_step()
+        seen[precision] = trainer.balancer.metrics()
+    for name in ("lm", "equil_x", "equil_z", "rep_x", "rep_z"):
+        assert seen["fp16"][f"norm/{name}"] == pytest.approx(seen["fp32"][f"norm/{name}"], rel=0.1), name
+        assert seen["fp16"][f"weight/{name}"] == pytest.approx(seen["fp32"][f"weight/{name}"], rel=0.1), name

@@ -1,0 +1,223 @@
+"""Models that read a puzzle's structure: what they must be equivariant to, and the sizes that they serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from datasets_gen.maze import Maze
+from datasets_gen.puzzles import Puzzle
+from datasets_gen.structure import Structure
+from datasets_gen.sudoku import Sudoku
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models.base import Batch, Reasoner, Shape
+
+GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
+SYMBOLS = GROUPS | {"symbols": True}
+ATTENDED = GROUPS | {"mixer": "group-attention", "hidden_size": 12}
+ATTENDED_SYMBOLS = SYMBOLS | {"mixer": "group-attention"}
+LOCAL = GROUPS | {"mixer": "local"}
+ROTARY = GROUPS | {"mixer": "attention", "positions": "rotary-2d", "num_heads": 2}
+RECURSIVE: dict[str, Any] = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
+LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "input_injection": True, "init_std": 0.3}
+
+
+def shape(puzzle: Puzzle) -> Shape:
+    return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+
+
+def make(family: str, puzzle: Puzzle, settings: dict[str, Any]) -> Reasoner:
+    torch.manual_seed(1)
+    config = RecursiveConfig(**RECURSIVE | settings) if family == "recursive" else LoopedConfig(**LOOPED | settings)
+    model = build_model(config, shape(puzzle), torch.float64).double().eval()
+    for name, parameter in model.named_parameters():
+        if name.startswith("q_head"):  # which starts at 0
+            torch.nn.init.normal_(parameter)
+    return model
+
+
+@torch.no_grad()
+def run(model: Reasoner, tokens: Tensor, steps: int = 2) -> tuple[Tensor, Tensor | None]:
+    """Logits and q after some steps."""
+    x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long)))
+    state = model.initial_state(x)
+    for _ in range(steps):
+        state = model.step(state, x)
+    readout = model.readout(state)
+    return readout.logits, readout.q_halt
+
+
+def sudokus(puzzle: Sudoku, count: int = 3) -> Tensor:
+    return torch.randint(1, puzzle.vocab_size, (count, puzzle.seq_len))
+
+
+def close(got: Tensor, wanted: Tensor) -> None:
+    torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["recursive", "looped"])
+@pytest.mark.parametrize(
+    "settings",
+    [GROUPS, SYMBOLS, ATTENDED, ATTENDED_SYMBOLS],
+    ids=["cells", "symbols", "attention", "attention over symbols"],
+)
+def test_moving_rows_within_bands_moves_the_logits(family: str, settings: dict[str, Any]) -> None:
+    puzzle = Sudoku(6)  # boxes of 2 rows and 3 columns
+    model, tokens = make(family, puzzle, settings), sudokus(puzzle)
+    rows, columns = torch.tensor([1, 0, 4, 5, 2, 3]), torch.tensor([4, 3, 5, 0, 2, 1])
+    source = (6 * rows[:, None] + columns).flatten()
+    logits, q = run(model, tokens)
+    moved, moved_q = run(model, tokens[:, source])
+    close(moved, logits[:, source])
+    assert logits.std() > 0.1, "the logits tell cells apart"
+    if q is not None and moved_q is not None:
+        close(moved_q, q)
+    broken = source.roll(1)  # a move that no Sudoku allows
+    assert (run(model, tokens[:, broken])[0] - logits[:, broken]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("family", ["recursive", "looped"])
+@pytest.mark.parametrize("settings", [SYMBOLS, ATTENDED_SYMBOLS], ids=["groups", "attention"])
+def test_renaming_symbols_renames_the_logits(family: str, settings: dict[str, Any]) -> None:
+    puzzle = Sudoku(6)
+    model, tokens = make(family, puzzle, settings), sudokus(puzzle)
+    names = torch.tensor([0, 1, 4, 2, 7, 3, 6, 5])  # padding and blank keep theirs
+    logits, q = run(model, tokens)
+    renamed, renamed_q = run(model, names[tokens])
+    close(renamed[..., names], logits)
+    assert (logits[..., 2:].std(-1) > 1e-6).all(), "the logits tell symbols apart"
+    if q is not None and renamed_q is not None:
+        close(renamed_q, q)
+    without, _ = run(make(family, puzzle, GROUPS), names[tokens])
+    assert (without[..., names] - run(make(family, puzzle, GROUPS), tokens)[0]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("family", ["recursive", "looped"])
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, kernel: int) -> None:
+    small, large = Maze(5), Maze(9)
+    model = make(family, small, LOCAL | {"kernel": kernel})
+    model.add_shape(shape(large))
+    tokens = torch.randint(1, 5, (3, 5, 5))
+    tokens[:, 0, 0] = 2  # S at a corner: what it sends must not come back from beyond the edge
+    walled = torch.ones(3, 9, 9, dtype=torch.long)
+    walled[:, 2:7, 3:8] = tokens
+    logits, _ = run(model, tokens.flatten(1), steps=3)
+    within, _ = run(model, walled.flatten(1), steps=3)
+    close(within.unflatten(1, (9, 9))[:, 2:7, 3:8], logits.unflatten(1, (5, 5)))
+    opened = walled.clone()
+    opened[:, 1, 3] = 2
+    assert (run(model, opened.flatten(1), 3)[0] - within).abs().max() > 1e-6, "a free cell beyond it is seen"
+
+
+@pytest.mark.parametrize("family", ["recursive", "looped"])
+@pytest.mark.parametrize(
+    "settings",
+    [GROUPS, SYMBOLS, ATTENDED, LOCAL, ROTARY],
+    ids=["groups", "symbols", "attention", "local", "rotary-2d"],
+)
+def test_one_module_serves_several_sizes(family: str, settings: dict[str, Any]) -> None:
+    small, large = (Sudoku(6), Sudoku(9)) if settings is SYMBOLS else (Maze(4), Maze(7))
+    if settings in (GROUPS, ATTENDED):
+        small, large = Lines(4), Lines(5)
+    models = [make(family, puzzle, settings) for puzzle in (small, large)]
+    assert models[0].state_dict().keys() == models[1].state_dict().keys()
+    assert models[0].reads(shape(large))
+    models[0].add_shape(shape(large))
+    models[1].load_state_dict(models[0].state_dict())
+    for puzzle in (small, large):
+        tokens = torch.randint(1, 5, (2, puzzle.seq_len))
+        logits, _ = run(models[0], tokens)
+        assert logits.shape == (2, puzzle.seq_len, puzzle.vocab_size)
+        if puzzle is large:
+            close(logits, run(models[1], tokens)[0])
+
+
+class Lines(Sudoku):
+    """A board of any size whose rows and columns are groups, with five tokens."""
+
+    vocab_size = 5
+
+    def __init__(self, size: int) -> None:
+        object.__setattr__(self, "size", size)
+
+    @property
+    def structure(self) -> Structure:
+        row, column = np.indices((self.size, self.size))
+        groups = {"row": tuple(row.ravel().tolist()), "column": tuple(column.ravel().tolist())}
+        return Structure(grid=(self.size, self.size), groups=groups)
+
+
+def test_what_a_model_cannot_read_it_says() -> None:
+    five = Structure(groups={str(name): (0, 1) * 8 for name in range(5)})
+    uneven = Shape(seq_len=3, vocab_size=5, structure=Structure(groups={"0": (0, 0, 1)}))
+    local = make("recursive", Maze(4), LOCAL)
+    assert not local.reads(shape(Sudoku(6)))  # other tokens
+    assert not local.reads(Shape(seq_len=25, vocab_size=6))  # no grid
+    assert not local.reads(shape(Maze(4)).model_copy(update={"structure": Structure(grid=(2, 8))}))
+    learned = make("recursive", Maze(4), LOCAL | {"positions": "learned"})
+    assert not learned.reads(shape(Maze(5)))
+    assert learned.reads(shape(Maze(4)))
+    with pytest.raises(ConfigError, match=r"model\.mixer=local looks at a grid"):
+        build_model(local.config, Shape(seq_len=16, vocab_size=6))  # type: ignore[attr-defined,arg-type]
+    with pytest.raises(ConfigError, match="looks at groups"):
+        build_model(RecursiveConfig(**RECURSIVE | GROUPS), shape(Maze(4)))
+    with pytest.raises(ConfigError, match="hidden_size=12 among 5 relations"):
+        build_model(RecursiveConfig(**RECURSIVE | ATTENDED), shape(Sudoku(4)).model_copy(update={"structure": five}))
+    with pytest.raises(ConfigError, match="those of 0 differ"):
+        build_model(RecursiveConfig(**RECURSIVE | ATTENDED), uneven)
+    with pytest.raises(ConfigError, match="a position for every symbol"):
+        build_model(RecursiveConfig(**RECURSIVE | SYMBOLS), shape(Lines(4)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (LOCAL | {"positions": "rotary"}, r"type model\.positions=none"),
+        (LOCAL | {"kernel": 4}, r"type model\.kernel=5"),
+        (LOCAL | {"symbols": True}, r"type model\.mixer=groups"),
+        (LOCAL | {"puzzle_emb_len": 4}, r"type model\.puzzle_emb_len=0"),
+        (SYMBOLS | {"gate": "position"}, r"type model\.gate=puzzle"),
+        (ROTARY | {"hidden_size": 12}, "divisible by 4"),
+        (GROUPS | {"gradient": 7}, "a step has 6 calls"),
+        (GROUPS | {"expansion": 0.01}, r"type model\.expansion=1"),
+    ],
+)
+def test_settings_that_no_puzzle_could_make_fit(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        RecursiveConfig(**RECURSIVE | settings)
+
+
+def test_logits_of_tokens_that_are_no_symbols_are_out_of_reach() -> None:
+    puzzle = Sudoku(4)
+    logits, _ = run(make("recursive", puzzle, SYMBOLS), sudokus(puzzle))
+    assert (logits[..., :2] < -1e3).all()
+    assert (logits[..., 2:].abs() < 1e3).all()
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_the_gradient_reaches_the_last_k_calls(k: int) -> None:
+    config = RecursiveConfig(**RECURSIVE | GROUPS | {"gradient": k})
+    model = build_model(config, shape(Lines(4)), torch.float64).double()
+    calls: list[bool] = []
+    model.f_l.register_forward_hook(lambda _, __, out: calls.append(out.requires_grad))  # type: ignore[union-attr]
+    tokens = torch.randint(1, 5, (2, 16))
+    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    model.step(model.initial_state(x), x)
+    assert calls == [False] * (6 - k) + [True] * k
+
+
+def test_gradients_by_calls_are_those_by_cycles(tiny: Config) -> None:
+    assert tiny.model.kind == "recursive"
+    cycles = {"h_cycles": 2, "l_cycles": 3}
+    for gradient, calls in (("last-cycle", 4), ("all-cycles", 8), ("last-call", 2)):
+        named, counted = (
+            RecursiveConfig(**RECURSIVE | GROUPS | cycles | {"gradient": g}).gradient_from for g in (gradient, calls)
+        )
+        assert named == counted

@@ -1,0 +1,117 @@
+"""Gated convolution and group messages against float64 loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.sudoku import Sudoku
+from reason.nn.geometry import Geometry, factored, incidence, members_of, pooling
+from reason.nn.group_attention import GroupAttention
+from reason.nn.groups import GroupMixer
+from reason.nn.local import LocalMixer
+from reason.nn.rope import rotary_2d_table, rotate
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed() -> None:
+    rows, columns, width, inner, k = 3, 4, 5, 2, 3
+    mixer = LocalMixer(width, inner, k).double()
+    h = torch.randn(2, rows * columns, width, dtype=torch.float64)
+    inside = (torch.rand(2, rows * columns, 1) < 0.7).double()
+    got = mixer(h, Geometry(grid=(rows, columns), inside=inside)).detach().numpy()
+    weight, out = mixer.weight.detach().numpy(), mixer.out.weight.detach().numpy()  # (2I, k, k, D), (D, I)
+    sent = (h * inside).numpy().reshape(2, rows, columns, width)
+    for b, r, c in np.ndindex(2, rows, columns):
+        y = np.zeros(2 * inner)
+        for i, j in np.ndindex(k, k):
+            if 0 <= r + i - 1 < rows and 0 <= c + j - 1 < columns:
+                y += weight[:, i, j] @ sent[b, r + i - 1, c + j - 1]
+        wanted = out @ (silu(y[:inner]) * y[inner:])
+        np.testing.assert_allclose(got[b, r * columns + c], wanted, atol=1e-12)
+
+
+def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
+    puzzle, width, inner, symbols = Sudoku(4), 3, 2, 5
+    groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
+    mixer = GroupMixer(width, inner, len(groups), symbols=True).double()
+    assert mixer.symbols is not None
+    member = incidence(groups).double()
+    geometry = Geometry(pool=pooling(member), spread=member.T, relations=(4, 4, 4), symbols=symbols)
+    h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
+    got = mixer(h, geometry).detach().numpy().reshape(2, 16, symbols, width)
+    z = h.numpy().reshape(2, 16, symbols, width)
+    own, out, among = (layer.weight.detach().numpy() for layer in (mixer.own, mixer.out, mixer.symbols))
+    each = [layer.weight.detach().numpy() for layer in mixer.relations]  # type: ignore[operator]
+    for b, s, k in np.ndindex(2, 16, symbols):
+        y = own @ z[b, s, k] + among @ z[b, s].sum(0) / np.sqrt(symbols)
+        for weight, numbers in zip(each, groups, strict=True):
+            y = y + weight @ z[b, numbers == numbers[s], k].sum(0) / 2
+        np.testing.assert_allclose(got[b, s, k], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
+
+
+def test_group_attention_attends_within_the_groups_of_every_relation() -> None:
+    puzzle, width, inner, symbols = Sudoku(4), 8, 3, 5
+    groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
+    mixer = GroupAttention(width, inner, len(groups), symbols=True).double()
+    members = tuple(cells for numbers in groups if (cells := members_of(numbers)) is not None)
+    h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
+    got = mixer(h, Geometry(symbols=symbols, members=members)).detach().numpy().reshape(2, 16, symbols, width)
+    z = h.numpy().reshape(2, 16, symbols, width)
+    own, out, joined = (layer.weight.detach().numpy() for layer in (mixer.own, mixer.out, mixer.attended))
+    q, k, v = (each.reshape(2, 16, symbols, 4, 2) for each in np.split(z @ mixer.qkv.weight.detach().numpy().T, 3, -1))
+    for b, s, d in np.ndindex(2, 16, symbols):
+        heads = []
+        for head in range(4):
+            seen = (b, groups[head] == groups[head][s], d, head) if head < 3 else (b, s, slice(None), head)
+            scores = np.exp(k[seen] @ q[b, s, d, head] / np.sqrt(2))
+            heads.append(scores / scores.sum() @ v[seen])
+        y = own @ z[b, s, d] + joined @ np.concatenate(heads)
+        np.testing.assert_allclose(got[b, s, d], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
+
+
+def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:
+    pool = pooling(incidence([np.array([0, 0, 0, 1])]))
+    torch.testing.assert_close(pool, torch.tensor([[3**-0.5] * 3 + [0], [0, 0, 0, 1]]))
+
+
+def test_rotary_2d_scores_depend_on_row_and_column_differences_alone() -> None:
+    rows, columns = 3, 5
+    table = rotary_2d_table((rows, columns), 8)
+    q, k = torch.randn(8), torch.randn(8)
+    turned_q, turned_k = (rotate(v.expand(1, 1, rows * columns, 8), table)[0, 0] for v in (q, k))
+    scores = (turned_q @ turned_k.T).view(rows, columns, rows, columns)
+    torch.testing.assert_close(scores[:-1, :-1, :-1, :-1], scores[1:, 1:, 1:, 1:], atol=1e-5, rtol=1e-5)
+    assert (scores[0, 0, 0, 1] - scores[0, 0, 1, 0]).abs() > 1e-4
+    assert rotary_2d_table((rows, columns), 8, prefix=2).shape == (2, 2 + rows * columns, 8)
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
+    structure, width, inner, symbols = Sudoku(size).structure, 3, 2, 5
+    assert structure.grid is not None
+    groups = [structure.partition(name) for name in structure.groups]
+    by_axes = factored(structure.grid, groups)
+    assert by_axes is not None
+    member = incidence(groups).double()
+    mixer = GroupMixer(width, inner, len(groups)).double()
+    relations = (size,) * 3
+    geometry = Geometry(pool=pooling(member), spread=member.T, relations=relations, axes=by_axes[0], kept=by_axes[1])
+    z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
+    y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
+    wanted = mixer._received(y, z, pooling(member), member.T, relations)
+    torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
+
+
+def test_partitions_that_are_no_aligned_blocks_have_no_axes() -> None:
+    row = np.arange(16).reshape(4, 4) // 4
+    assert factored((4, 4), [row]) == ((4, 4), ((0,),))
+    assert factored((4, 4), [row, row[::-1]]) is None  # numbered from below
+    jigsaw = np.array([[0, 0, 0, 1], [0, 1, 1, 1], [2, 2, 2, 3], [2, 3, 3, 3]])
+    assert factored((4, 4), [jigsaw]) is None
+    two, three = np.indices((6, 6))[0] // 2, np.indices((6, 6))[0] // 3
+    assert factored((6, 6), [two, three]) is None  # neither height divides the other

@@ -1,0 +1,280 @@
+"""A run in one file: what it holds, where it unpacks, and what is refused before anything is put in place."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import NARROW
+from safetensors.torch import load_file
+from survivors import change_json, flip, same, snapshot
+
+from reason.cli import main
+from reason.errors import ConfigError
+from reason.runs.archive import pack_run, unpack_run
+from reason.training import checkpoint
+from reason.training.checkpoint import checkpoints
+from reason.training.integrity import seal
+
+Members = dict[str, bytes]
+
+
+@pytest.fixture
+def packed(half: Path, here: Path) -> Path:
+    """The archive of `half`."""
+    pack_run(half, here / "a.tar.gz")
+    return here / "a.tar.gz"
+
+
+def members(archive: Path) -> Members:
+    with tarfile.open(archive) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar.getmembers()}  # type: ignore[union-attr]
+
+
+def write(archive: Path, content: Members, kind: bytes = tarfile.REGTYPE, odd: str = "") -> None:
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, data in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            if name == odd:
+                member.type, member.linkname, member.size, data = kind, "/etc/hostname", 0, b""
+            tar.addfile(member, io.BytesIO(data))
+
+
+def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
+    """Moved as a folder, packed and named by its file, packed and unpacked to a folder: one end, to the bit."""
+    shutil.copytree(half, here / "elsewhere/deep/moved")
+    assert main(["pack", "half"]) == 0
+    (here / "usb").mkdir()
+    shutil.move(here / "half.tar.gz", here / "usb/carried.tar.gz")
+    assert main(["train", "run=half", "--resume"]) == 0
+    assert main(["train", "run=elsewhere/deep/moved", "--resume"]) == 0
+    assert main(["train", "run=usb/carried.tar.gz", "--resume"]) == 0
+    assert main(["train", "usb/carried.tar.gz", "run=mine", "--resume"]) == 0
+    for run in ("elsewhere/deep/moved", "runs/carried", "mine"):
+        assert same(half, here / run), run
+
+
+def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", "half/", "out/mine.tar.gz"]) == 0
+    out = capsys.readouterr().out
+    assert "resume with: python train.py run=out/mine.tar.gz --resume" in out
+    assert "left out" not in out
+    names = [Path(name).name for name in members(here / "out/mine.tar.gz")]
+    tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
+    assert names[0] == "manifest.json"
+    assert set(names[1:]) == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
+    assert main(["pack", "half", "out/mine.tar.gz"]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert main(["pack", "half", "mine.zip"]) == 1
+    assert "an archive ends in .tar.gz" in capsys.readouterr().err
+    assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 0
+    assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 1
+    assert "runs/mine is there already, from this archive or another" in capsys.readouterr().err
+
+
+def test_a_run_is_packed_from_inside(half: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(half)
+    assert main(["pack", "."]) == 0
+    unpack_run(here / "half.tar.gz", here / "again")
+    assert same(half, here / "again")
+
+
+def test_a_small_model_fits_into_a_small_archive(
+    half: Path, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the limit the carry stays behind, and this is said; with --exact it travels."""
+    monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
+    assert main(["pack", "half", "small.tar.gz"]) == 0
+    assert "the carry was left out" in capsys.readouterr().out
+    assert main(["pack", "half", "exact.tar.gz", "--exact"]) == 0
+    assert "left out" not in capsys.readouterr().out
+    assert (here / "small.tar.gz").stat().st_size < (here / "exact.tar.gz").stat().st_size
+    assert main(["train", "run=small.tar.gz", "--resume"]) == 0
+    assert checkpoints(here / "runs/small")[-1].name == "step-000004"
+
+
+def test_a_million_numbers_fit_into_sixteen_megabytes(half: Path, here: Path) -> None:
+    """Weights, averages and two moments of 1 M parameters of trained-looking numbers, and a carry of 4 MB."""
+    folder, gaussian = checkpoints(half)[-1], torch.randn(1_000_000)
+    checkpoint.save_file({"w": gaussian}, folder / "weights.safetensors")
+    checkpoint.save_file({"w": gaussian + 1e-3 * torch.randn(1_000_000)}, folder / "ema.safetensors")
+    state = {"/optimizer/0/a": 1e-4 * torch.randn(1_000_000), "/optimizer/0/b": 1e-8 * torch.randn(1_000_000).square()}
+    moments = {"0": {name[-1]: f"tensor:{name}" for name in state}}
+    state |= {name: t for name, t in load_file(folder / "state.safetensors").items() if "optimizer" not in name}
+    state["/carry/state/0"] = torch.randn(1_000_000)
+    checkpoint.save_file(state, folder / "state.safetensors")
+    change_json(folder / "state.json", lambda tree: tree.update(optimizer=moments))
+    assert not pack_run(half, here / "million.tar.gz")
+    assert (here / "million.tar.gz").stat().st_size <= 16_000_000
+
+
+def test_the_packed_run_says_that_its_best_stays_behind(
+    monitored_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = ["training.monitor.every=2", "training.checkpoint_every=2"]
+    assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", *every]) == 0
+    change_json(here / "best/checkpoints/step-000004/state.json", lambda tree: tree["best"].update(step=2))
+    assert main(["pack", "best"]) == 0
+    assert "step-000002, is not packed" in capsys.readouterr().out
+
+
+def test_no_flipped_bit_passes(packed: Path, here: Path) -> None:
+    """Refused with nothing put in place; or, in bytes of gzip and tar that mean nothing, the same run comes out."""
+    whole, moments, refused = packed.read_bytes(), random.Random(0), 0
+    unpack_run(packed, here / "whole")
+    for _ in range(40):
+        packed.write_bytes(whole)
+        flip(packed, moments.randrange(8 * len(whole)))
+        try:
+            unpack_run(packed, here / "flipped")
+        except ConfigError:
+            refused += 1
+            assert sorted(path.name for path in here.iterdir()) == ["a.tar.gz", "half", "whole"]
+        else:
+            assert snapshot(here / "flipped") == snapshot(here / "whole")
+            shutil.rmtree(here / "flipped")
+    assert refused > 30
+
+
+@pytest.mark.parametrize("cut", [1, 4, 8, 1000])
+def test_an_archive_that_was_cut_off(cut: int, packed: Path, here: Path) -> None:
+    """Also within its last eight bytes, gzip's CRC and length, which no file within needs."""
+    packed.write_bytes(packed.read_bytes()[:-cut])
+    with pytest.raises(ConfigError, match=r"is torn \(.*copy it again, or pack the run anew"):
+        unpack_run(packed, here / "out")
+    assert not (here / "out").exists()
+
+
+def changed(name: str, change: Callable[[Members, str], object]) -> Callable[[Path], None]:
+    """An edit of the member whose name ends so."""
+
+    def edit(archive: Path) -> None:
+        content = members(archive)
+        full = next(n for n in reversed(content) if n.endswith(name))
+        change(content, full)
+        write(archive, content)
+
+    return edit
+
+
+def manifest_says(name: str, **entry: object) -> Callable[[Path], None]:
+    def edit(archive: Path) -> None:
+        content = members(archive)
+        manifest = json.loads(content["manifest.json"])
+        manifest[next(n for n in manifest if n.endswith(name))] |= entry
+        write(archive, content | {"manifest.json": json.dumps(manifest).encode()})
+
+    return edit
+
+
+def as_a_link(archive: Path) -> None:
+    content = members(archive)
+    write(archive, content, tarfile.SYMTYPE, "config.json")
+
+
+def bomb(archive: Path) -> None:
+    """A first member that says little and is 1 GB of zeros."""
+    with gzip.open(archive, "wb") as out:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = 10**9
+        out.write(member.tobuf())
+        out.write(bytes(8_000_000))
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "content": (
+        changed("config.json", lambda all_, n: all_.update({n: all_[n].replace(b"4", b"5")})),
+        "config.json has changed",
+    ),
+    "longer": (
+        changed("weights.safetensors", lambda all_, n: all_.update({n: all_[n] + b"\0"})),
+        "it holds checkpoints/step-000002/weights",
+    ),
+    "lacking": (changed("weights.safetensors", lambda all_, n: all_.pop(n)), "weights.safetensors is missing"),
+    "besides": (changed("config.json", lambda all_, n: all_.update({"evil.pkl": b""})), "it holds evil.pkl"),
+    "outside": (changed("config.json", lambda all_, n: all_.update({"../outside": b""})), "it holds ../outside"),
+    "no manifest": (
+        changed("config.json", lambda all_, n: all_.pop("manifest.json")),
+        "does not begin with manifest.json",
+    ),
+    "deep manifest": (
+        changed("config.json", lambda all_, n: all_.update({"manifest.json": b"[" * 9999})),
+        "manifest.json cannot be read",
+    ),
+    "link": (as_a_link, "it holds config.json"),
+    "too much": (manifest_says("metrics.jsonl", bytes=10**10), "and says it unpacks to 10,000,"),
+    "another sum": (manifest_says("metrics.jsonl", sha256="0" * 64), "metrics.jsonl has changed"),
+    "bomb": (bomb, "unpacks to more than its manifest says"),
+    "text": (lambda archive: archive.write_text("not an archive"), "is torn"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_archives_that_are_none(fault: str, packed: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is put in place, and nothing outside is ever touched."""
+    damage, said = FAULTS[fault]
+    (here / "outside").write_text("mine")
+    (here / "runs/.a.partial").mkdir(parents=True)
+    (here / "runs/.a.partial/notes.txt").write_text("mine")
+    damage(packed)
+    before = snapshot(here)
+    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+    assert snapshot(here) == before
+    assert sorted(path.name for path in (here / "runs").iterdir()) == [".a.partial"]
+
+
+def test_an_archive_without_a_checkpoint(packed: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would begin at step 0 and call itself resumed."""
+    content = members(packed)
+    kept = {name: data for name, data in content.items() if name in ("config.json", "metrics.jsonl")}
+    manifest = {name: entry for name, entry in json.loads(content["manifest.json"]).items() if name in kept}
+    write(packed, {"manifest.json": json.dumps(manifest).encode()} | kept)
+    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
+    assert "a.tar.gz holds no checkpoint to go on with (none is in it)" in capsys.readouterr().err
+    assert list((here / "runs").iterdir()) == []
+
+
+def test_no_archive_and_no_empty_folder(packed: Path, here: Path) -> None:
+    with pytest.raises(ConfigError, match="no archive at"):
+        unpack_run(here / "none.tar.gz", here / "out")
+    (here / "mine").mkdir()
+    (here / "mine/notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="mine is not empty; name another folder"):
+        unpack_run(packed, here / "mine")
+    (here / "empty").mkdir()
+    unpack_run(packed, here / "empty")
+    assert same(here / "half", here / "empty")
+
+
+def test_names_that_a_terminal_would_obey_are_written_out(
+    packed: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = members(packed)
+    write(packed, content | {"\x1b[31mred\n": b""})
+    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
+    assert r"it holds \x1b[31mred\n; `reason pack" in capsys.readouterr().err
+    assert main(["train", "run=\x1b]0;title\x07.tar.gz", "--resume"]) == 1
+    assert r"error: run=\x1b]0;title\x07.tar.gz holds control characters" in capsys.readouterr().err
+
+
+def test_a_sealed_checkpoint_without_its_carry_is_whole(
+    half: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
+    assert not pack_run(half, here / "small.tar.gz")
+    unpack_run(here / "small.tar.gz", here / "small")
+    assert next(checkpoint.readable(here / "small")).name == "step-000002"
+    seal(checkpoints(half)[-1])
+    assert next(checkpoint.readable(half)).name == "step-000002"

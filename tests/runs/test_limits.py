@@ -1,0 +1,116 @@
+"""More than a machine can hold is refused before it is made, with both numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import NARROW
+
+from reason.cli import main
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import build_model
+from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
+from reason.presets import preset
+from reason.runs import limits
+from reason.runs.build import load_training_set
+from reason.runs.limits import available_memory, refuse_large_model, refuse_large_training
+from reason.training.memory import estimate_memory
+
+CPU = torch.device("cpu")
+SMALL = Shape(seq_len=16, vocab_size=6)
+
+
+def config(**changes: str) -> Config:
+    return override(preset("sudoku-4x4").config(), {key.replace("__", "."): value for key, value in changes.items()})
+
+
+def test_a_batch_of_a_hundred_million_is_refused(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for word in NARROW if "batch_size" not in word]
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "training.batch_size=100000000", "run=r"]) == 1
+    error = capsys.readouterr().err
+    assert "training.batch_size=100000000: training would hold at least" in error
+    assert "are available on cpu; type training.batch_size=" in error
+    assert list(here.iterdir()) == []
+
+
+def test_what_activations_take_is_estimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights and the carry fit, and what autograd keeps of the cycles does not."""
+    large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
+    needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
+    data = load_training_set(large, CPU)
+    model = build_model(large.model, data.shape)
+    monkeypatch.setattr(limits, "available_memory", lambda _: needed - 1)
+    with pytest.raises(ConfigError, match=r"training would hold [0-9.]+ MB, [0-9.]+ MB are available on cpu"):
+        refuse_large_training(large, model, data)
+    monkeypatch.setattr(limits, "available_memory", lambda _: needed)
+    random = torch.get_rng_state()
+    refuse_large_training(large, model, data)
+    refuse_large_training(override(large, {"training.batch_size": "128"}), model, data, processes=2)
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_small_runs_are_let_through_unestimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An estimate takes a second."""
+    monkeypatch.setattr(limits, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    data = load_training_set(tiny, CPU)
+    refuse_large_training(tiny, build_model(tiny.model, data.shape), data)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{"vocab_size": 10**13}, {"num_puzzle_identifiers": 10**13}, {"seq_len": 10**10}],
+    ids=["vocabulary", "identifiers", "cells"],
+)
+def test_a_model_of_terabytes_is_counted_not_built(shape: dict[str, int]) -> None:
+    large = config(
+        model__puzzle_emb_len="1", model__mixer="attention", model__positions="learned", model__num_heads="2"
+    )
+    with pytest.raises(
+        ConfigError, match=r"the weights of this model for .* take [0-9.]+ [GTP]B, .* are available on cpu"
+    ):
+        refuse_large_model(large.model, SMALL.model_copy(update=shape), CPU)
+
+
+def test_a_run_that_says_so_is_not_built_either(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((half / "config.json").read_text())
+    record["shape"]["vocab_size"] = 10**13
+    (half / "config.json").write_text(json.dumps(record))
+    assert main(["solve", "half", "1..............."]) == 1
+    assert "the weights of this model for 16 cells, 10000000000000 tokens" in capsys.readouterr().err
+    record["shape"]["vocab_size"] = "many"
+    (half / "config.json").write_text(json.dumps(record))
+    assert main(["solve", "half", "1..............."]) == 1
+    assert "config.json: shape.vocab_size: input should be a valid integer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["model.num_layers", "model.h_cycles", "model.l_cycles", "rollout.supervision_steps", "evaluation.steps", "seed"],
+)
+def test_counts_have_bounds(setting: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{setting}(=|: )"):
+        override(Config(), {setting: "1000000000000000000000"})
+
+
+def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's own memory, or what is left of the container's, whichever is less."""
+    info, limit, used = (tmp_path / name for name in ("meminfo", "max", "current"))
+    info.write_text("MemTotal:  9000000 kB\nMemAvailable:    2000 kB\n")
+    monkeypatch.setattr(limits, "INFO", str(info))
+    monkeypatch.setattr(limits, "CONTAINERS", [(str(limit), str(used))])
+    assert available_memory(CPU) == 2_048_000
+    limit.write_text("max\n")
+    used.write_text("1000\n")
+    assert available_memory(CPU) == 2_048_000
+    limit.write_text("501000\n")
+    assert available_memory(CPU) == 500_000
+    info.unlink()
+    assert available_memory(CPU) == 500_000

@@ -1,0 +1,197 @@
+"""Checkpoints moved away, folders removed or taken over while training: noticed, and as little lost as can be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import NARROW
+from survivors import same, snapshot
+
+from reason.cli import main
+from reason.runs.directory import locked
+from reason.training.checkpoint import checkpoints
+from reason.training.log import read_metrics
+from reason.training.loop import Trainer
+
+RESUME = ["train", "run=half", "--resume"]
+
+
+def gone(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+
+
+def moved(run: Path) -> None:
+    (run / "checkpoints").rename(run / "elsewhere")
+
+
+def dangling(run: Path) -> None:
+    moved(run)
+    (run / "checkpoints").symlink_to("nowhere")
+
+
+def dangling_without_metrics(run: Path) -> None:
+    dangling(run)
+    (run / "metrics.jsonl").unlink()
+
+
+def emptied(run: Path) -> None:
+    gone(run)
+    (run / "checkpoints").mkdir()
+
+
+@pytest.mark.parametrize("how", [gone, moved, dangling, dangling_without_metrics, emptied])
+def test_a_run_that_has_lost_its_checkpoints_is_left_alone(
+    how: Callable[[Path], None], half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how(half)
+    before = snapshot(half)
+    assert main(RESUME) == 1
+    assert "half has been trained and its checkpoints are gone; put half/checkpoints back" in capsys.readouterr().err
+    assert snapshot(half) == before
+
+
+def test_a_run_that_died_before_its_first_step_begins(half: Path, here: Path) -> None:
+    """Killed between config.json and its first checkpoint: nothing is lost, so it starts."""
+    shutil.copytree(half, here / "whole")
+    for name in ("checkpoints", "metrics.jsonl", ".lock"):
+        path = half / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    (half / "checkpoints/.step-000000.partial").mkdir(parents=True)
+    assert main(RESUME) == 0
+    assert main(["train", "run=whole", "--resume"]) == 0
+    assert same(half, here / "whole")
+
+
+def at_step(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], object]) -> None:
+    """Do something in the middle of training, just before an optimizer step."""
+    whole = Trainer.optimizer_step
+
+    def acting(trainer: Trainer) -> torch.Tensor:
+        if trainer.step == step:
+            act()
+        return whole(trainer)
+
+    monkeypatch.setattr(Trainer, "optimizer_step", acting)
+
+
+def test_a_folder_removed_while_training_comes_back_whole(
+    half: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Noticed at the next save, status 1, and the run goes on to the bit, its metrics with it."""
+    shutil.copytree(half, here / "whole")
+    assert main(["train", "run=whole", "--resume"]) == 0
+    with monkeypatch.context() as patched:
+        at_step(patched, 2, lambda: shutil.rmtree(half))
+        assert main([*RESUME, "--max-steps", "3"]) == 1
+    error = capsys.readouterr().err
+    assert "half was removed while it was trained; it is there again with config, metrics and the checkpoint" in error
+    assert [path.name for path in checkpoints(half)] == ["step-000003"]
+    assert main(RESUME) == 0
+    assert same(half, here / "whole")
+    steps = [line["step"] for line in read_metrics(here / "whole")]
+    assert [line["step"] for line in read_metrics(half)] == steps == [2, 4]
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "checkpoints"])
+def test_a_file_removed_while_training_comes_back(
+    name: str, half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = (half / "config.json").read_text()
+
+    def remove() -> None:
+        shutil.rmtree(half / name) if (half / name).is_dir() else (half / name).unlink()
+
+    with monkeypatch.context() as patched:
+        at_step(patched, 2, remove)
+        assert main([*RESUME, "--max-steps", "3"]) == (1 if name == "config.json" else 0)
+    assert (half / "config.json").read_text() == config
+    assert main(RESUME) == 0
+    assert [line["step"] for line in read_metrics(half)] == [2, 4]
+
+
+def test_a_folder_removed_after_the_last_save(
+    monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The monitor has had the last step saved already."""
+    save, removed = Trainer.save, []
+
+    def saved_and_removed(trainer: Trainer, position: int) -> Path:
+        folder = save(trainer, position)
+        if trainer.step == 4 and not removed:
+            removed.append(shutil.rmtree(here / "r"))
+        return folder
+
+    monkeypatch.setattr(Trainer, "save", saved_and_removed)
+    assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=r", "training.monitor.every=4"]) == 1
+    assert "r was removed while it was trained" in capsys.readouterr().err
+    assert [path.name for path in checkpoints(here / "r")] == ["step-000004"]
+
+
+def test_a_folder_that_another_run_took_is_left_to_it(
+    half: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(half, here / "other")
+    before = snapshot(here / "other")
+
+    def take_over() -> None:
+        half.rename(here / "mine")
+        (here / "other").rename(half)
+
+    at_step(monkeypatch, 2, take_over)
+    assert main(RESUME) == 1
+    assert "another run lies in half now; what was trained to step 4 is not saved" in capsys.readouterr().err
+    assert snapshot(half) == before
+
+
+def test_a_lock_that_is_removed_lets_nobody_in(
+    half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locked(half):
+        (half / ".lock").unlink()
+        assert main(RESUME) == 1
+    assert "half is being trained by another process" in capsys.readouterr().err
+    assert main(RESUME) == 0
+
+
+def test_a_run_is_begun_with_a_checkpoint(sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed within its first step, far from the first due checkpoint, it goes on from step 0."""
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        at_step(patched, 1, killed)
+        assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=r"]) == 130
+    assert [path.name for path in checkpoints(here / "r")] == ["step-000000"]
+    assert main(["train", "run=r", "--resume"]) == 0
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=whole"]) == 0
+    assert same(here / "r", here / "whole")
+
+
+def test_numbers_are_those_of_ascii(half: Path, sudoku_4x4: Path, here: Path) -> None:
+    """Folders that str.isdigit() takes for numbered, and int() does not."""
+    for name in ("step-²", "step-٣", "step-"):
+        (half / "checkpoints" / name).mkdir()
+    (here / "runs/sudoku-4x4-²").mkdir(parents=True)
+    assert main(RESUME) == 0
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "--max-steps", "1"]) == 0
+    assert (here / "runs/sudoku-4x4-1/config.json").exists()
+    assert main(["evaluate", "steps=1", "evaluation.boards=0"]) == 0  # the newest run
+
+
+def test_config_and_checkpoint_are_of_one_model_to_whoever_reads_them(
+    half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((half / "config.json").read_text())
+    record["config"]["model"]["l_cycles"] += 1  # fits the weights, and is another model
+    (half / "config.json").write_text(json.dumps(record))
+    for words in (["evaluate", "half"], ["solve", "half", "1..............."]):
+        assert main(words) == 1
+        assert "was made with model.l_cycles=" in capsys.readouterr().err
+    assert os.listdir(half / "checkpoints")

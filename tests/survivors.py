@@ -1,0 +1,57 @@
+"""What tests of damaged, moved and interrupted runs share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from safetensors.torch import load_file
+
+from reason.training.checkpoint import checkpoints
+from reason.training.integrity import seal
+
+
+def tensors(run: Path) -> dict[str, torch.Tensor]:
+    """Every tensor of the newest checkpoint."""
+    files = sorted(checkpoints(run)[-1].glob("*.safetensors"))
+    return {f"{file.name}/{name}": tensor for file in files for name, tensor in load_file(file).items()}
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two runs came to the same end, to the bit."""
+    a, b = tensors(one), tensors(other)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def change_json(file: Path, change: Callable[[Any], object]) -> None:
+    """Change a JSON file's tree in place; a checkpoint's is sealed again, as if it had been written so."""
+    tree = json.loads(file.read_text())
+    change(tree)
+    file.write_text(json.dumps(tree))
+    if file.name == "state.json":
+        seal(file.parent)
+
+
+def flip(file: Path, at: int) -> None:
+    """Flip a bit."""
+    data = bytearray(file.read_bytes())
+    data[at // 8 % len(data)] ^= 1 << at % 8
+    file.write_bytes(data)
+
+
+def wait_for(stream: IO[str], text: str) -> None:
+    """Read what a process says until it has said `text`."""
+    said = ""
+    while text not in said:
+        more = stream.read(1)
+        assert more, f"it ended, and said {said!r}"
+        said += more
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder with its content; locks, which any command may leave, aside."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

@@ -1,0 +1,143 @@
+"""Imports point one way, and files stay small."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")])
+
+TRAINING = {
+    "datasets_gen.symmetry", "reason.config.base", "reason.config.capabilities", "reason.config.files",
+    "reason.config.schedules",
+    "reason.data", "reason.errors",
+    "reason.losses", "reason.models.base", "reason.nn.dtypes", "reason.rollout",
+}  # fmt: skip
+
+# A package may import itself and what is named here, and nothing else of the project: no arrow points back.
+MAY_IMPORT = {
+    "datasets_gen": set(),
+    "reason.version": {"datasets_gen.version"},
+    "reason.errors": set(),
+    "reason.config.capabilities": {"reason.errors"},
+    "reason.config.base": {"reason.config.capabilities", "reason.errors"},
+    "reason.config.files": {"reason.errors"},
+    "reason.config.schedules": {"reason.config.base"},
+    "reason.nn": set(),
+    "reason.dynamics": {"reason.errors", "reason.nn"},
+    "reason.models": {
+        "datasets_gen.structure", "reason.config.base", "reason.config.capabilities", "reason.dynamics",
+        "reason.errors", "reason.nn",
+    },
+    "reason.data": {"datasets_gen", "reason.config.base", "reason.models.base"},
+    "reason.rollout": {
+        "reason.config.base", "reason.config.capabilities", "reason.models.base", "reason.models.record",
+    },
+    "reason.losses": {
+        "reason.config.base", "reason.config.capabilities", "reason.config.schedules", "reason.dynamics",
+        "reason.models.base", "reason.nn.dtypes", "reason.rollout",
+    },
+    "reason.generation": {"reason.models", "reason.nn", "reason.rollout"},
+    "reason.training": TRAINING,
+    "reason.training.memory": TRAINING | {"reason.config.schema", "reason.models", "reason.training"},
+    "reason.training.state": TRAINING | {"reason.config.schema", "reason.training"},
+    "reason.evaluation": {
+        "datasets_gen", "reason.config.base", "reason.config.capabilities", "reason.data", "reason.dynamics",
+        "reason.errors", "reason.generation", "reason.losses", "reason.models", "reason.nn", "reason.rollout",
+        "reason.training.checkpoint", "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
+    },
+    "reason.report": {"datasets_gen"},
+    "reason.config.sections": set(),
+    "reason.config.foreign": set(),
+    "reason.config.overrides": {
+        "reason.config.base", "reason.config.files", "reason.config.foreign", "reason.config.schema",
+        "reason.config.sections",
+        "reason.errors", "reason.models",
+    },
+    "reason.config.inert": {
+        "reason.config.base", "reason.config.capabilities", "reason.config.overrides", "reason.config.schema",
+    },
+    "reason.config.describe": {
+        "reason.config.base", "reason.config.overrides", "reason.config.schema", "reason.models",
+    },
+    "reason.config.schema": {
+        "reason.config.base", "reason.config.capabilities", "reason.data", "reason.evaluation.config",
+        "reason.losses", "reason.models", "reason.rollout", "reason.training.config", "reason.training.ema",
+        "reason.training.optim", "reason.training.warm_start",
+    },
+    "reason.presets": {"reason"},
+    "reason.interop": {"reason"},
+    "reason.runs": {"reason"},
+    "reason.cli": {"reason", "datasets_gen"},
+    "reason": {"reason"},
+}  # fmt: skip
+TOP = ("reason.presets", "reason.interop", "reason.runs", "reason.cli")  # nothing above may import these
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def package(name: str) -> str:
+    """The longest entry of MAY_IMPORT that holds the module."""
+    return max((p for p in MAY_IMPORT if name == p or name.startswith(f"{p}.")), key=len)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module)
+def test_imports_point_one_way(path: Path) -> None:
+    here = package(module(path))
+    allowed = MAY_IMPORT[here] | {here, "datasets_gen"} if here in TOP else MAY_IMPORT[here] | {here}
+    for name in imports(path):
+        if name.split(".")[0] in ("reason", "datasets_gen"):
+            assert any(name == a or name.startswith(f"{a}.") for a in allowed), f"{here} must not import {name}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "reason.models"], ids=module)
+def test_only_models_know_their_families(path: Path) -> None:
+    """What a family can do is asked of its capabilities: nothing else tests for its class."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "issubclass")
+        ):
+            assert not re.search(r"Looped|Recursive", ast.unparse(node.args[1])), ast.unparse(node)
+
+
+def test_the_top_of_the_package_is_no_pile() -> None:
+    top = {path.name for path in ROOT.glob("reason/*.py")}
+    assert top <= {"__init__.py", "__main__.py", "api.py", "data.py", "errors.py", "rollout.py", "version.py"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) == "datasets_gen"], ids=module)
+def test_generators_never_import_torch(path: Path) -> None:
+    assert not any(name.split(".")[0] == "torch" for name in imports(path))
+
+
+@pytest.mark.parametrize("name", ["train.py", "evaluate.py"])
+def test_scripts_are_thin(name: str) -> None:
+    assert len((ROOT / name).read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("path", FILES, ids=module)
+def test_files_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 370, "two things may live here"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)
+def test_configs_are_derived_and_never_copied_unchecked(path: Path) -> None:
+    assert "model_copy(" not in path.read_text(), "a config is changed by `derive`, which validates it"

@@ -1,0 +1,207 @@
+"""What a checkpoint says of itself: its files as they were written, its numbers finite, its best the best."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from survivors import change_json, flip, same
+from test_loop import everything, trainer_of
+
+from reason.cli import main
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.errors import Diverged
+from reason.training import checkpoint, integrity
+from reason.training.checkpoint import best_checkpoint, checkpoints, readable
+from reason.training.integrity import FILES, MANIFEST, fault, seal
+
+RESUME = ["train", "run=half", "--resume"]
+
+
+@pytest.fixture
+def three(half: Path, here: Path) -> Path:
+    """The run at step 3 of 4, with the checkpoint of step 2 before it; `whole` is what it must come to."""
+    shutil.copytree(half, here / "whole")
+    assert main(["train", "run=whole", "--resume"]) == 0
+    assert main([*RESUME, "--max-steps", "3"]) == 0
+    return half
+
+
+@pytest.mark.parametrize("file", [*FILES, MANIFEST])
+@pytest.mark.parametrize("at", [0.3, 0.9])
+def test_a_flipped_bit_passes_the_checkpoint_over(
+    file: str, at: float, three: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a step is trained on it: the one before goes on, and the end is the same to the bit."""
+    path = three / "checkpoints/step-000003" / file
+    flip(path, int(at * 8 * path.stat().st_size))
+    assert main(RESUME) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "step-000003 is torn (" in line]
+    assert len(warnings) == 1
+    assert "going back to the one before it" in warnings[0]
+    assert same(three, here / "whole")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no manifest": (lambda folder: (folder / MANIFEST).unlink(), "manifest.json is missing"),
+    "no weights": (lambda folder: (folder / "weights.safetensors").unlink(), "weights.safetensors is missing"),
+    "an average too many": (
+        lambda folder: change_json(folder / MANIFEST, lambda sums: sums.pop("ema.safetensors")),
+        "ema.safetensors is not of this checkpoint",
+    ),
+    "a list": (lambda folder: (folder / MANIFEST).write_text("[]"), "does not list its files"),
+    "deep": (lambda folder: (folder / MANIFEST).write_text("[" * 9999), "is nested too deep"),
+    "renamed": (lambda folder: folder.rename(folder.with_name("step-000009")), "its state is of step 3"),
+    "a folder": (lambda folder: ((folder / MANIFEST).unlink(), (folder / MANIFEST).mkdir()), "is no regular file"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_other_damage_is_named(damage: str, three: Path) -> None:
+    apply, said = DAMAGES[damage]
+    apply(three / "checkpoints/step-000003")
+    with pytest.warns(UserWarning, match=said):
+        assert next(readable(three)).name == "step-000002"
+
+
+def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
+    for name in FILES:
+        (tmp_path / name).write_bytes(name.encode())
+    seal(tmp_path)
+    assert fault(tmp_path) is None
+    (tmp_path / "notes.txt").write_text("mine")  # no part of it
+    assert fault(tmp_path) is None
+    assert json.loads((tmp_path / MANIFEST).read_text()) == {name: integrity.sha256(tmp_path / name) for name in FILES}
+
+
+def test_a_pipe_in_its_place_does_not_block(three: Path) -> None:
+    import os
+
+    for name in ("state.json", "weights.safetensors", MANIFEST):
+        folder = three / "checkpoints/step-000003"
+        kept = (folder / name).read_bytes()
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        assert "is no regular file" in str(fault(folder))
+        (folder / name).unlink()
+        (folder / name).write_bytes(kept)
+    assert fault(folder) is None
+
+
+def test_the_best_is_known_after_a_kill_before_it_was_written_down(
+    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint's state names the best; best.json follows it when the run is opened again."""
+    from reason.evaluation.monitor import SplitMonitor
+    from reason.training.monitor import Reading
+
+    exact = {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.3, 5: 0.3, 6: 0.3}
+    monkeypatch.setattr(SplitMonitor, "read", lambda self, model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
+
+    class Killed(BaseException):
+        pass
+
+    def kill_at_three(run: Path, best: dict[str, object]) -> None:
+        if best["step"] == 3:
+            raise Killed
+        record(run, best)
+
+    run, record = tmp_path / "run", checkpoint.record_best
+    config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "100"})
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "record_best", kill_at_three)
+        with pytest.raises(Killed):
+            trainer_of(config, run).train()
+    assert json.loads((run / "checkpoints/best.json").read_text())["step"] == 2
+    best = best_checkpoint(run)
+    assert best is not None
+    assert best.name == "step-000003"
+    trainer = trainer_of(config, run)
+    trainer.resume(next(readable(run)))
+    assert json.loads((run / "checkpoints/best.json").read_text())["step"] == 3
+    for text in ("{", '{"step": "²"}', "[]", '{"step": 1e999}'):
+        (run / "checkpoints/best.json").write_text(text)
+        assert best_checkpoint(run) == best
+
+
+def test_a_weight_that_is_infinite_is_never_saved(tiny: Config, tmp_path: Path) -> None:
+    """Every loss and gradient finite, and the step made a weight infinite: the last good checkpoint is good."""
+    trainer = trainer_of(override(tiny, {"training.checkpoint_every": "1"}), tmp_path / "run")
+    step = trainer.optimizer_step
+
+    def overflowing() -> torch.Tensor:
+        norm = step()
+        if trainer.step == 2:
+            with torch.no_grad():
+                trainer.model.head.weight[0, 0] = float("inf")
+        return norm
+
+    trainer.optimizer_step = overflowing  # type: ignore[method-assign]
+    with pytest.raises(Diverged, match=r"weight head.weight is no finite number at step 2; last good .*step-000001"):
+        trainer.train()
+    assert all(t.isfinite().all() for t in everything(tmp_path / "run").values() if t.is_floating_point())
+
+
+@pytest.mark.parametrize("part", ["average of", "moment"])
+def test_so_are_averages_and_moments(part: str, tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(tiny, tmp_path / "run")
+    trainer.optimizer_step()
+    assert trainer.ema is not None
+    tensors = trainer.ema._average if part == "average of" else [trainer.optimizers.state_dict()[0]["exp_avg"]]
+    tensors[0].flatten()[-1] = float("nan")
+    with pytest.raises(Diverged, match=f"{part} .* is no finite number at step 1"):
+        trainer.save(0)
+
+
+@pytest.mark.parametrize("words", [["evaluate", "half"], ["solve", "half", "1..............."]])
+def test_weights_that_are_no_numbers_are_not_evaluated(
+    words: list[str], half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would read as "exact 0.0 %"."""
+    folder = checkpoints(half)[-1]
+    for name in ("weights", "ema"):
+        broken = load_file(folder / f"{name}.safetensors")
+        broken["head.weight"][0, 0] = float("nan")
+        save_file(broken, folder / f"{name}.safetensors")
+    seal(folder)
+    assert main(words) == 1
+    assert "weight head.weight holds a number that is infinite or NaN" in capsys.readouterr().err
+
+
+def test_a_state_of_other_shapes_is_refused(half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sealed, and not what this training saves: one line, before a step is taken."""
+    folder = checkpoints(half)[-1]
+    whole = load_file(folder / "state.safetensors")
+    for name in sorted(whole.keys() - {"/sampler/each/0/order"}):  # which may be empty: an epoch is over
+        save_file(whole | {name: whole[name].flatten()[:0]}, folder / "state.safetensors")
+        seal(folder)
+        assert main(RESUME) == 1, name
+        error = capsys.readouterr().err.splitlines()
+        assert len(error) == 1, error
+        assert "does not hold what this training saves" in error[0], (name, error)
+    save_file(whole, folder / "state.safetensors")
+    seal(folder)
+    assert main(RESUME) == 0
+
+
+def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tokens beyond the vocabulary would index beyond the embedding; on a GPU that ends the process."""
+    folder = checkpoints(half)[-1]
+    whole = load_file(folder / "state.safetensors")
+    changed = {
+        name: tensor + 1000
+        for name, tensor in whole.items()
+        if name.startswith(("/carry/0/batch", "/sampler/each/0/order"))
+    }
+    assert len(changed) == 4
+    for name in changed:
+        save_file(whole | {name: changed[name]}, folder / "state.safetensors")
+        seal(folder)
+        assert main(RESUME) == 1, name
+        assert "does not hold what this training saves" in capsys.readouterr().err, name

@@ -1,0 +1,159 @@
+"""A family and a loss term of one's own, each in one place: registered, trained, resumed to the bit, evaluated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+import torch
+from pydantic import Field
+from test_loop import everything, trainer_of, untimed
+from torch import Tensor, nn
+
+import reason.config.capabilities as can
+from reason.cli.evaluate import evaluate_run
+from reason.config.describe import describe_settings
+from reason.config.overrides import derive, override, read_config
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.losses import TERMS, Term
+from reason.models import FAMILIES, Family
+from reason.models.base import Batch, ModelConfig, Readout, Reasoner, Shape
+from reason.rollout import Unroll
+from reason.training import checkpoint
+
+SCRATCHPAD = "a scratchpad"  # a capability that the package does not know
+
+
+class PooledConfig(ModelConfig):
+    """Every cell sees the mean of all."""
+
+    kind: Literal["pooled"] = "pooled"
+    width: int = Field(8, ge=1, description="of the state")
+    pad: bool = Field(False, description="a scratchpad")
+
+    def capabilities(self) -> can.Offers:
+        return {can.ALL_CELLS: True, can.GRADIENT_ACROSS_STEPS: True, SCRATCHPAD: self.pad or "model.pad=true"}
+
+
+class PooledState(NamedTuple):
+    z: Tensor  # (B, S, D)
+
+
+class Pooled(Reasoner):
+    """z ← tanh(W[z, mean z] + x̂)."""
+
+    def __init__(self, config: PooledConfig, shape: Shape, dtype: torch.dtype):
+        super().__init__()
+        self.shape, self.dtype = shape, dtype
+        self.tokens = nn.Embedding(shape.vocab_size, config.width)
+        self.net = nn.Linear(2 * config.width, config.width)
+        self.head = nn.Linear(config.width, shape.vocab_size)
+
+    def encode(self, batch: Batch) -> Tensor:
+        return self.tokens(batch.inputs)
+
+    def initial_state(self, x: Tensor) -> PooledState:
+        return PooledState(torch.zeros_like(x))
+
+    def step(self, state: PooledState, x: Tensor) -> PooledState:
+        mean = state.z.mean(1, keepdim=True).expand_as(state.z)
+        return PooledState(torch.tanh(self.net(torch.cat([state.z, mean], -1)) + x))
+
+    def readout(self, state: PooledState, step: int | None = None) -> Readout:
+        return Readout(self.head(state.z))
+
+
+def drift(unroll: Unroll) -> Tensor:
+    """How far the last step moved the state."""
+    moved = unroll.states[-1].z - (unroll.states[-2] if len(unroll.states) > 1 else unroll.before).z
+    return unroll.row_mean(moved.square().mean((1, 2)))
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILIES, "pooled", Family(PooledConfig, Pooled))
+    monkeypatch.setitem(TERMS, "drift", Term(drift, "how far the last step moves", needs=(SCRATCHPAD,)))
+
+
+@pytest.fixture
+def mine(sudoku_4x4: Path, _registered: None) -> Config:
+    return derive(
+        Config(),
+        {
+            "data.directory": str(sudoku_4x4),
+            "model.kind": "pooled",
+            "model.pad": True,
+            "loss.weights.q_halt": 0,
+            "loss.weights.drift": 0.1,
+            "rollout.halting": "none",
+            "rollout.supervision_steps": 2,
+            "rollout.loops.count": 2,
+            "training.steps": 2,
+            "training.batch_size": 8,
+            "training.log_every": 1,
+            "training.precision": "fp32",
+        },
+    )
+
+
+def test_it_trains_resumes_to_the_bit_and_evaluates(mine: Config, tmp_path: Path) -> None:
+    trainer_of(mine, tmp_path / "whole").train()
+    trainer_of(mine, tmp_path / "parts").train(max_steps=1)
+    torch.manual_seed(12345)
+    again = read_config(tmp_path / "parts" / "config.json")
+    assert again == mine
+    second = trainer_of(again, tmp_path / "parts")
+    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    second.train()
+    whole, parts = everything(tmp_path / "whole"), everything(tmp_path / "parts")
+    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
+    lines = untimed(tmp_path / "whole")
+    assert untimed(tmp_path / "parts") == lines
+    assert all(line["loss"] == pytest.approx(line["loss/lm"] + 0.1 * line["loss/drift"]) for line in lines)
+    assert all(line["loss/drift"] > 0 for line in lines)
+    results, _ = evaluate_run(tmp_path / "whole", {"evaluation.steps": "1"})
+    assert results["steps"] == 1
+    assert results["preset"] == "custom"
+
+
+def test_its_settings_are_typed_and_explained(mine: Config) -> None:
+    rows = {setting.key: setting for setting in describe_settings()}
+    assert rows["model.pad"] == ("model.pad", "pooled", "false", "true | false", "a scratchpad")
+    assert rows["loss.weights.drift"] == ("loss.weights.drift", "", "0", "float ≥ 0", "how far the last step moves")
+    assert override(mine, {"model.width": "4", "loss.weights.drift": "2"}).loss.weights.drift == 2
+    with pytest.raises(ConfigError, match=r"model\.width=0: input should be greater .*; of the state \(default 8\)"):
+        override(mine, {"model.width": "0"})
+    with pytest.raises(ConfigError, match=r"did you mean loss\.weights\.drift"):
+        override(mine, {"loss.weights.drifts": "2"})
+    with pytest.raises(ConfigError, match="a model is recursive or looped or pooled"):
+        derive(Config(), {"model.kind": "poled"})
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"model.pad": "false"}, r"drift=0\.1 needs a scratchpad, .* type model\.pad=true, or loss\.weights\.drift=0"),
+    ({"loss.weights.q_halt": "1"}, r"needs a halting head \(q_halt\), and this config has none: type loss"),
+    ({"loss.weights.equil_z": "1"}, r"needs maps of the state .*: type loss\.weights\.equil_z=0"),
+    ({"loss.weights.rep_z_l": "1"}, r"needs a low state z_L, .*: type loss\.weights\.rep_z_l=0"),
+    ({"balance.kind": "alg-grad-norm"}, r"needs weights at which .*: type balance\.kind=fixed"),
+    ({"optimizer.freeze_embedding_after": "1"}, r"needs an embedding .*: type optimizer\.freeze_embedding_after=none"),
+    ({"training.compile": "aot_eager"}, r"=aot_eager needs networks .*: type training\.compile_scope=step"),
+    ({"evaluation.probes": "true"}, r"needs maps of the state .*: type evaluation\.probes=false"),
+    ({"rollout.halting": "gate"}, r"needs an exit gate per puzzle, .*: type rollout\.halting=none"),
+])  # fmt: skip
+def test_what_it_cannot_is_refused(changes: dict[str, str], words: str, mine: Config) -> None:
+    with pytest.raises(ConfigError, match=words):
+        override(mine, changes)
+
+
+def test_a_term_of_ones_own_is_refused_by_a_family_that_cannot() -> None:
+    with pytest.raises(ConfigError, match=r"needs a scratchpad, and this config has none: type loss\.weights\.drift=0"):
+        derive(Config(), {"loss.weights.drift": 1})
+
+
+def test_terms_of_another_file_are_refused(mine: Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trainer_of(mine, tmp_path / "run")
+    monkeypatch.delitem(TERMS, "drift")
+    with pytest.raises(ConfigError, match=r"unknown setting loss\.weights\.drift"):
+        read_config(tmp_path / "run" / "config.json")

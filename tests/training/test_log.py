@@ -1,0 +1,101 @@
+"""What metrics.jsonl says, against sums written out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import trainer_of
+
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.models.base import IGNORE, Batch, Readout
+from reason.rollout import Carry, Unroll
+from reason.training.log import Meters, MetricsLog, read_metrics
+
+
+def step(answers: list[list[int]], labels: list[list[int]], halted: list[bool], active: list[bool], m: list[int]):
+    """A supervision step whose rows say `answers`."""
+    truth = torch.tensor(labels)
+    batch = Batch(truth, truth, torch.zeros(len(labels), dtype=torch.long))
+    readout = Readout(torch.nn.functional.one_hot(torch.tensor(answers), 4).float())
+    none = torch.zeros(len(labels), dtype=torch.bool)
+    unroll = Unroll(None, batch, None, ((), ()), (readout,), torch.tensor(active), none)  # type: ignore[arg-type]
+    taken = torch.tensor(m, dtype=torch.int32)
+    return unroll, Carry(batch, (), taken, torch.tensor(halted), batch, torch.zeros(len(labels)))
+
+
+def test_accuracy_is_that_of_rows_that_have_just_halted() -> None:
+    """Row by row: halted and right, halted and half right, right but not halted, halted before this step."""
+    labels = [[1, 2], [1, 2], [3, 3], [1, 1]]
+    answers = [[1, 2], [1, 3], [3, 3], [1, 1]]
+    meters = Meters(torch.device("cpu"))
+    meters.add(
+        *step(answers, labels, [True, True, False, True], [True, True, True, False], [3, 5, 7, 9]),
+        {"lm": torch.tensor(2.0), "q_halt": torch.tensor(4.0)},
+        {"lm": 1.0, "q_halt": 0.5},
+    )
+    meters.add(
+        *step([[0, 1]], [[IGNORE, 1]], [True], [True], [1]), {"lm": torch.tensor(1.0)}, {"lm": 1.0, "q_halt": 0.5}
+    )
+    means = meters.read()
+    assert means["finished"] == 3
+    assert means["exact"] == pytest.approx(2 / 3)
+    assert means["cell"] == pytest.approx((1 + 0.5 + 1) / 3)
+    assert means["mean_steps"] == pytest.approx((3 + 5 + 1) / 3)
+    assert means["loops"] == 2
+    assert means["loss/lm"] == pytest.approx(1.5)
+    assert means["loss/q_halt"] == pytest.approx(4)  # the mean over the steps that had it
+    assert means["loss"] == pytest.approx((2 + 0.5 * 4 + 1) / 2)
+
+
+def test_a_reading_starts_afresh_and_knows_of_no_row() -> None:
+    meters = Meters(torch.device("cpu"))
+    meters.add(*step([[1]], [[1]], [True], [True], [4]), {"lm": torch.tensor(3.0)}, {"lm": 1.0})
+    meters.read()
+    meters.add(*step([[1]], [[1]], [False], [True], [4]), {"lm": torch.tensor(1.0)}, {"lm": 1.0})
+    means = meters.read()
+    assert (means["loss"], means["loss/lm"], means["finished"]) == (1, 1, 0)
+    assert (means["exact"], means["cell"], means["mean_steps"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("accum_steps", [1, 3])
+def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: Config, tmp_path: Path) -> None:
+    changes = {"rollout.carry": "same-batch", "rollout.accum_steps": str(accum_steps), "training.log_every": "3"}
+    trainer = trainer_of(override(tiny, changes), tmp_path / "run")
+    drawn = 0
+
+    def counted(index: int) -> Batch:
+        nonlocal drawn
+        drawn += trainer.samplers.batch_size
+        return draw(index)
+
+    draw, trainer.samplers.draw = trainer.samplers.draw, counted  # type: ignore[method-assign]
+    trainer.train()
+    line = read_metrics(tmp_path / "run")[-1]
+    assert line["epoch"] == pytest.approx(drawn / trainer.samplers.data.groups)
+    assert line["puzzle_steps"] == 6 * trainer.samplers.batch_size
+
+
+def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_path: Path) -> None:
+    changes = {"optimizer.schedule.warmup_steps": "4", "training.log_every": "1", "training.steps": "3"}
+    trainer = trainer_of(override(tiny, changes), tmp_path / "run")
+    used, step = [], trainer.optimizers.step
+
+    def recorded(number: int) -> torch.Tensor:
+        norm = step(number)
+        used.append(trainer.optimizers.main.param_groups[0]["lr"])
+        return norm
+
+    trainer.optimizers.step = recorded  # type: ignore[method-assign]
+    trainer.train()
+    assert [line["lr"] for line in read_metrics(tmp_path / "run")] == pytest.approx([float(rate) for rate in used])
+    assert used[0] < used[1] < used[2]
+
+
+def test_what_is_no_number_is_null(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.write({"step": 1, "gradient_norm": float("inf"), "loss": float("nan"), "lr": 0.5})
+    log.close()
+    assert read_metrics(tmp_path) == [{"step": 1, "gradient_norm": None, "loss": None, "lr": 0.5}]

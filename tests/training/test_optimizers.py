@@ -1,0 +1,256 @@
+"""Optimizers, each form against its formula: Adam-atan2 (torch and fused), AdamW, sign-SGD."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import reference
+import torch
+from adam_atan2_pytorch import AdamAtan2 as Library
+from pydantic import ValidationError
+from torch import nn
+
+from reason.config.schedules import Horizon
+from reason.errors import ConfigError
+from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.training import optim
+from reason.training.adam_atan2 import AdamAtan2
+from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
+
+SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
+
+
+def model() -> RecursiveModel:
+    return RecursiveModel(SMALL, Shape(seq_len=4, vocab_size=5, num_puzzle_identifiers=6))
+
+
+BETAS = (0.9, 0.95)
+FORMS = {
+    "the library's": {},
+    "ε": {"eps": 0.5},
+    "a": {"a": 1.27},
+    "outside": {"bias_correction": "outside"},
+    "outside, ε, a": {"bias_correction": "outside", "eps": 0.5, "a": 1.27},
+}
+
+
+def moved(config: OptimizerConfig, steps: int = 3) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """The head's weight before, its gradients, and the weight after as many steps."""
+    net = model()
+    optimizers = Optimizers(net, config, Horizon(steps, 1.0))
+    start = net.head.weight.detach().double().numpy().copy()
+    gradients = [torch.randn_like(net.head.weight) for _ in range(steps)]
+    for step, gradient in enumerate(gradients):
+        net.head.weight.grad = gradient.clone()
+        norm = optimizers.step(step)
+        assert norm.item() == pytest.approx(gradient.norm().item(), rel=1e-5)
+    return start, [g.double().numpy() for g in gradients], net.head.weight.detach().numpy()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_of_adam_atan2_is_its_formula(form: str) -> None:
+    config = OptimizerConfig(lr=0.01, weight_decay=0.3, betas=BETAS, **FORMS[form])
+    start, gradients, end = moved(config)
+    outside = config.bias_correction == "outside"
+    expected = reference.adam_atan2(start, gradients, 0.01, BETAS, 0.3, config.eps or 0, config.a, outside)
+    np.testing.assert_allclose(end, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("eps", [None, 0.5])
+def test_adamw_is_torchs(eps: float | None) -> None:
+    start, gradients, end = moved(OptimizerConfig(kind="adamw", lr=0.01, weight_decay=0.3, betas=BETAS, eps=eps))
+    twin = nn.Parameter(torch.from_numpy(start))
+    adamw = torch.optim.AdamW([twin], lr=0.01, betas=BETAS, weight_decay=0.3, eps=eps or 1e-8)
+    for gradient in gradients:
+        twin.grad = torch.from_numpy(gradient)
+        adamw.step()
+    np.testing.assert_allclose(end, twin.detach().numpy(), atol=1e-6)
+
+
+def test_the_corrections_differ_by_27_percent_at_first_and_by_less_than_1_after_40_steps() -> None:
+    steps = {}
+    for form in ("inside", "outside"):
+        p = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+        optimizer = AdamAtan2([p], 1.0, BETAS, 0.0, bias_correction=form)
+        at = [0.0]
+        for _ in range(40):
+            p.grad = torch.ones_like(p)
+            optimizer.step()
+            at.append(p.item())
+        steps[form] = -np.diff(at)
+    ratio = steps["outside"] / steps["inside"]
+    assert ratio[0] == pytest.approx(1.27, abs=5e-3)
+    assert abs(ratio[-1] - 1) < 0.01
+    assert (np.diff(ratio) < 0).all()
+
+
+@pytest.mark.parametrize("a", [1.0, 1.27])
+def test_adam_atan2_is_the_librarys(a: float) -> None:
+    """adam-atan2-pytorch, to the bit; a parameter without a gradient waits."""
+    ours, theirs = ([nn.Parameter(torch.arange(6.0).view(2, 3)), nn.Parameter(torch.ones(4))] for _ in range(2))
+    steppers = AdamAtan2(ours, 0.01, BETAS, 0.3, a=a), Library(theirs, 0.01, BETAS, 0.3, a=a)
+    for step in range(4):
+        gradients = [torch.randn(2, 3), torch.randn(4) if step != 1 else None]
+        for parameters, stepper in zip((ours, theirs), steppers, strict=True):
+            for p, gradient in zip(parameters, gradients, strict=True):
+                p.grad = gradient
+            stepper.step()
+    for mine, yours in zip(ours, theirs, strict=True):
+        assert torch.equal(mine, yours)
+
+
+class Fused(torch.optim.Optimizer):
+    """What the CUDA package offers: its arguments, its state's names, its formula."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), weight_decay=1e-2):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                state, (beta1, beta2) = self.state[p], group["betas"]
+                if not state:
+                    state |= {
+                        "step": torch.zeros(()),
+                        "exp_avg": torch.zeros_like(p),
+                        "exp_avg_sq": torch.zeros_like(p),
+                    }
+                state["step"] += 1
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                state["exp_avg"].lerp_(p.grad, 1 - beta1)
+                state["exp_avg_sq"].lerp_(p.grad.square(), 1 - beta2)
+                size = (state["exp_avg_sq"] / (1 - beta2 ** state["step"])).sqrt()
+                p.sub_(group["lr"] / (1 - beta1 ** state["step"]) * torch.atan2(state["exp_avg"], size))
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the package were installed and the weights lay on a GPU."""
+    package = ModuleType("adam_atan2")
+    package.AdamATan2 = Fused
+    monkeypatch.setitem(sys.modules, "adam_atan2", package)
+    build = optim.build_optimizer
+    monkeypatch.setattr(
+        optim, "build_optimizer", lambda weights, config, _: build(weights, config, torch.device("cuda"))
+    )
+
+
+OUTSIDE = {"bias_correction": "outside", "lr": 0.01, "weight_decay": 0.3, "betas": BETAS}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, True),
+        ({"backend": "fused"}, True),
+        ({"backend": "torch"}, False),
+        ({"a": 1.27}, False),
+        ({"eps": 1e-8}, False),
+        ({"bias_correction": "inside"}, False),
+        ({"kind": "adamw", "bias_correction": "inside"}, False),
+    ],
+)
+def test_the_fused_package_moves_the_weights_where_it_may(settings: dict[str, object], expected: bool) -> None:
+    config = OptimizerConfig(**OUTSIDE | settings)
+    optimizers = Optimizers(model(), config, Horizon(3, 1.0))
+    assert isinstance(optimizers.main, Fused) == optimizers.fused == expected
+    if expected:
+        start, gradients, end = moved(config)
+        np.testing.assert_allclose(
+            end, reference.adam_atan2(start, gradients, 0.01, BETAS, 0.3, outside=True), atol=1e-6
+        )
+
+
+@pytest.mark.usefixtures("installed")
+def test_either_backend_goes_on_from_the_others_state() -> None:
+    gradients = [torch.randn(5, 8) for _ in range(6)]
+    ends = {}
+    for first, then in (("torch", "torch"), ("fused", "torch"), ("torch", "fused"), ("fused", "fused")):
+        torch.manual_seed(1)
+        net, kept = model(), None
+        for backend, part in ((first, gradients[:3]), (then, gradients[3:])):
+            optimizers = Optimizers(net, OptimizerConfig(**OUTSIDE, backend=backend), Horizon(6, 1.0))
+            if kept is not None:
+                optimizers.load_state_dict(kept)
+            for step, gradient in enumerate(part):
+                net.head.weight.grad = gradient.clone()
+                optimizers.step(step)
+            kept = copy.deepcopy(optimizers.state_dict())
+        ends[first, then] = net.head.weight.detach()
+    for end in ends.values():
+        torch.testing.assert_close(end, ends["torch", "torch"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"kind": "adamw", "a": 1.27},
+            "a=1.27 is adam-atan2's: type .*, or optimizer.a=1.0",
+        ),
+        ({"kind": "adamw", "bias_correction": "outside"}, "optimizer.bias_correction=inside"),
+        ({"backend": "fused"}, "type optimizer.bias_correction=outside"),
+        ({"backend": "fused", "bias_correction": "outside", "eps": 1e-12}, "optimizer.eps=none"),
+    ],
+)
+def test_what_an_optimizer_has_no_use_for_is_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        OptimizerConfig(**settings)
+
+
+def test_a_fused_package_that_is_not_there_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "adam_atan2", None)  # an import of it fails
+    with pytest.raises(ConfigError, match=r"needs a CUDA device, this is cpu, .*optimizer\.backend=torch"):
+        Optimizers(model(), OptimizerConfig(bias_correction="outside", backend="fused"), Horizon(1, 1.0))
+    weights = [nn.Parameter(torch.ones(2))]
+    plain = optim.build_optimizer(weights, OptimizerConfig(bias_correction="outside"), torch.device("cuda"))
+    assert isinstance(plain, AdamAtan2)
+
+
+@pytest.mark.gpu
+def test_the_real_fused_package_is_its_formula() -> None:
+    pytest.importorskip("adam_atan2")
+    net = model().to("cuda")
+    optimizers = Optimizers(net, OptimizerConfig(**OUTSIDE), Horizon(3, 1.0))
+    assert optimizers.fused
+    start = net.head.weight.detach().double().cpu().numpy().copy()
+    gradients = [torch.randn_like(net.head.weight) for _ in range(3)]
+    for step, gradient in enumerate(gradients):
+        net.head.weight.grad = gradient.clone()
+        optimizers.step(step)
+    expected = reference.adam_atan2(
+        start, [g.double().cpu().numpy() for g in gradients], 0.01, BETAS, 0.3, outside=True
+    )
+    np.testing.assert_allclose(net.head.weight.detach().cpu().numpy(), expected, atol=1e-6)
+
+
+def test_atan2_is_unchanged_by_the_scale_of_the_gradient() -> None:
+    ends = []
+    for scale in (1.0, 1e6):
+        torch.manual_seed(3)
+        net = model()
+        optimizers = Optimizers(net, OptimizerConfig(lr=0.1, weight_decay=0), Horizon(1, 1.0))
+        net.head.weight.grad = scale * torch.ones_like(net.head.weight)
+        optimizers.step(0)
+        ends.append(net.head.weight.detach().clone())
+    torch.testing.assert_close(*ends)
+
+
+def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
+    table = nn.Embedding(6, 3, sparse=True)
+    before = table.weight.detach().clone()
+    pull = torch.tensor([[1.0, 1, 0], [-3, 1, 0], [2, 2, -1]])  # rows 4, 4, 1
+    (table(torch.tensor([4, 4, 1])) * pull).sum().backward()
+    (table(torch.tensor([1])) * torch.tensor([[-5.0, 0, 0]])).sum().backward()  # a second supervision step
+    SignSGD(table.weight, lr=0.1, weight_decay=0.5).step(factor=2.0)
+    expected = before.clone()
+    expected[4] = before[4] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, 0])
+    expected[1] = before[1] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, -1])
+    torch.testing.assert_close(table.weight.detach(), expected)
+    assert table.weight.grad is None

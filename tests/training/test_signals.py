@@ -1,0 +1,70 @@
+"""Ctrl-C and partners that stop: one line, the right status, nothing half done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from conftest import TINY
+from peer import in_world
+from test_distributed import free_port
+
+from reason.training import distributed
+
+ROOT = Path(__file__).parents[2]
+
+
+def hears_signals() -> None:
+    """A shell's background jobs ignore SIGINT, and their children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("module", ["numpy", "torch", "pydantic"])
+def test_ctrl_c_while_libraries_are_imported(module: str, tmp_path: Path) -> None:
+    """Python says when a part of the library has been imported, and is then still at the rest of it."""
+    command = [sys.executable, "-X", "importtime", str(ROOT / "train.py"), "nothing"]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ, preexec_fn=hears_signals
+    )
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line.rstrip())
+        if line.rpartition("|")[2].strip().startswith(f"{module}."):
+            process.send_signal(signal.SIGINT)
+            break
+    said += process.stderr.read().splitlines()
+    assert process.wait() == 130
+    assert [line for line in said if not line.startswith("import time:")] == ["interrupted"]
+
+
+@pytest.mark.slow
+def test_a_partner_that_stops_is_not_waited_for_for_ever(
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second of two processes is stopped (SIGSTOP) in its third step; the first says so and ends."""
+    port, run = free_port(), tmp_path / "run"
+    pairs = [
+        f"{key}={value}" for key, value in (TINY | {"training.steps": "100", "training.checkpoint_every": "1"}).items()
+    ]
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={run}", *pairs]
+    peer = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/training/stopping_peer.py"), str(port), "3", *words],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/training'}"},
+    )
+    try:
+        monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=3))
+        assert in_world(0, port, words) == 1
+        (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
+        assert "another process has not answered for 0.05 minutes: it is stopped, stuck or gone" in error
+        assert "the newest checkpoint is safe, go on with --resume" in error
+        assert (run / "checkpoints/step-000002/manifest.json").exists()
+    finally:
+        peer.send_signal(signal.SIGCONT)
+        peer.kill()
+        peer.wait()
