@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.sudoku.geometry import geometry
-from datasets_gen.sudoku.guesses import BAND, search
+from datasets_gen.sudoku.guesses import BAND, minimise, search
 from datasets_gen.sudoku.patterns import patterns
-from datasets_gen.sudoku.solver import shuffled_orders, size_of, solve_many, thin_board
+from datasets_gen.sudoku.solver import shuffled_orders, size_of, solve_many
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
@@ -30,9 +30,9 @@ def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, c
     board, solution: (S,) digits. Stops at `clues` clues; with 0 the result is minimal: no clue can go.
     """
     size = size_of(board[None])
-    orders, ranks = shuffled_orders(rng, 1, size)
+    order = shuffled_orders(rng, 1, size)[0][0]
     thinned = board.copy()
-    thin_board(thinned, solution, orders[0], ranks[0], clues, geometry(size))
+    minimise(thinned, solution, order, clues, patterns(size))
     return thinned
 
 
@@ -48,4 +48,4 @@ def completions(board: np.ndarray, cap: int) -> np.ndarray:
     if search(board, BAND, np.iinfo(np.int64).max, cap, 0, seen, tables)[1] == cap:
         return np.empty((0, 2), np.int64)
     once = (seen[0] & ~seen[1])[:, tables.band_of] & tables.bit_of > 0  # (n, S)
-    return np.argwhere(once.T) + (0, 1)
+    return np.argwhere(once.T) + np.array([0, 1])

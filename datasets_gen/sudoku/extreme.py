@@ -77,7 +77,6 @@ def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> boo
 
 def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarray], bool]:
     """Boards next to a parent, each with one solution, and whether they may hold clues that are not needed."""
-    size = round(len(parent.question) ** 0.5)
     clues = np.flatnonzero(parent.question)
     if parent.untried is None:
         parent.untried = clues[rng.random(len(clues)).argsort()].tolist()
@@ -124,7 +123,7 @@ def descend(lineage: Lineage) -> Puzzles:
                 continue
             child.answer = a_solution(board, rng)
             minimal = board.copy()
-            minimise(minimal, child.answer, rng.random(len(board)).argsort(), tables)
+            minimise(minimal, child.answer, rng.random(len(board)).argsort(), 0, tables)
             if (minimal != board).any():
                 if minimal.tobytes() in known:
                     continue

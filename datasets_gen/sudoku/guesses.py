@@ -1,9 +1,9 @@
 """How many guesses a puzzle needs, under several rules of branching.
 
-A solver of its own: every digit holds a word of bits per band, the places where it may stand. Naked singles, hidden
-singles, locked candidates and triples are drawn to a fixpoint; then a rule names a candidate to guess, or a crossing of
-a line and a box for a digit; where the guess fails it is struck out. A state is (n, 6) uint32: the places of every digit
-in three bands, then those that are alone in their box. Conversions to int64 and index loops are what makes it fast.
+A second solver: every digit holds a word of bits per band, its places. Naked and hidden singles, locked candidates and
+triples are drawn to a fixpoint; then a rule names a candidate to guess, or a crossing of a line and a box for a digit;
+a guess that fails is struck out. A state is (n, 12) uint32, for every digit: its places in three bands, those alone in
+their box, its patterns in three bands and three stacks. Conversions to int64 and index loops make the code fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.patterns import ALONE, BITS, BOX, FORCED, SPREAD, STACKS, patterns
+from datasets_gen.sudoku.patterns import ALONE, BITS, BOX, FORCED, SPREAD, STACKS
 
 CELL, BAND, MIXED = range(3)  # rules of branching
 NO_CAP = 1 << 40
@@ -21,7 +21,7 @@ STRIDES = np.array([5, 7, 11, 13, 17, 19, 23, 25, 29, 31, 35, 37, 41, 43, 47, 49
 @compiled
 def _close(state, digit, table):
     """Locked candidates of one digit to a fixpoint, and its lone places; False where a band has no place for it."""
-    cells, closed = table[4], table[5]
+    cells, closed = table.cells, table.closed
     while True:
         left, middle, right = 0, 0, 0
         for band in range(3):
@@ -62,7 +62,7 @@ def _deduce(state, dirty, table):
 
     dirty has a bit for every digit that lost a place since it was closed.
     """
-    cells, digits = table[4], len(state)
+    cells, digits = table.cells, len(state)
     while True:
         digit = 0
         while dirty:
@@ -119,8 +119,8 @@ def _restrict(state, digit, block, pattern):
 def _triples(state, table):
     """Strike out by triples, once: in the crossing of a line and a box, as many digits as it has cells.
 
-    Where no other digit may stand in the crossing, these stand nowhere else in the line and the box; where these have no
-    other place in the line or no other in the box, no other digit stands in the crossing. Returns a bit for every digit
+    Where no other digit may stand in the crossing, these stand nowhere else in the line and the box; where these have
+    no other place in the line, or none in the box, no other digit stands in the crossing. Returns a bit for every digit
     that lost a place, -1 for a contradiction.
     """
     digits, dirty = len(state), 0
@@ -138,7 +138,7 @@ def _triples(state, table):
             b3 |= b2 & locked
             b2 |= b1 & locked
             b1 |= locked
-        if table[7][block // 3] == 2:
+        if table.sizes[block // 3] == 2:
             a4, a3, b4, b3 = a3, a2, b3, b2
         if a1 & ~a3 or b4:
             return -1
@@ -175,7 +175,7 @@ def _ones(word):
 @compiled
 def _choose_cell(state, counts, table):
     """Of the cells with the fewest candidates the one with the most open neighbours that share them."""
-    band_of, bit_of, peers = table[1], table[2], table[3]
+    band_of, bit_of, peers = table.band_of, table.bit_of, table.peers
     few, exact = 1, np.zeros(3, np.int64)
     while exact[0] | exact[1] | exact[2] == 0:
         few += 1
@@ -209,8 +209,7 @@ def _choose_band(state, table):
 
     Returns 81 + 9 block + entry, and the digit; -1 where every crossing is settled.
     """
-    fillings = table[6]
-    digits, block, fewest = len(state), -1, 1000
+    fillings, digits, block, fewest = table.fillings, len(state), -1, 1000
     for each in range(6):
         ways = 0
         for digit in range(digits):
@@ -224,9 +223,8 @@ def _choose_band(state, table):
         ways = np.int64(fillings[block // 3, state[digit, 6 + block]])
         if 1 < ways < fewest:
             chosen, fewest = digit, ways
-    pattern = np.int64(state[chosen, 6 + block])
+    pattern, entry = np.int64(state[chosen, 6 + block]), 0
     pattern &= ~np.int64(ALONE[pattern])
-    entry = 0
     while pattern >> entry & 1 == 0:
         entry += 1
     return 81 + 9 * block + entry, chosen
@@ -235,7 +233,7 @@ def _choose_band(state, table):
 @compiled
 def _choose_mixed(state, counts, seed, table):
     """At random a cell with two candidates or a digit with two places in a unit; where there is none, with three."""
-    units, band_of, bit_of = table[0], table[1], table[2]
+    units, band_of, bit_of = table.units, table.band_of, table.bit_of
     digits, total = len(state), 4 * len(band_of)
     at, stride = (seed >> 33 & 0xFFFFFF) % total, STRIDES[seed >> 59 & 15]
     for few in range(2, 5):
@@ -264,15 +262,6 @@ def _choose_mixed(state, counts, seed, table):
 
 
 @compiled
-def _note(state, seen):
-    """Note the digits of a solution."""
-    for digit in range(len(state)):
-        for band in range(3):
-            seen[1, digit, band] |= seen[0, digit, band] & state[digit, band]
-            seen[0, digit, band] |= state[digit, band]
-
-
-@compiled
 def _is_new(state, seen):
     """Whether a place is left that was not seen in two solutions; always where nothing is noted."""
     for digit in range(len(state) if len(seen) else 0):
@@ -289,14 +278,12 @@ def search(board, rule, limit, cap, seed, seen, table):
     board (S,): a value n + d bars the digit d from a cell. seen (2, n, 3) uint32, or (0, n, 3): the places of every
     digit in one solution or more and in two or more are noted there, and branches that can add nothing are left out.
     """
-    band_of, bit_of, cells = table[1], table[2], table[4]
-    digits = table[0].shape[1]
+    digits, band_of, bit_of = table.units.shape[1], table.band_of, table.bit_of
     state = np.zeros((digits, 12), np.uint32)
     saved = np.empty((2 * len(board), digits, 12), np.uint32)
     guessed = np.empty((2 * len(board), 2), np.int64)
     counts = np.zeros((6, 3), np.int64)
-    for band in range(3):
-        state[:, band] = cells[band]
+    state[:, :3] = table.cells
     for cell in range(len(board)):
         for digit in range(digits if board[cell] else 0):
             if (digit == (board[cell] - 1) % digits) != (board[cell] <= digits):
@@ -317,7 +304,8 @@ def search(board, rule, limit, cap, seed, seen, table):
             else:
                 found, height = found + 1, depth
                 if len(seen):
-                    _note(state, seen)
+                    seen[1] |= seen[0] & state[:, :3]
+                    seen[0] |= state[:, :3]
                 if found == limit:
                     return found, guesses, height
         if at >= 0:
@@ -351,12 +339,12 @@ def search(board, rule, limit, cap, seed, seen, table):
 
 
 @compiled
-def minimise(board, solution, order, table):
-    """Blank the cells of `board` (S,) in place, in the given order, wherever one solution remains."""
-    digits = table[0].shape[1]
-    nothing = np.empty((0, digits, 3), np.uint32)
+def minimise(board, solution, order, fewest, table):
+    """Blank the cells of `board` (S,) in place, in the given order, where one solution remains, to `fewest` clues."""
+    digits = table.units.shape[1]
+    nothing, clues = np.empty((0, digits, 3), np.uint32), (board > 0).sum()
     for cell in order:
-        if board[cell]:
+        if board[cell] and clues > fewest:
             board[cell] = digits + solution[cell]
-            another = search(board, BAND, 1, NO_CAP, 0, nothing, table)[0]
-            board[cell] = solution[cell] if another else 0
+            board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, nothing, table)[0] else 0
+            clues -= board[cell] == 0

@@ -54,9 +54,7 @@ def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -
     """
     size = size_of(board[None])
     nothing = np.empty((0, size, 3), np.uint32)
-    _, tree, way = search(
-        shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, nothing, patterns(size)
-    )
+    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, nothing, patterns(size))
     return (tree + way) / 2
 
 
