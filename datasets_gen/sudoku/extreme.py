@@ -16,21 +16,22 @@ import numpy as np
 from datasets_gen.streams import stream
 from datasets_gen.sudoku.construct import a_solution, completions, full_grid, thin
 from datasets_gen.sudoku.generate import CHUNK, Puzzles, puzzles_of
-from datasets_gen.sudoku.guesses import minimise
+from datasets_gen.sudoku.guesses import MIXED, minimise
 from datasets_gen.sudoku.patterns import patterns
 from datasets_gen.sudoku.rating import RULES, SCALES, guesses, shuffles
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
 STEPS = 6000  # clues taken away by a lineage
-HARVEST = 100  # steps between two puzzles that a lineage gives away
+HARVEST = 50  # steps between two puzzles that a lineage gives away
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
 SHUFFLES = 64  # from which the shuffle of a count is drawn
 TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
 CHILDREN = 8  # of one {-1+2} move, at most
 PROMISE = 0.3  # share of the weakest member's fitness that a {-1+2} child needs before clues are taken away from it
-SLACK = 2.0  # how much easier than for MIXED a puzzle may be for another rule before its fitness falls
+SLACK = 1.4  # how much easier than for MIXED a puzzle may be for another rule before its fitness falls
 CAP = 80.0  # fitness
+DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
 WORK = 300  # guesses after which the search for a clue's replacements is given up
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
@@ -67,7 +68,8 @@ def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> boo
     found = np.zeros(len(RULES))
     for index, rule in enumerate(RULES):
         scale = SCALES[index]
-        found[index] = min(scale * guesses(member.question, rule, chosen, int(2 * CAP / scale)), CAP)
+        expected, depth = guesses(member.question, rule, chosen, int(2 * CAP / scale))
+        found[index] = min(scale * expected, CAP) * (min(depth / DEPTH, 1) if rule == MIXED else 1)
         if found[index] * FOLLOW[index] < bound:
             return False
     member.totals += found

@@ -45,8 +45,8 @@ def shuffles(size: int, count: int) -> tuple[Shuffle, ...]:
     return tuple(drawn)
 
 
-def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -> float:
-    """Expected guesses until the solution of a board (S,) is found.
+def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -> tuple[float, int]:
+    """Expected guesses until the solution of a board (S,) is found, and how many of them the solution rests on.
 
     A guess is right or wrong; which of the two is tried first is left to chance: of the guesses of the full search
     tree, those on the way to the solution are made for certain and the others with probability 1/2. cap: guesses of
@@ -55,13 +55,15 @@ def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -
     size = size_of(board[None])
     nothing = np.empty((0, size, 3), np.uint32)
     _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, nothing, patterns(size))
-    return (tree + way) / 2
+    return (tree + way) / 2, way
 
 
 def rule_guesses(boards: np.ndarray, *, count: int = 8) -> np.ndarray:
     """Mean guesses (N, 3) of boards (N, S) under each of `RULES` over `count` shuffles."""
     chosen = shuffles(size_of(boards), count)
-    return np.array([[np.mean([guesses(board, rule, each) for each in chosen]) for rule in RULES] for board in boards])
+    return np.array(
+        [[np.mean([guesses(board, rule, each)[0] for each in chosen]) for rule in RULES] for board in boards]
+    )
 
 
 def combined(means: np.ndarray) -> np.ndarray:
