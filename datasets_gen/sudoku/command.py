@@ -45,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--mix", choices=["extreme"], help="ratings in the proportions of Sudoku-Extreme (9x9; many minutes)"
     )
     parser.add_argument(
-        "--min-rating", type=int, metavar="R", help="only puzzles that need at least R guesses (many minutes)"
+        "--min-rating", type=int, metavar="R", help="only puzzles rated R guesses or more (many minutes)"
     )
     parser.set_defaults(command=run)
 

@@ -18,21 +18,24 @@ from datasets_gen.sudoku.construct import a_solution, completions, full_grid, th
 from datasets_gen.sudoku.generate import CHUNK, Puzzles, puzzles_of
 from datasets_gen.sudoku.guesses import MIXED, minimise
 from datasets_gen.sudoku.patterns import patterns
-from datasets_gen.sudoku.rating import RULES, SCALES, guesses, shuffles
+from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rule_guesses, shuffles
+from datasets_gen.sudoku.signature import signatures
+from datasets_gen.sudoku.solver import size_of
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 6000  # clues taken away by a lineage
-HARVEST = 50  # steps between two puzzles that a lineage gives away
+STEPS = 5000  # clues taken away by a lineage
+HARVEST = 25  # steps between two puzzles that a lineage gives away
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
 SHUFFLES = 64  # from which the shuffle of a count is drawn
 TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
 CHILDREN = 8  # of one {-1+2} move, at most
 PROMISE = 0.3  # share of the weakest member's fitness that a {-1+2} child needs before clues are taken away from it
-SLACK = 1.4  # how much easier than for MIXED a puzzle may be for another rule before its fitness falls
+SLACK = 1.4  # how much easier than for MIXED a puzzle may be for a fixed rule before its fitness falls
+LEAD = 1.7  # how much harder than for MIXED it may be; 90 % of the real puzzles rated 15 or more are below
 CAP = 80.0  # fitness
 DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
-WORK = 300  # guesses after which the search for a clue's replacements is given up
+WORK = 800  # guesses after which the search for a clue's replacements is given up
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
 
@@ -50,30 +53,25 @@ class Lineage:
 class _Member:
     question: np.ndarray
     answer: np.ndarray
-    totals: np.ndarray = field(default_factory=lambda: np.zeros(len(RULES)))  # scaled guesses under every rule
+    totals: list[float] = field(default_factory=lambda: [0.0] * len(RULES))  # weighted guesses under every rule
     counts: int = 0
+    fitness: float = 0.0
     untried: list[int] | None = None  # clues that were not yet taken away
-
-    @property
-    def fitness(self) -> float:
-        return float((self.totals * FOLLOW).min()) / self.counts
-
-
-FOLLOW = np.array([1.0, SLACK, SLACK])
 
 
 def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> bool:
     """Count a member's guesses once under every rule; stops and returns False where one shows it below `bound`."""
-    chosen = shuffles(round(len(member.question) ** 0.5), SHUFFLES)[int(rng.random() * SHUFFLES)]
-    found = np.zeros(len(RULES))
-    for index, rule in enumerate(RULES):
-        scale = SCALES[index]
+    chosen = shuffles(size_of(member.question[None]), SHUFFLES)[int(rng.random() * SHUFFLES)]
+    found = []
+    for rule, scale in zip(RULES, SCALES, strict=True):
         expected, depth = guesses(member.question, rule, chosen, int(2 * CAP / scale))
-        found[index] = min(scale * expected, CAP) * (min(depth / DEPTH, 1) if rule == MIXED else 1)
-        if found[index] * FOLLOW[index] < bound:
+        weight = min(depth / DEPTH, 1) if rule == MIXED else SLACK
+        found.append(min(scale * expected, CAP) * weight)
+        if found[-1] < bound:
             return False
-    member.totals += found
+    member.totals = [total + new for total, new in zip(member.totals, found, strict=True)]
     member.counts += 1
+    member.fitness = min(member.totals) / member.counts
     return True
 
 
@@ -105,7 +103,6 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
 def descend(lineage: Lineage) -> Puzzles:
     """The puzzles that a lineage gives away: one from its pool, drawn at random, every `HARVEST` steps."""
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
-    tables = patterns(lineage.size)
     pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
     harvest = []
@@ -115,25 +112,12 @@ def descend(lineage: Lineage) -> Puzzles:
             _count(parent, rng)
         boards, wide = _children(parent, rng)
         for board in boards:
-            if board.tobytes() in known:
+            if not _is_new(board, known):
                 continue
-            known.add(board.tobytes())
             weakest = min(range(len(pool)), key=lambda index: pool[index].fitness)
             bound = pool[weakest].fitness * rng.random() ** TEMPERATURE if len(pool) == POOL else 0.0
-            child = _Member(board, board)
-            if not _count(child, rng, bound * PROMISE if wide else bound):
-                continue
-            child.answer = a_solution(board, rng)
-            minimal = board.copy()
-            minimise(minimal, child.answer, rng.random(len(board)).argsort(), 0, tables)
-            if (minimal != board).any():
-                if minimal.tobytes() in known:
-                    continue
-                known.add(minimal.tobytes())
-                child = _Member(minimal, child.answer)
-                if not _count(child, rng, bound):
-                    continue
-            if child.fitness < bound:
+            child = _minimal(board, bound, wide, known, rng)
+            if child is None:
                 continue
             if len(pool) < POOL:
                 pool.append(child)
@@ -141,9 +125,43 @@ def descend(lineage: Lineage) -> Puzzles:
                 pool[weakest] = child
         if step % HARVEST == 0:
             harvest.append(pool[int(rng.random() * len(pool))])
-    return puzzles_of(
-        np.array([member.question for member in harvest]), np.array([member.answer for member in harvest])
-    )
+    questions, answers = (np.array([getattr(member, name) for member in harvest]) for name in ("question", "answer"))
+    means = rule_guesses(questions)
+    kept = balanced(means)
+    return Puzzles(questions[kept], answers[kept], combined(means[kept]), signatures(questions[kept], answers[kept]))
+
+
+def balanced(means: np.ndarray) -> np.ndarray:
+    """Whether no fixed rule counts more than `LEAD` times as much as MIXED; means (N, 3), scaled here -> (N,) bool."""
+    mixed, *fixed = (means * np.array(SCALES)).T
+    return np.maximum(*fixed) <= LEAD * mixed
+
+
+def _is_new(board: np.ndarray, known: set[bytes]) -> bool:
+    """Whether a board is not yet among the known ones; now it is."""
+    before = len(known)
+    known.add(board.tobytes())
+    return len(known) > before
+
+
+def _minimal(
+    board: np.ndarray, bound: float, wide: bool, known: set[bytes], rng: np.random.Generator
+) -> _Member | None:
+    """A child without the clues that it does not need; None where its fitness is below `bound` or it is known."""
+    child = _Member(board, board)
+    if not _count(child, rng, bound * PROMISE if wide else bound):
+        return None
+    child.answer = a_solution(board, rng)
+    minimal = board.copy()
+    order = rng.random(len(board)).argsort()
+    minimise(minimal, child.answer, order, 0, patterns(size_of(board[None])))
+    if (minimal != board).any():
+        if not _is_new(minimal, known):
+            return None
+        child = _Member(minimal, child.answer)
+        if not _count(child, rng, bound):
+            return None
+    return child if child.fitness >= bound else None
 
 
 def _root(size: int, rng: np.random.Generator) -> _Member:

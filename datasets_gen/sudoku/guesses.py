@@ -342,9 +342,9 @@ def search(board, rule, limit, cap, seed, seen, table):
 def minimise(board, solution, order, fewest, table):
     """Blank the cells of `board` (S,) in place, in the given order, where one solution remains, to `fewest` clues."""
     digits = table.units.shape[1]
-    nothing, clues = np.empty((0, digits, 3), np.uint32), (board > 0).sum()
+    clues = (board > 0).sum()
     for cell in order:
         if board[cell] and clues > fewest:
             board[cell] = digits + solution[cell]
-            board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, nothing, table)[0] else 0
+            board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, table.nothing, table)[0] else 0
             clues -= board[cell] == 0

@@ -32,6 +32,7 @@ class Patterns(NamedTuple):
     closed: np.ndarray  # (2, 512) uint16  what permutations leave of a pattern: in bands, in stacks
     fillings: np.ndarray  # (2, 512) uint8   how many permutations a pattern holds
     sizes: np.ndarray  # (2,) uint8      cells that a line of a band shares with a box, and one of a stack
+    nothing: np.ndarray  # (0, n, 3) uint32  what `search` gets where the solutions need not be noted
 
 
 @cache
@@ -53,6 +54,7 @@ def patterns(size: int) -> Patterns:
         np.array(closed, np.uint16),
         np.array(fillings, np.uint8),
         np.array([width, height], np.uint8),
+        np.empty((0, size, 3), np.uint32),
     )
 
 

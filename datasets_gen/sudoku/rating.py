@@ -52,9 +52,8 @@ def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -
     tree, those on the way to the solution are made for certain and the others with probability 1/2. cap: guesses of
     the tree at which the search is broken off.
     """
-    size = size_of(board[None])
-    nothing = np.empty((0, size, 3), np.uint32)
-    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, nothing, patterns(size))
+    tables = patterns(len(shuffle.digits) - 1)
+    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, tables.nothing, tables)
     return (tree + way) / 2, way
 
 

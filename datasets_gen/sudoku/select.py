@@ -15,8 +15,8 @@ from datasets_gen.streams import STREAMS, stream
 from datasets_gen.sudoku.extreme import Lineage, descend, easy_chunk
 from datasets_gen.sudoku.generate import Puzzles
 
-PER_LINEAGE = 30  # puzzles of a split that may share their root
-PER_LEVEL = 8  # of these, on the same level
+PER_LINEAGE = (16, 40)  # puzzles of a split that may share their root: of small splits, of large ones
+LINEAGES = 125  # in a split between the two: about so many, if every one gives what it may
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
 
 
@@ -42,6 +42,7 @@ def extreme_splits(
         split = STREAMS.index(name)
         wanted = np.array([counts[name]]) if min_rating else quotas(counts[name], EXTREME_LEVELS)
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
+        limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
         lineages = (Lineage(size, seed, split, number) for number in itertools.count())
         with progress(counts[name], f"{name}: {size}x{size} Sudoku", "puzzle") as bar:
             if not min_rating:
@@ -53,8 +54,7 @@ def extreme_splits(
                     if not wanted[:2].any():
                         break
             for chunk in _patiently(ordered_map(descend, lineages, processes), wanted, lowest):
-                per_level = None if min_rating else PER_LEVEL
-                _take(chunk, bins_of(chunk.ratings, lowest), wanted, seen, chosen, PER_LINEAGE, per_level)
+                _take(chunk, bins_of(chunk.ratings, lowest), wanted, seen, chosen, limit)
                 bar.update(len(chosen) - bar.n)
         order = stream(seed, split).random(len(chosen)).argsort()
         questions, answers, ratings = (np.array(column)[order] for column in zip(*chosen, strict=True))
@@ -69,7 +69,6 @@ def _take(
     seen: set[int],
     chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
     limit: int | None = None,
-    per_level: int | None = None,
 ) -> None:
     """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold, the hardest first."""
     taken = np.zeros(len(wanted), np.int64)
@@ -77,9 +76,7 @@ def _take(
         level, signature = levels[index], int(chunk.signatures[index])
         if level < 0 or not wanted[level] or signature in seen:
             continue
-        if limit is not None and taken.sum() >= limit:
-            return
-        if per_level is not None and taken[level] >= per_level:
+        if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 3)):
             continue
         seen.add(signature)
         wanted[level] -= 1
