@@ -9,8 +9,8 @@ import numpy as np
 RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends, in guesses
 BIN_NAMES = (*(f"{a}-{b - 1}" if b > a + 1 else f"{a}" for a, b in itertools.pairwise(RATING_BINS)), "100+")
 EXTREME_MIX = (0.15, 0.13, 0.25, 0.33, 0.12, 0.015)  # Sudoku-Extreme's shares of these, estimated: one shuffle of tdoku
-LEVELS = (0, 0.01, 5, 10, 15, 20, 25, 30, 40, 50, 65)  # lower ends of our ratings that a set is mixed from
-EXTREME_LEVELS = (0.153, 0.127, 0.015, 0.02, 0.09, 0.16, 0.15, 0.18, 0.075, 0.025, 0.005)
+LEVELS = (0, 0.01, 5, 15, 20, 30, 50)  # lower ends of our ratings that a set is mixed from
+EXTREME_LEVELS = (0.153, 0.127, 0.04, 0.095, 0.315, 0.25, 0.02)
 
 
 def bins_of(ratings: np.ndarray, bins: tuple[float, ...] = RATING_BINS) -> np.ndarray:

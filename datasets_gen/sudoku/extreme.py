@@ -2,37 +2,42 @@
 
 Random minimal puzzles almost never need 5 guesses. A lineage starts from one of them and keeps a small pool of its
 hardest descendants. A neighbour has one clue in another place: {-1+1}; where all of these are known, one more clue is
-added and those that are not needed go: {-1+2}. Fitness is what the rule MIXED counts, as far as the other rules follow.
+added and those that are not needed go: {-1+2}. Fitness is what the rule MIXED counts, as far as the fixed rules follow.
 A search that climbs on one fixed rule finds puzzles that are hard for that rule alone; MIXED draws its guesses at
-random. Fitness is capped, so that a lineage drifts among hard puzzles instead of spending itself on one.
+random. Where few guesses lead to the solution, luck finds it, so the depth counts too. Fitness is capped, so that a
+lineage drifts among hard puzzles instead of spending itself on one. What a fixed rule finds much harder than MIXED is
+a way through the search, but is not given away.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from datasets_gen.streams import stream
 from datasets_gen.sudoku.construct import a_solution, completions, full_grid, thin
-from datasets_gen.sudoku.generate import CHUNK, Puzzles, puzzles_of
+from datasets_gen.sudoku.generate import CHUNK
 from datasets_gen.sudoku.guesses import MIXED, minimise
 from datasets_gen.sudoku.patterns import patterns
-from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rule_guesses, shuffles
+from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import size_of
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 5000  # clues taken away by a lineage
-HARVEST = 25  # steps between two puzzles that a lineage gives away
+STEPS = 6000  # clues taken away by a lineage
+TRIAL = 1600  # after so many a lineage ends whose pool has a mean fitness below HOPE
+HOPE = 8.0
+HARVEST = 12  # steps between two puzzles that a lineage gives away
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
 SHUFFLES = 64  # from which the shuffle of a count is drawn
 TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
 CHILDREN = 8  # of one {-1+2} move, at most
 PROMISE = 0.3  # share of the weakest member's fitness that a {-1+2} child needs before clues are taken away from it
 SLACK = 1.4  # how much easier than for MIXED a puzzle may be for a fixed rule before its fitness falls
-LEAD = 1.7  # how much harder than for MIXED it may be; 90 % of the real puzzles rated 15 or more are below
+LEAD = 2.0  # how much harder, to be given away; 97 % of the real puzzles rated 15 or more are within it
 CAP = 80.0  # fitness
 DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
 WORK = 800  # guesses after which the search for a clue's replacements is given up
@@ -47,6 +52,15 @@ class Lineage:
     seed: int
     split: int
     number: int
+
+
+class RatedPuzzles(NamedTuple):
+    """N puzzles."""
+
+    questions: np.ndarray  # (N, S) digits, 0 blank
+    answers: np.ndarray  # (N, S)
+    ratings: np.ndarray  # (N,)
+    signatures: np.ndarray  # (N,) uint64
 
 
 @dataclass
@@ -100,12 +114,12 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
     return boards, wide
 
 
-def descend(lineage: Lineage) -> Puzzles:
-    """The puzzles that a lineage gives away: one from its pool, drawn at random, every `HARVEST` steps."""
+def descend(lineage: Lineage) -> RatedPuzzles:
+    """The puzzles that a lineage gives away: of those drawn from its pool, one every `HARVEST` steps, the balanced."""
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
     pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
-    harvest = []
+    harvest = {}
     for step in range(1, STEPS + 1):
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
@@ -124,11 +138,15 @@ def descend(lineage: Lineage) -> Puzzles:
             else:
                 pool[weakest] = child
         if step % HARVEST == 0:
-            harvest.append(pool[int(rng.random() * len(pool))])
-    questions, answers = (np.array([getattr(member, name) for member in harvest]) for name in ("question", "answer"))
+            member = pool[int(rng.random() * len(pool))]
+            harvest[member.question.tobytes()] = (member.question, member.answer)
+        if step == TRIAL and np.mean([member.fitness for member in pool]) < HOPE:
+            break
+    questions, answers = map(np.array, zip(*harvest.values(), strict=True))
     means = rule_guesses(questions)
     kept = balanced(means)
-    return Puzzles(questions[kept], answers[kept], combined(means[kept]), signatures(questions[kept], answers[kept]))
+    questions, answers = questions[kept], answers[kept]
+    return RatedPuzzles(questions, answers, combined(means[kept]), signatures(questions, answers))
 
 
 def balanced(means: np.ndarray) -> np.ndarray:
@@ -174,7 +192,7 @@ def _root(size: int, rng: np.random.Generator) -> _Member:
     return max(roots, key=lambda root: root.fitness)
 
 
-def easy_chunk(lineage: Lineage) -> Puzzles:
+def easy_chunk(lineage: Lineage) -> RatedPuzzles:
     """`CHUNK` random puzzles, each a lineage of its own; minimal, but for those that need no guess.
 
     These get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its mean number of clues.
@@ -182,9 +200,10 @@ def easy_chunk(lineage: Lineage) -> Puzzles:
     rng = stream(lineage.seed, lineage.split, lineage.number, 0)
     answers = np.array([full_grid(lineage.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng) for answer in answers])
-    for index in np.flatnonzero(puzzles_of(questions, answers).ratings == 0):
+    ratings = rate(questions)
+    for index in np.flatnonzero(ratings == 0):  # more clues leave it 0
         blanks = np.flatnonzero(questions[index] == 0)
         order = rng.random(len(blanks)).argsort()
         more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
         questions[index, more] = answers[index, more]
-    return puzzles_of(questions, answers)
+    return RatedPuzzles(questions, answers, ratings, signatures(questions, answers))

@@ -60,9 +60,8 @@ def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -
 def rule_guesses(boards: np.ndarray, *, count: int = 8) -> np.ndarray:
     """Mean guesses (N, 3) of boards (N, S) under each of `RULES` over `count` shuffles."""
     chosen = shuffles(size_of(boards), count)
-    return np.array(
-        [[np.mean([guesses(board, rule, each)[0] for each in chosen]) for rule in RULES] for board in boards]
-    )
+    counts = [[[guesses(board, rule, each)[0] for each in chosen] for rule in RULES] for board in boards]
+    return np.array(counts).reshape(len(boards), len(RULES), count).mean(2)
 
 
 def combined(means: np.ndarray) -> np.ndarray:

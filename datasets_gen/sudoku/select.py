@@ -12,11 +12,10 @@ from datasets_gen.parallel import ordered_map
 from datasets_gen.progress import progress
 from datasets_gen.ratings import EXTREME_LEVELS, LEVELS, bins_of, quotas
 from datasets_gen.streams import STREAMS, stream
-from datasets_gen.sudoku.extreme import Lineage, descend, easy_chunk
-from datasets_gen.sudoku.generate import Puzzles
+from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles, descend, easy_chunk
 
-PER_LINEAGE = (16, 40)  # puzzles of a split that may share their root: of small splits, of large ones
-LINEAGES = 125  # in a split between the two: about so many, if every one gives what it may
+PER_LINEAGE = (40, 60)  # puzzles of a split that may share their root: of small splits, of large ones
+LINEAGES = 84  # in a split between the two, if every one gives what it may
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
 
 
@@ -63,7 +62,7 @@ def extreme_splits(
 
 
 def _take(
-    chunk: Puzzles,
+    chunk: RatedPuzzles,
     levels: np.ndarray,
     wanted: np.ndarray,
     seen: set[int],
@@ -76,7 +75,7 @@ def _take(
         level, signature = levels[index], int(chunk.signatures[index])
         if level < 0 or not wanted[level] or signature in seen:
             continue
-        if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 3)):
+        if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 2)):
             continue
         seen.add(signature)
         wanted[level] -= 1
@@ -84,7 +83,7 @@ def _take(
         chosen.append((chunk.questions[index], chunk.answers[index], chunk.ratings[index]))
 
 
-def _patiently(chunks: Iterator[Puzzles], wanted: np.ndarray, lowest: tuple[float, ...]) -> Iterator[Puzzles]:
+def _patiently(chunks: Iterator[RatedPuzzles], wanted: np.ndarray, lowest: tuple[float, ...]) -> Iterator[RatedPuzzles]:
     """Chunk after chunk until nothing is wanted any more."""
     barren = 0
     while wanted.any():

@@ -7,8 +7,8 @@ from datasets_gen import parallel
 from datasets_gen.layout import DatasetError
 from datasets_gen.ratings import BIN_NAMES, EXTREME_LEVELS, LEVELS, bins_of, quotas, rating_histogram
 from datasets_gen.sudoku import Sudoku, extreme, select
-from datasets_gen.sudoku.extreme import Lineage, descend, easy_chunk
-from datasets_gen.sudoku.rating import rate
+from datasets_gen.sudoku.extreme import LEAD, Lineage, balanced, descend, easy_chunk
+from datasets_gen.sudoku.rating import SCALES, rate, rule_guesses
 from datasets_gen.sudoku.select import extreme_splits
 from datasets_gen.sudoku.solver import solve
 
@@ -54,7 +54,7 @@ def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
 
 
 def test_lineages_climb_and_repeat_themselves(monkeypatch):
-    monkeypatch.setattr(extreme, "STEPS", 1000)
+    monkeypatch.setattr(extreme, "STEPS", 700)
     found = [descend(Lineage(9, 5, 0, number)) for number in range(3)]
     assert np.mean([chunk.ratings[-5:].mean() / chunk.ratings[:2].mean() for chunk in found]) > 1.5
     again = descend(Lineage(9, 5, 0, 1))
@@ -63,11 +63,20 @@ def test_lineages_climb_and_repeat_themselves(monkeypatch):
     assert not set(other.signatures.tolist()) & set(again.signatures.tolist())
 
 
+def test_puzzles_that_a_fixed_rule_finds_much_harder_are_not_given_away(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 600)
+    most = 25 * SCALES[0] * LEAD  # of a fixed rule, where MIXED counts 25
+    means = np.array([[25, most, most], [25, most + 0.1, 5], [25, 5, most + 0.1], [0, 0, 0], [0, 1, 1]])
+    assert balanced(means).tolist() == [True, False, False, True, False]
+    chunk = descend(Lineage(9, 6, 0, 0))
+    assert 0 < len(chunk.ratings) < 600 // extreme.HARVEST
+    assert balanced(rule_guesses(chunk.questions)).all()
+
+
 def reachable_mix(monkeypatch):
     """A mix that short lineages reach; in this process alone, since others would not know of it."""
-    monkeypatch.setattr(extreme, "STEPS", 400)
-    monkeypatch.setattr(extreme, "HARVEST", 40)
-    monkeypatch.setattr(select, "EXTREME_LEVELS", (0.4, 0.4, 0.2, *[0.0] * (len(LEVELS) - 3)))
+    monkeypatch.setattr(extreme, "STEPS", 600)
+    monkeypatch.setattr(select, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(LEVELS) - 3)))
 
 
 def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
