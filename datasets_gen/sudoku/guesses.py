@@ -23,7 +23,7 @@ def _close(state, digit, table):
     """Locked candidates of one digit to a fixpoint, and its lone places; False where a band has no place for it."""
     cells, closed = table.cells, table.closed
     while True:
-        left, middle, right = 0, 0, 0
+        left, middle, right = np.int64(0), np.int64(0), np.int64(0)
         for band in range(3):
             places = np.int64(state[digit, band])
             pattern = STACKS[places & 511] | STACKS[places >> 9 & 511] << 3 | STACKS[places >> 18] << 6
@@ -209,16 +209,16 @@ def _choose_band(state, table):
 
     Returns 81 + 9 block + entry, and the digit; -1 where every crossing is settled.
     """
-    fillings, digits, block, fewest = table.fillings, len(state), -1, 1000
+    fillings, digits, block, fewest = table.fillings, len(state), -1, np.int64(1000)
     for each in range(6):
-        ways = 0
+        ways = np.int64(0)
         for digit in range(digits):
             ways += fillings[each // 3, state[digit, 6 + each]]
         if digits < ways < fewest:
             block, fewest = each, ways
     if block < 0:
         return -1, -1
-    chosen, fewest = -1, 1000
+    chosen, fewest = -1, np.int64(1000)
     for digit in range(digits):
         ways = np.int64(fillings[block // 3, state[digit, 6 + block]])
         if 1 < ways < fewest:
@@ -250,7 +250,7 @@ def _choose_mixed(state, counts, seed, table):
                     return at, digit
                 continue
             unit, digit = divmod(at - len(band_of), digits)
-            number, first = 0, -1
+            number, first = 0, np.int64(-1)
             for k in range(digits):
                 cell = np.int64(units[unit, k])
                 if np.int64(state[digit, band_of[cell]]) & np.int64(bit_of[cell]):

@@ -12,7 +12,8 @@ from datasets_gen.sudoku.geometry import BOXES, geometry
 
 ROWS = np.arange(512)
 BITS = np.bitwise_count(ROWS).astype(np.uint8)  # bits of a row
-STACKS = sum(((ROWS >> 3 * stack & 7) > 0) << stack for stack in range(3)).astype(np.uint8)  # boxes that a row touches
+TOUCHED = [((ROWS >> 3 * stack & 7) > 0) << stack for stack in range(3)]
+STACKS = np.bitwise_or.reduce(TOUCHED).astype(np.uint8)  # boxes that a row touches
 BOX = 0o007007007  # the box in stack 0 of a band
 
 
@@ -79,9 +80,13 @@ def _rivals(entry: int) -> int:
     return (0o007 << 3 * line | 0o111 << box) & ~(1 << entry)
 
 
-ALONE = sum(np.where(ROWS & _rivals(e) & 0o111 << e % 3 == 0, ROWS & 1 << e, 0) for e in range(9)) | sum(
-    np.where(ROWS & _rivals(e) & 0o007 << 3 * (e // 3) == 0, ROWS & 1 << e, 0) for e in range(9)
-)
-ALONE = ALONE.astype(np.uint16)  # entries of a pattern that are alone in their line or box
+def _alone(lines: int) -> np.ndarray:
+    """The entries of every pattern that have no rival among `lines` of their own."""
+    own = [lines << (e % 3 if lines == 0o111 else 3 * (e // 3)) for e in range(9)]
+    return np.bitwise_or.reduce([np.where(ROWS & _rivals(e) & own[e] == 0, ROWS & 1 << e, 0) for e in range(9)])
+
+
+ALONE = (_alone(0o111) | _alone(0o007)).astype(np.uint16)  # entries that are alone in their box or line
 FORCED = np.bitwise_and.reduce([np.where(ROWS >> e & 1, 511 & ~_rivals(e), 511) for e in range(9)]).astype(np.uint16)
-SPREAD = sum((ROWS >> e & 1) * (7 << 9 * (e // 3) + 3 * (e % 3)) for e in range(9)).astype(np.uint32)  # cells of a band
+CELLS = [(ROWS >> e & 1) * (7 << 9 * (e // 3) + 3 * (e % 3)) for e in range(9)]
+SPREAD = np.bitwise_or.reduce(CELLS).astype(np.uint32)  # cells of a band

@@ -14,8 +14,8 @@ from datasets_gen.ratings import EXTREME_LEVELS, LEVELS, bins_of, quotas
 from datasets_gen.streams import STREAMS, stream
 from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles, descend, easy_chunk
 
-PER_LINEAGE = (40, 60)  # puzzles of a split that may share their root: of small splits, of large ones
-LINEAGES = 84  # in a split between the two, if every one gives what it may
+PER_LINEAGE = (40, 100)  # puzzles of a split that may share their root: of small splits, of large ones
+LINEAGES = 50  # in a split between the two, if every one gives what it may
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
 
 
