@@ -32,6 +32,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 SHUFFLES = 8
+SYMMETRIES = 1000  # from which those of a count are drawn; the rating's own are left out
 MIX = np.array(EXTREME_MIX) / sum(EXTREME_MIX)
 
 
@@ -42,13 +43,19 @@ def tdoku_guesses(boards: np.ndarray, library: Path) -> np.ndarray:
     solve.restype = ctypes.c_size_t
     guesses, solution = ctypes.c_size_t(), ctypes.create_string_buffer(128)
     counts = np.zeros((len(boards), SHUFFLES), np.int64)
-    for row, board in enumerate(boards):
-        for column, shuffle in enumerate(shuffles(9, SHUFFLES)):
-            text = bytes(b".123456789"[digit] for digit in shuffle.digits[board[shuffle.cells]])
-            found = solve(text, 1, 0, solution, ctypes.byref(guesses))
-            assert found == 1, "tdoku finds no solution"
-            counts[row, column] = guesses.value
+    for (row, column), shuffle in np.ndenumerate(symmetries(len(boards))):
+        text = bytes(b".123456789"[digit] for digit in shuffle.digits[boards[row][shuffle.cells]])
+        found = solve(text, 1, 0, solution, ctypes.byref(guesses))
+        assert found == 1, "tdoku finds no solution"
+        counts[row, column] = guesses.value
     return counts
+
+
+def symmetries(count: int) -> np.ndarray:
+    """Random symmetries (count, SHUFFLES), none of which the rating uses."""
+    known = np.empty(SYMMETRIES, object)
+    known[:] = shuffles(9, SHUFFLES + SYMMETRIES)[SHUFFLES:]
+    return known[np.random.default_rng(0).integers(SYMMETRIES, size=(count, SHUFFLES))]
 
 
 @compiled
@@ -108,8 +115,8 @@ def _cover_nodes(board, units, order):
 def cover_nodes(boards: np.ndarray) -> np.ndarray:
     """Branching nodes (N,) of an exact-cover solver, under a random symmetry and order of constraints each."""
     rng, units = np.random.default_rng(0), geometry(9).units.astype(np.int64)
-    chosen = shuffles(9, SHUFFLES)
-    boards = [each.digits[board[each.cells]] for board in boards for each in [chosen[rng.integers(SHUFFLES)]]]
+    drawn = symmetries(len(boards))[:, 0]
+    boards = np.array([each.digits[board[each.cells]] for board, each in zip(boards, drawn, strict=True)])
     return np.array([_cover_nodes(board, units, rng.permutation(324)) for board in boards])
 
 

@@ -115,7 +115,10 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
 
 
 def descend(lineage: Lineage) -> RatedPuzzles:
-    """The puzzles that a lineage gives away: of those drawn from its pool, one every `HARVEST` steps, the balanced."""
+    """The puzzles that a lineage gives away: one is drawn from its pool every `HARVEST` steps.
+
+    Those that a fixed rule finds much harder than MIXED are dropped; what it finds easiest beside MIXED comes first.
+    """
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
     pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
@@ -144,15 +147,16 @@ def descend(lineage: Lineage) -> RatedPuzzles:
             break
     questions, answers = map(np.array, zip(*harvest.values(), strict=True))
     means = rule_guesses(questions)
-    kept = balanced(means)
+    leads = lead(means)
+    kept = leads.argsort(kind="stable")[: (leads <= LEAD).sum()]
     questions, answers = questions[kept], answers[kept]
     return RatedPuzzles(questions, answers, combined(means[kept]), signatures(questions, answers))
 
 
-def balanced(means: np.ndarray) -> np.ndarray:
-    """Whether no fixed rule counts more than `LEAD` times as much as MIXED; means (N, 3), scaled here -> (N,) bool."""
+def lead(means: np.ndarray) -> np.ndarray:
+    """How much harder a puzzle is for a fixed rule than for MIXED: ratios (N,) of mean guesses (N, 3), scaled here."""
     mixed, *fixed = (means * np.array(SCALES)).T
-    return np.maximum(*fixed) <= LEAD * mixed
+    return np.maximum(*fixed) / np.maximum(mixed, 1e-9)
 
 
 def _is_new(board: np.ndarray, known: set[bytes]) -> bool:

@@ -69,10 +69,10 @@ def _take(
     chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
     limit: int | None = None,
 ) -> None:
-    """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold, the hardest first."""
+    """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold."""
     taken = np.zeros(len(wanted), np.int64)
-    for index in np.argsort(-chunk.ratings, kind="stable"):
-        level, signature = levels[index], int(chunk.signatures[index])
+    for index, level in enumerate(levels):
+        signature = int(chunk.signatures[index])
         if level < 0 or not wanted[level] or signature in seen:
             continue
         if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 2)):
