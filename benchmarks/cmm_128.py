@@ -21,7 +21,7 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import main as reason
-from reason.cli.evaluate import evaluate_run
+from reason.runs.evaluation import evaluate_run
 from reason.training.log import read_metrics
 
 RECIPE = {

@@ -185,7 +185,7 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
             f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
             f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries"
         )
-    kinds = {field.name: field.type for field in fields(FAMILIES[name])}
+    kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
     for key, value in settings.items():
         if type(value).__name__ != kinds.get(key):
             expected = f"{kinds[key]} expected" if key in kinds else f"not one of {', '.join(kinds)}"

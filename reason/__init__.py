@@ -1,6 +1,33 @@
 """Tiny recursive reasoners: HRM, TRM, CMM and looped transformers.
 
 Every model is a discrete dynamical system z ← F(z, x̂) with a readout, trained by deep supervision.
+
+    import reason
+    run = reason.train("sudoku-4x4", run="runs/first", training={"steps": 200})
+    for s in run.steps(reason.Dataset("data/sudoku-4x4").batch("test"), 16):
+        print(s.step, s.exact.float().mean().item())
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from reason.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from reason.api import Dataset, Run, load, resume, train
+    from reason.pretrained import pretrained_models
+
+_HOMES = dict.fromkeys(("Dataset", "Run", "load", "resume", "train"), "reason.api") | {
+    "pretrained_models": "reason.pretrained"
+}
+
+__all__ = ["Dataset", "Run", "load", "pretrained_models", "resume", "train"]
+
+
+def __getattr__(name: str) -> object:
+    """What the library offers, imported when it is first used: the commands do without torch until they need it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'reason' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
 from datasets_gen.symmetry import GridSymmetry
-from reason.config.base import BaseConfig
 from reason.models.base import IGNORE, Batch, Shape
+from reason.settings.base import BaseConfig
 
 if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle

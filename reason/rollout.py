@@ -11,10 +11,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+import reason.settings.capabilities as can
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
+from reason.settings.base import BaseConfig
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]

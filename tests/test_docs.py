@@ -84,3 +84,14 @@ def test_settings_that_the_mathematics_names_exist() -> None:
     named = set(re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z_])(?:=[^`]*)?`", text))
     missing = {key for key in named if key not in known and not any(k.startswith(f"{key}.") for k in known)}
     assert missing <= {key for key in missing if key.startswith("loss.schedules")}, missing
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        brief = re.sub(r'"steps": 200\b', '"steps": 4', block)
+        exec(compile(brief, page, "exec"), names)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
     ("name", "goal"),
     [
         ("sudoku-6x6", 0.9),
+        ("maze-10x10", 0.97),
         ("sudoku-6x6-cmm-node", 0.9),
         ("sudoku-6x6-cmm-nsde", 0.9),
         ("sudoku-6x6-attention", 0.9),
@@ -40,4 +41,4 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert last.startswith("demo: exact 9")
     assert "% at step 8 of 8 trained, " in last
-    assert last.endswith("report runs/demo/evaluation/sudoku-6x6-test-T16/report.html")
+    assert last.endswith("report runs/demo/evaluation/maze-10x10-test-T16/report.html")

@@ -22,6 +22,7 @@ NARROW = {
     "training.batch_size": "2",
     "training.steps": "2",
     "training.log_every": "1",
+    "training.compile": "none",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reason.cli.presets import main, measured
-from reason.config.overrides import leaves
+from reason.config.overrides import leaves, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, preset
@@ -104,3 +104,29 @@ def test_an_unknown_table_names_the_nearest() -> None:
         main(["--table", "cmm6"])
     with pytest.raises(ConfigError, match="one of the two"):
         main(["cmm-6-1", "--table", "cmm-6"])
+
+
+def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_it() -> None:
+    """Under carry=persistent a batch is drawn at every step, so that N_accum would have no effect."""
+    for name, chosen in PRESETS.items():
+        if name.startswith("cmm-"):
+            rollout = chosen.config().rollout
+            assert rollout.carry == ("same-batch" if rollout.accum_steps > 1 else "persistent"), name
+    assert preset("cmm-7-3").config().rollout.accum_steps == 2
+    with pytest.raises(ConfigError, match=r"accum_steps=2 has no effect under carry=persistent.*carry=same-batch"):
+        override(Config(), {"rollout.accum_steps": "2"})
+
+
+def test_departures_state_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--departures"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"| `{name}` |" in shown for name, chosen in PRESETS.items() if chosen.row is not None)
+    assert main(["--departures", "--table", "cmm-10"]) == 0
+    one = capsys.readouterr().out
+    assert one in shown
+    lines = {line.split("`")[1]: line for line in one.splitlines() if line.startswith("| `")}
+    assert lines["cmm-10-3"].count(" | ") == 4
+    assert "inside atan2" in lines["cmm-10-3"]
+    assert "kind=adamw" in lines["cmm-10-3-adamw"]
+    assert "inside atan2" not in lines["cmm-10-3-adamw"]
+    assert len(lines) == 5 + 5  # the rows and their variants with AdamW

@@ -39,7 +39,7 @@ class Maze:
 
     def __post_init__(self) -> None:
         if self.size < 2:
-            raise DatasetError(f"maze size {self.size} leaves no room for a start and a goal; give 2 or more")
+            raise DatasetError(f"maze size {self.size} cannot hold a start and a goal; give 2 or more")
 
     @property
     def seq_len(self) -> int:

@@ -18,7 +18,7 @@ TRIES = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # tasks in a row that bring nothing before giving up
 SLICE = 4_000  # random mazes per call of compiled code, which Ctrl-C waits for
-ROOM = 4_096  # mazes with far goals that a task may meet before it stops early
+MOST = 4_096  # mazes with far goals that a task may meet before it stops early
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ def _with_one_goal(cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _far(kind: Kind, tries: int, rng: np.random.Generator) -> np.ndarray:
-    kept = np.empty((ROOM, kind.size**2 + 1), np.uint16)
+    kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
     found = 0
     for start in range(0, tries, SLICE):
         some = min(SLICE, tries - start)
         found += search_mazes(rng, some, kind.size, kind.lowest, kind.highest, kind.min_path, kind.unique, kept[found:])
-        if found == ROOM:
+        if found == MOST:
             break
     return kept[:found]
 

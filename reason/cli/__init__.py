@@ -15,7 +15,10 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from reason.cli.help import PAGES, settings_asked, show_settings
+from reason.cli.typed import typed
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
+from reason.own_code import import_asked
+from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
 
@@ -28,9 +31,10 @@ USAGE = """usage: reason COMMAND …
   presets    every preset, its size and source
   bench      puzzle-steps per second of a preset and its variants
   import-weights  a checkpoint of the original HRM or TRM code → a run
-  demo       a 6×6 Sudoku set, a trained model, accuracy by step  (= make demo)
+  demo       10×10 mazes learned, larger ones solved by the same weights  (= make demo)
 
-`reason COMMAND --help` says more.
+`reason COMMAND --help` says more; `reason --version` says which this is.
+`--import FILE.py` with any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
 
 
@@ -54,18 +58,26 @@ def main(argv: list[str] | None = None) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0 if arguments else 2
+    if arguments[0] == "--version":
+        print(f"reason {__version__}")
+        return 0
     command, *rest = arguments
     if command not in COMMANDS:
         near = difflib.get_close_matches(command, COMMANDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         print(f"error: unknown command {printable(command)}{hint}\n\n{USAGE}", file=sys.stderr)
         return 2
-    if command in PAGES and (named := settings_asked(rest)) is not None:
-        if not named:
-            print(PAGES[command])
-            return 0
-        return guarded(lambda names: show_settings(command, names), named)
-    return guarded(lambda words: _imported(COMMANDS[command])(words), rest)
+    return guarded(lambda words: _run(command, words), rest)
+
+
+def _run(command: str, words: list[str]) -> int:
+    """A command, its page of help, or the settings that are asked for."""
+    if command in PAGES and (named := settings_asked(words)) is not None:
+        if named:
+            return show_settings(command, named)
+        print(typed(PAGES[command]))
+        return 0
+    return _imported(COMMANDS[command])(words)
 
 
 def _imported(module: str) -> Callable[[list[str]], int]:
@@ -101,7 +113,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         _refuse_controls(arguments)
-        status = command(arguments)
+        status = command(import_asked(arguments))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
@@ -114,7 +126,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if _interrupted(error):
             print("interrupted", file=sys.stderr)
             return 130
-        print(f"error: {printable(_said(error))}", file=sys.stderr)
+        print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
@@ -23,8 +23,8 @@ from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
+from reason.training.device import pick_device
 from reason.training.loop import Trainer
-from reason.training.precision import pick_device
 
 DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA)
 on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that

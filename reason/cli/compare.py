@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from reason.config.files import read_json
 from reason.errors import ConfigError, printable
+from reason.files import read_json
 from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
 from reason.runs.folders import replaced_folder
 from reason.runs.results import compared

@@ -1,51 +1,108 @@
-"""make demo: a puzzle set, a trained model and its accuracy by supervision step."""
+"""make demo: mazes of 10×10 learned in minutes, and larger ones solved by the same weights with more steps."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from reason.cli import evaluate, train
+from datasets_gen.__main__ import main as generate
+from datasets_gen.layout import splits_of
+from datasets_gen.maze import Maze
+from reason.cli import solve, train
+from reason.cli.typed import typed
 from reason.config.overrides import read_config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
 from reason.presets import preset
 from reason.report import print_results
+from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints, step_of
 
-PRESET = "sudoku-6x6"
+PRESET = "maze-10x10"
 RUN = Path("runs/demo")
+LARGER = {20: 48, 30: 96}  # rows of a maze: supervision steps
+PUZZLES = 100  # of each larger size
+DRAWN = 20  # rows of the maze that is drawn
 
+PROPOSAL = """\
+One small network, applied again and again to its own state, solves puzzles that a single pass cannot, and larger ones
+with more steps: {parameters:,} weights learn mazes of 10x10 here, and then solve mazes of 20x20 and 30x30.
+"""
 NEXT = """what to try next
-  python evaluate.py {run} steps=64                         more supervision steps
-  python -m datasets_gen show {data} --split test      the test puzzles
-  python train.py {preset} model.activation=tanh              one setting changed: CMM's gate
-  python train.py {preset} model.h_cycles=1                   fewer cycles
-  reason presets                                                all presets"""
+  python evaluate.py {run} data={data} steps=256            many more steps
+  reason solve {run} maze.txt steps=96                            a maze of yours, of any size: '#', ' ', S and G
+  python train.py maze-any                                        several sizes at once, for larger mazes
+  python train.py sudoku-9x9                                      the hardest 9x9 Sudoku
+  reason presets                                                  all presets"""
 
 
 def main(argv: list[str]) -> int:
-    """Generate, train (or resume an interrupted demo), evaluate, and explain the result."""
+    """Generate, train (or resume an interrupted demo), evaluate on three sizes, draw a maze, and explain the result."""
     argparse.ArgumentParser(prog="reason demo", description=__doc__).parse_args(argv)
-    config = preset(PRESET).config()
+    chosen, console = preset(PRESET), Console()
+    print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
         arguments = [f"run={RUN}", "--resume"] if (RUN / "config.json").exists() else [PRESET, f"run={RUN}"]
-        print(f"demo: python train.py {' '.join(arguments)}")
+        print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():
             print("demo: interrupted; make demo resumes it")
             return 130
-    print(f"demo: python evaluate.py {RUN}")
-    results, folder = evaluate.evaluate_run(RUN, {})
-    print_results(results, Console())
+    data = chosen.config().data.directories[0]
+    results, folder = _evaluated({"data.directory": data})
+    print_results(results, console)
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
-    print(NEXT.format(run=RUN, data=config.data.directory, preset=PRESET))
+    for size, steps in LARGER.items():
+        larger, _ = _evaluated({"data.directory": _made(size), "evaluation.steps": str(steps)})
+        print(f"demo: {_curve(larger)}\n")
+    _draw(_made(DRAWN), LARGER[DRAWN])
+    print(typed(NEXT.format(run=RUN, data=data)))
     trained, exact = results["trained_steps"], results["exact_by_step"]
     print(
         f"demo: exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, "
         f"{100 * exact[0]:.1f}% at step 1, report {folder / 'report.html'}"
     )
     return 0
+
+
+def _made(size: int) -> str:
+    """The folder of mazes of that size, made where it is not there yet."""
+    folder = f"data/maze-{size}x{size}"
+    if "test" not in splits_of(folder):
+        words = f"maze --size {size} --train 0 --test {PUZZLES} --seed 0 --output-dir {folder}"
+        if generate(shlex.split(words)):
+            raise ConfigError(f"the set {folder} could not be made; see above")
+    return folder
+
+
+def _evaluated(pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
+    words = {"data.directory": "data", "evaluation.steps": "steps"}
+    asked = " ".join(f"{words[key]}={value}" for key, value in pairs.items())
+    print(typed(f"demo: python evaluate.py {RUN} {asked}"))
+    return evaluate_run(RUN, pairs)
+
+
+def _curve(results: dict[str, Any]) -> str:
+    """Exact accuracy at steps that double."""
+    exact, steps = results["exact_by_step"], results["steps"]
+    shown = sorted({*(2**k for k in range(steps.bit_length())), steps})
+    read = ", ".join(f"{100 * exact[step - 1]:.0f}% at step {step}" for step in shown)
+    return f"{results['puzzles']} mazes of {Path(results['dataset']).name.removeprefix('maze-')}, exact: {read}"
+
+
+def _draw(directory: str, steps: int) -> None:
+    """The first maze of a set: solved step by step in the terminal, and as a GIF."""
+    data = PuzzleData(directory, "test")
+    text, picture = Maze(DRAWN).draw(data.inputs[0].numpy()), RUN / "maze.gif"
+    file = RUN / "maze.txt"
+    file.write_text(text, encoding="utf-8")
+    print(f"demo: reason solve {RUN} {file} steps={steps} --gif {picture}")
+    solve.main([str(RUN), str(file), f"steps={steps}", "--gif", str(picture)])
+    print()
 
 
 def _finished() -> bool:

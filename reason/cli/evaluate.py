@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from reason.cli.arguments import Parser
-from reason.config.overrides import override, read_config, split_arguments
-from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate
-from reason.report import headline, print_results, write_report
-from reason.runs.directory import load_run, newest_run, read_record
-from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
-from reason.training.distributed import device_of_process, joined
-from reason.training.precision import pick_device
-from reason.version import __version__
+from reason.report import headline, print_results
+from reason.runs.directory import newest_run
+from reason.runs.evaluation import evaluate_run
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
-READABLE = (
-    "evaluation.",
-    "data.directory",
-    "device",
-    "training.precision",
-    "model.h_cycles",
-    "model.l_cycles",
-    "model.dt",
-    "model.integrator",
-    "model.substeps",
-    "model.tolerance",
-    "model.equation",
-    "model.noise",
-    "model.sigma",
-)
 
 
 def main(argv: list[str]) -> int:
@@ -59,116 +34,3 @@ def main(argv: list[str]) -> int:
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
-
-
-def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
-    """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
-
-    Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
-
-    Raises:
-        ConfigError, DatasetError: the run, the set or a setting does not fit.
-    """
-    pairs = dict(pairs)
-    name = pairs.pop("name", None)
-    if name is not None:
-        plain_name(name, "name")
-    refuse_unreadable(pairs)
-    own = read_config(run / "config.json")
-    config = override(own, pairs)
-    settings = config.evaluation
-    trained_steps = own.rollout.trained_steps
-    steps = settings.steps or 2 * trained_steps
-    directory = config.data.directory
-    if directory is None:
-        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
-    if len(config.data.directories) > 1:
-        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
-    device = pick_device(device_of_process(config.device))
-    data = PuzzleData(directory, settings.split, device)
-    if len(data) == 0:
-        raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
-    trained = load_run(run, device, config, settings.weights)
-    if not trained.model.reads(data.shape):
-        raise ConfigError(
-            f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
-        )
-    trained.model.add_shape(data.shape)
-    refuse_other_puzzles(data, read_record(run)["task"], run)
-    folder = run / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
-    refuse_foreign(folder, "an evaluation")
-    _refuse_unwritable(folder.parent)
-    with joined(device) as world:
-        evaluator = Evaluator(
-            trained.model,
-            data,
-            settings,
-            trained_steps,
-            likelihood=config.loss.likelihood,
-            halting=config.rollout.halting,
-            seed=config.seed,
-            progress=world.first,
-            world=world,
-        )
-        consumers = consumers_of(evaluator)
-        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
-            print(cost)
-        found = evaluate(evaluator, consumers)
-    if not found:
-        return {}, folder
-    results = {
-        "run": run.resolve().name,
-        "preset": config.name,
-        "dataset": str(directory),
-        "split": settings.split,
-        "steps": steps,
-        "trained_steps": trained_steps,
-        "weights": trained.weights,
-        "checkpoint_step": trained.step,
-        "parameters": trained.model.parameter_count(),
-        "precision": trained.model.computes_in,
-        "device": str(device),
-        "puzzles_per_second": found["puzzles"] / found["seconds"],
-        "version": __version__,
-        **found,
-    }
-    with replaced_folder(folder, "an evaluation") as scratch:
-        write_report(scratch, results)
-    return results, folder
-
-
-def refuse_unreadable(pairs: Mapping[str, str]) -> None:
-    """Raises ConfigError for a setting that cannot change for a trained model."""
-    refused = [key for key in pairs if not key.startswith(READABLE)]
-    if refused:
-        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
-
-
-def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path) -> None:
-    """Raises ConfigError where a set has the shape that a run was trained on, but is of another family of puzzles."""
-    for key in ("name", "causal"):
-        was, now = trained.get(key), data.metadata.task.get(key)
-        if trained and data.metadata.task and was != now:
-            raise ConfigError(
-                f"{data.directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}: their tokens mean "
-                "other things; name a set of its kind with data=DIR"
-            )
-
-
-def _refuse_unwritable(folder: Path) -> None:
-    """Raises ConfigError where the report could not be written after all the work."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be written to ({error.strerror}); copy the run to where it can, and evaluate it there"
-        ) from None
-
-
-def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
-    named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
-    return "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])

@@ -24,13 +24,13 @@ options
   --max-steps N       stop, saved, at optimizer step N of the run
   --max-minutes M     stop, saved, after M minutes
   --memory            estimate what training would hold in memory; nothing is trained
+  --import FILE.py    models, terms, puzzles of your own; as PRESET FILE.py:NAME: a preset of yours
   --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
 
 settings, section.key=value; by themselves: seed, device, init_from, init_layers
 {LISTED}
 
-  python train.py --help model           every setting of a section
-  python train.py --help optimizer.lr    one setting
+  python train.py --help model           every setting of a section, or of optimizer.lr alone
   reason presets sudoku-6x6              the settings that a preset changes
 
 Ctrl-C saves and stops; --resume then gives the same numbers as a run that never stopped."""
@@ -79,8 +79,8 @@ def show_settings(command: str, asked: list[str]) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from reason.cli.evaluate import READABLE
     from reason.config.describe import describe_settings
+    from reason.runs.evaluation import READABLE
 
     rows = [row for row in describe_settings() if command == "train" or row.key.startswith(READABLE)]
     console = Console(highlight=False)

@@ -16,10 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config.files import read_text
+from reason.cli.typed import typed
 from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
 from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
 from reason.models import RecursiveModel, Shape, build_model
@@ -61,8 +62,8 @@ def main(argv: list[str]) -> int:
         refuse_existing(Path(run_name))
     weights, stated = read_weights(file)
     metadata = _metadata(directory) if directory else None
-    if typed := pairs.pop("cells", None):
-        stated["seq_len"] = typed
+    if cells := pairs.pop("cells", None):
+        stated["seq_len"] = cells
     stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
     stated = _numbers(stated)
     ours = from_foreign(weights)
@@ -96,7 +97,7 @@ def main(argv: list[str]) -> int:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
         _report_parity(config, shape, ours, file, _computed_in(stated, weights))
-    print(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR"))
+    print(typed(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR")))
     return 0
 
 

@@ -6,7 +6,7 @@ import torch
 from rich.table import Table
 from tqdm import tqdm
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
 from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
@@ -15,8 +15,9 @@ from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
-from reason.training.memory import Memory, estimate_memory, readable_size
-from reason.training.precision import dtypes, pick_device
+from reason.runs.memory import Memory, estimate_memory, readable_size
+from reason.training.device import pick_device
+from reason.training.precision import dtypes
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
 CUDA_ITSELF = 600_000_000

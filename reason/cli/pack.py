@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from reason.cli.typed import typed
 from reason.errors import ConfigError
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.runs.directory import read_record
+from reason.runs.memory import readable_size
 from reason.training.checkpoint import best_checkpoint, readable
-from reason.training.memory import readable_size
 
 DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one file.
 
@@ -45,5 +46,5 @@ def main(argv: list[str]) -> int:
     best = best_checkpoint(run)
     if best is not None and best != next(readable(run)):
         print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
-    print(f"resume with: python train.py run={out} --resume")
+    print(typed(f"resume with: python train.py run={out} --resume"))
     return 0

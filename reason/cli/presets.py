@@ -11,14 +11,15 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from reason.config.files import read_json
+from reason.cli.typed import typed
 from reason.config.overrides import as_typed, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.presets import PRESETS, TABLES, Preset, preset
 from reason.presets.tables import PaperTable
 
-MANY = 10  # a family of more presets is a line in the list
+MANY = 12  # a family of more presets is a line in the list
 
 DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
 
@@ -74,7 +75,7 @@ def _list(console: Console, beginning: str = "") -> None:
     for name, each in PRESETS.items():
         if name.startswith(beginning):
             families.setdefault(name.split("-")[0], []).append(each)
-    view = Table(title="presets: python train.py NAME", title_justify="left")
+    view = Table(title=typed("presets: python train.py NAME"), title_justify="left")
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")
@@ -122,13 +123,13 @@ def departures(tables: Sequence[PaperTable]) -> str:
     parts = []
     for table in tables:
         notes = {"Stated": table.title, "Inherited": " ".join(table.inherited.split())}
-        notes |= {"Ours": table.ours, "Departure": table.departure}
+        notes |= {"Ours, in every row": table.ours, "Departure, in every row": table.departure}
         lines = [f"### {table.paper}: `{table.name}`", *(f"{name}: {text}" for name, text in notes.items() if text)]
-        rows = ["| preset | stated | settings | ours |", "|---|---|---|---|"]
+        rows = ["| preset | stated | settings | ours | departure |", "|---|---|---|---|---|"]
         for row in table.rows:
-            settings = " ".join(as_typed(row.changes)) or "the base"
-            features = row.features.replace("|", "\\|")
-            rows.append(f"| `{table.preset_name(row)}` | {features} | `{settings}` | {row.ours or '–'} |")
+            settings = f"`{' '.join(as_typed(row.changes))}`" if row.changes else "the base"
+            cells = (f"`{table.preset_name(row)}`", row.features, settings, row.ours or "–", table.departs(row) or "–")
+            rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
         parts.append("\n\n".join([*lines, "\n".join(rows)]))
     return "\n\n".join(parts)
 

@@ -9,21 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 
-from datasets_gen.layout import DatasetError
-from datasets_gen.puzzles import Puzzle, family_of
-from reason.cli.evaluate import READABLE, refuse_unreadable
+from datasets_gen.puzzles import Puzzle
 from reason.config.overrides import override, read_config, split_arguments
-from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.boards import Thought, think
-from reason.generation.decoding import generate
-from reason.models.base import IGNORE, Batch, Reasoner
-from reason.report.drawing import animate, board, character_of
-from reason.runs.directory import load_run, read_record
-from reason.training.precision import pick_device
+from reason.report.drawing import animate, board
+from reason.runs.directory import load_run
+from reason.runs.evaluation import READABLE, refuse_unreadable
+from reason.runs.solving import family_of_run, solve_text
+from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
 
@@ -37,7 +32,6 @@ DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change 
 Cells that change are marked, in colour where the terminal has it. The exit status is 0 where the rules hold at the
 last step, 1 where they do not or the puzzle is malformed."""
 
-PAD = 0  # of every family, behind a prompt
 SHORTCUTS = {"steps": "evaluation.steps"}
 
 
@@ -66,23 +60,12 @@ def main(argv: list[str]) -> int:
         )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    text = _text(words[1])
-    puzzle = _family(run).sized(text)
-    question = puzzle.parse(text)
-    if reason := puzzle.contradiction(question):
-        raise ConfigError(f"the puzzle contradicts itself: {reason}")
+    family = family_of_run(run)
     trained = load_run(run, device, config, config.evaluation.weights)
-    model, shape = trained.model, shape_of_puzzle(puzzle)
-    if not model.reads(shape):
-        raise ConfigError(f"the puzzle has {shape}, {run} was built for {trained.shape}: type one of its size")
-    model.add_shape(shape)
     steps = config.evaluation.steps or 2 * own.rollout.trained_steps
-    question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
-    tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
-    batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
-    (thought,) = think(model, batch, steps, own.rollout.halting)
-    solved = describe(puzzle, question, thought) | {"run": run.resolve().name}
-    frames = puzzle.frames(question, thought.answers)
+    solution = solve_text(trained.model, family, _text(words[1]), steps, own.rollout.halting)
+    puzzle, question, frames = solution.puzzle, solution.question, solution.frames
+    solved = solution.describe() | {"run": run.resolve().name}
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
         animate(arguments.gif, puzzle, frames, puzzle.given(question), captions)
@@ -95,14 +78,6 @@ def main(argv: list[str]) -> int:
     return 0 if solved["rules_hold"] is not False else 1
 
 
-def _family(run: Path) -> Puzzle:
-    record = read_record(run)
-    try:
-        return family_of(record["task"], record["shape"]["seq_len"], record["shape"]["vocab_size"])
-    except (DatasetError, KeyError) as error:
-        raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
-
-
 def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
@@ -112,46 +87,6 @@ def _text(word: str) -> str:
     if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):
         raise ConfigError(f"no file {word}")
     return word
-
-
-def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
-    """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
-    asked, question = int((prompt != PAD).sum()), prompt.copy()
-    tokens = torch.from_numpy(prompt[:asked].astype(np.int64))[None].to(device)
-    said = generate(model, tokens, len(prompt) - asked, steps, end=puzzle.end).tokens[0]
-    question[asked : asked + len(said)] = said.cpu().numpy()
-    return question
-
-
-def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
-    """What --json prints: the answer, whether the rules hold, and every step."""
-    frames = puzzle.frames(question, thought.answers)
-    answers = thought.answers.astype(question.dtype)
-    holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None
-    steps = [
-        {
-            "step": m,
-            "answer": _lines(puzzle, frames[m]),
-            "changed": np.flatnonzero(frames[m] != frames[m - 1]).tolist(),
-            "halting": None if thought.halting is None else thought.halting[m - 1],
-            "rules_hold": None if holds is None else holds[m - 1],
-        }
-        for m in range(1, len(frames))
-    ]
-    return {
-        "task": puzzle.task,
-        "question": _lines(puzzle, frames[0]),
-        "answer": steps[-1]["answer"],
-        "rules_hold": steps[-1]["rules_hold"],
-        "mistake": puzzle.mistake(question, answers[-1]) if puzzle.judges else None,
-        "first_step_at_which_the_rules_hold": next((row["step"] for row in steps if row["rules_hold"]), None),
-        "steps": steps,
-    }
-
-
-def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
-    return [text[i : i + width] for i in range(0, len(text), width)]
 
 
 def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:

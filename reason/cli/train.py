@@ -7,42 +7,21 @@ import errno
 import math
 import os
 import shlex
-import sys
 from pathlib import Path
 
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
+from reason.cli.typed import typed
 from reason.config.inert import inert
-from reason.config.overrides import derive, override, read_config, split_arguments
-from reason.config.schema import Config
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run
-from reason.runs.build import (
-    build_trainer,
-    fingerprints,
-    load_training_set,
-    make_data_once,
-    names_presets_own_set,
-    refuse_other_set,
-    why_processes_differ,
-)
-from reason.runs.directory import (
-    ROOT,
-    change_config,
-    create_run,
-    has_lost_checkpoints,
-    locked,
-    read_record,
-    refuse_existing,
-    refuse_full_disk,
-    reserve_run,
-)
-from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
-from reason.training.distributed import World, device_of_process, joined
-from reason.training.identity import MAY_CHANGE, may_change
+from reason.runs.build import why_processes_differ
+from reason.runs.directory import ROOT
+from reason.runs.start import resume, start
+from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
-from reason.training.precision import dtypes, pick_device
 
 PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
 PARSER.add_argument("--resume", action="store_true")
@@ -66,7 +45,7 @@ def main(argv: list[str]) -> int:
         _greet(trainer)
         outcome = _trained(trainer, arguments.max_steps, arguments.max_minutes)
         if trainer.world.first:
-            print(_farewell(trainer, outcome))
+            print(typed(_farewell(trainer, outcome)))
     return 0
 
 
@@ -86,7 +65,10 @@ def _greet(trainer: Trainer) -> None:
         return
     config, world = trainer.config, trainer.world
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
-    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}")
+    how = ", compiled" if trainer.compiled else ""
+    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
+    if config.training.compile == "auto" and not trainer.compiled:
+        print("torch.compile makes no code here (it needs a C++ compiler): training is slower, and the same")
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
@@ -106,72 +88,27 @@ def _resume_line(run: Path) -> str:
     return f"python train.py {shlex.quote(f'run={run}')} --resume"
 
 
-def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
-    """The config with this process's device, and the processes."""
-    config = derive(config, {"device": device_of_process(config.device)})
-    return config, held.enter_context(joined(pick_device(config.device)))
-
-
 def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
     if len(words) != 1:
         got = "none" if not words else " ".join(words)
         raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
     chosen = preset(words[0])
-    run_name = pairs.pop("run", None)
-    if run_name and is_archive(run_name):
-        raise ConfigError(f"run={run_name} is an archive's name: type --resume to go on with it, or another run=DIR")
+    run = pairs.pop("run", None)
+    if run and is_archive(run):
+        raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
     for key, why in inert(asked).items():
         if key in pairs:
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
-    if run_name:
-        refuse_existing(Path(run_name))
-    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
-    config, world = _world(asked, held)
-    if world.first and "data.directory" not in pairs:
-        make_data_once(config)
-    world.await_first()  # to make the set
-    data = load_training_set(config, pick_device(config.device))
-    run = Path(world.tell(run_name or (str(reserve_run(config.name)) if world.first else "")))
-    trainer = build_trainer(config, run, data, world)
-    if world.first:
-        create_run(run, asked, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
-        held.enter_context(locked(run))
-        refuse_full_disk(run, trainer.checkpoint_size())
-    return trainer
+    return start(asked, Path(run) if run else None, held, make_data="data.directory" not in pairs)
 
 
 def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
     run, words = _unpacked(words, pairs)
-    fixed = [key for key in pairs if not may_change(key)]
-    if fixed:
-        raise ConfigError(
-            f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
-            f"{', '.join(key for key in MAY_CHANGE if key != 'name')})"
-        )
-    asked = read_config(run / "config.json")
-    if words and words != [asked.name]:
-        raise ConfigError(f"{run} was started from preset {asked.name}, not {words[0]}; leave the preset out")
-    changed = override(asked, pairs)
-    config, world = _world(changed, held)
-    if world.first:
-        held.enter_context(locked(run))
-    folder = _newest(run, world)
-    if world.first and names_presets_own_set(config):
-        make_data_once(config)  # an archive may come without its set
-    world.await_first()  # to make the set
-    data = load_training_set(config, pick_device(config.device))
-    trainer = build_trainer(config, run, data, world)
-    refuse_other_set(trainer, read_record(run)["training_set"])
-    if folder is not None:
-        trainer.resume(folder)
-    if trainer.step >= config.training.steps:
-        raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
-    if world.first:
-        refuse_full_disk(run, trainer.checkpoint_size())
-        if changed != asked:
-            change_config(run, changed)  # the next --resume need not repeat them
-    return trainer
+    name = read_config(run / "config.json").name
+    if words and words != [name]:
+        raise ConfigError(f"{run} was started from preset {name}, not {words[0]}; leave the preset out")
+    return resume(run, pairs, held)
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
@@ -198,20 +135,3 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
     unpack_run(archive, run)
     print(f"{archive} unpacked to {run}")
     return run, rest
-
-
-def _newest(run: Path, world: World) -> Path | None:
-    """The checkpoint to resume from, the same in every process; None if training ended before its first.
-
-    Raises:
-        ConfigError: there are checkpoints and none can be read, or it is an imported one.
-    """
-    folder = next(readable(run), None) if world.first else None
-    folder = Path(name) if (name := world.tell(str(folder or ""))) else None
-    if folder is None and checkpoints(run):
-        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
-    if folder is None and has_lost_checkpoints(run):
-        raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
-    if folder is not None:
-        refuse_weights_alone(folder)
-    return folder

@@ -1,1 +1,1 @@
-"""The configuration of a run: schema, schedules, overrides, descriptions of settings."""
+"""The config of a run: its schema, overrides, and what is said of its settings."""

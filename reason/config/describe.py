@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic.fields import FieldInfo
 
-from reason.config.base import BaseConfig
 from reason.config.overrides import value_text
 from reason.config.schema import Config
 from reason.models import FAMILIES
+from reason.settings.base import BaseConfig
 
 
 class Setting(NamedTuple):

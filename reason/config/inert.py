@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+import reason.settings.capabilities as can
 from reason.config.overrides import leaves
 from reason.config.schema import Config
+from reason.settings.base import BaseConfig
 
 
 def inert(config: Config) -> dict[str, str]:

@@ -5,22 +5,24 @@ Defaults < preset < file < command line.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.base import BaseConfig
-from reason.config.files import read_json
 from reason.config.foreign import name_here
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.models import FAMILIES
+from reason.own_code import IMPORTED
+from reason.settings.base import BaseConfig
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
 
@@ -217,6 +219,17 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     return next(iter(near or alike), None)
 
 
+def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
+    """{"section": {"key": value}} as {"section.key": value}; a setting whose value is a table stays one."""
+    flat: Changes = {}
+    for name, value in sections.items():
+        key = f"{prefix}{name}"
+        field = next((field for family in FAMILIES if (field := _field(key.split("."), family))), None)
+        table = field is not None and get_origin(field.annotation) is dict
+        flat |= flattened(value, f"{key}.") if isinstance(value, Mapping) and not table else {key: value}
+    return flat
+
+
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"section.key": value} for every leaf of a config's tree."""
     flat: dict[str, Any] = {}
@@ -233,10 +246,24 @@ def read_config(path: Path | str) -> Config:
     """
     path = Path(path)
     try:
-        return validated(read_json(path)["config"])
+        record = read_json(path)
+        with _naming_own_code(record):
+            return validated(record["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
         raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None
+
+
+@contextlib.contextmanager
+def _naming_own_code(record: Mapping[str, Any]) -> Iterator[None]:
+    """Within the block a ConfigError also names the file of the user's own that the run was made with."""
+    try:
+        yield
+    except ConfigError as error:
+        missing = [file for file in record.get("imports", []) if file not in IMPORTED]
+        if not missing:
+            raise
+        raise ConfigError(f"{error}; the run was made with --import {missing[0]}") from None

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from pydantic import Field, model_validator
 
-import reason.config.capabilities as can
-from reason.config.base import PLAIN, BaseConfig
+import reason.settings.capabilities as can
 from reason.data import DataConfig
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import AnyModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
+from reason.settings.base import PLAIN, BaseConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig

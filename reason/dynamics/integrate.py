@@ -70,7 +70,9 @@ def _adaptive(velocity: VectorField, z: Tensor, time: float, tolerance: float) -
         with torch.inference_mode(False):  # its tables are tensors, made at the first import
             from torchdiffeq import odeint
     except ModuleNotFoundError:
-        raise ConfigError("model.integrator=adaptive needs torchdiffeq: pip install 'reason[ode]'") from None
+        raise ConfigError(
+            "model.integrator=adaptive needs torchdiffeq: pip install 'recursive-reasoners[ode]'"
+        ) from None
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
     times = torch.tensor([0.0, time], dtype=wide.dtype, device=z.device)
     path = odeint(lambda _, y: velocity(y.to(z.dtype)).to(wide.dtype), wide, times, rtol=tolerance, atol=tolerance)

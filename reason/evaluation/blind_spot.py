@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from reason.dynamics.jacobian import jvp
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.probes import precise
 from reason.losses.lm import Likelihood, cell_loss
@@ -23,6 +24,7 @@ from reason.rollout import unroll
 ClampMode = Literal["rescale", "subtract"]
 PUZZLES = 128  # at most: all their loops are held in float64
 SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
+HORIZONS = (1, 2, 4)  # t of ∂L_{k+t}/∂log s_k
 
 
 def read_part(state: State) -> Tensor:
@@ -78,6 +80,30 @@ def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, 
     sizes = torch.linalg.vector_norm(gradient, dim=-1) * torch.linalg.vector_norm(h.detach(), dim=-1)
     reached = sizes > 0
     return (along[reached].abs() / sizes[reached]).mean().item(), along.sum().item()
+
+
+@torch.no_grad()
+def future_gradients(course: list[StepRecord], loop: int, likelihood: Likelihood) -> dict[str, float]:
+    """g_t = ∂L_{k+t}/∂log s_k of k = `loop` by forward-mode differentiation along h_k, where loop k + t is known.
+
+    L_{k+t} is the CE read t whole loops later, none of them detached. Eq. 4 bounds |g_t| by C·t/s_k behind a scale-free
+    readout of a pre-norm residual loop.
+    """
+    start, horizons = course[loop - 1], [t for t in HORIZONS if loop + t <= len(course)]
+
+    def losses(h: Tensor) -> Tensor:
+        state, found = with_read_part(start.state, h), []
+        for later in course[loop : loop + max(horizons)]:
+            state = start.model.step(state, start.x)
+            if later.step - loop in horizons:
+                found.append(token_loss(later, read_part(state), likelihood))
+        return torch.stack(found)
+
+    if not horizons:
+        return {}
+    h = read_part(start.state)
+    slopes = jvp(losses, h, h).tolist()
+    return {f"g_{t}": slope for t, slope in zip(horizons, slopes, strict=True)}
 
 
 def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
@@ -160,6 +186,7 @@ def blind_spot(
             }
             if record.step < len(course):
                 row |= residual_update(h, read_part(course[record.step].state))
+            row |= future_gradients(course, record.step, likelihood)
         by_loop.append(row)
     last = course[loops - 1]
     width = read_part(last.state).shape[-1]

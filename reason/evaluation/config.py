@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-import reason.config.capabilities as can
-from reason.config.base import PLAIN, BaseConfig
+import reason.settings.capabilities as can
 from reason.models.base import MapKind
+from reason.settings.base import PLAIN, BaseConfig
 
 
 class EvaluationConfig(BaseConfig):

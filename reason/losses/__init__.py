@@ -10,9 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails
 from torch import Tensor
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
-from reason.config.schedules import Horizon, ScheduleConfig
+import reason.settings.capabilities as can
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
@@ -22,6 +20,8 @@ from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
+from reason.settings.base import BaseConfig
+from reason.settings.schedules import Horizon, ScheduleConfig
 
 
 class Term(NamedTuple):

@@ -10,11 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
-from reason.config.schedules import Horizon
+import reason.settings.capabilities as can
 from reason.losses import LossConfig
 from reason.rollout import RolloutConfig
+from reason.settings.base import BaseConfig
+from reason.settings.schedules import Horizon
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
 Mean = Callable[[Tensor], Tensor]
@@ -42,7 +42,7 @@ class BalanceConfig(BaseConfig):
     targets: dict[str, float] = Field(
         {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
     )
-    alpha: float = Field(1.0, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
+    alpha: float = Field(0.25, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
     rho: float = Field(0.9, ge=0, lt=1, description="alg-grad-norm: ρ, share of the old λ kept at each update")
     every: int = Field(
         1, ge=1, description="alg-grad-norm: one supervision step of so many optimizer steps is measured"

@@ -11,10 +11,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
-from reason.config.base import BaseConfig
 from reason.losses.lm import Likelihood, Reduction, cell_loss, lm_per_row, reduced
 from reason.models.base import Readout
 from reason.rollout import Unroll
+from reason.settings.base import BaseConfig
 
 
 class ExitConfig(BaseConfig):

@@ -8,11 +8,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+import reason.settings.capabilities as can
 from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
 from reason.models.base import MapKind
 from reason.rollout import Unroll
+from reason.settings.base import BaseConfig
 
 
 class JsrrConfig(BaseConfig):

@@ -12,11 +12,11 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from reason.config.base import BaseConfig
 from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
+from reason.settings.base import BaseConfig
 
 
 class TraceConfig(BaseConfig):

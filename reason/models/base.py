@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
-from reason.config.base import BaseConfig
 from reason.nn.dtypes import Dtypes
+from reason.settings.base import BaseConfig
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
@@ -104,7 +104,7 @@ class Reasoner(nn.Module, ABC):
         return type(start)(*(x if z is start[0] else z for z in start))
 
     def reads(self, shape: Shape) -> bool:
-        """Can the model, once it has been told with `add_shape`, read puzzles of this shape?"""
+        """Can the model, after `add_shape`, read puzzles of this shape?"""
         return shape == self.shape
 
     def add_shape(self, shape: Shape) -> None:

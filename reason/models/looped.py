@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
 from reason.models.layout import GROUPED, Layouts, Positions
 from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
@@ -86,8 +86,10 @@ class LoopedConfig(MixingConfig):
         ]
 
     def inert(self) -> dict[str, str]:
-        """A final norm that is not read through, the loop that it begins at."""
-        found = {} if self.readout == "final-only" else {"final_from": f"model.readout={self.readout}"}
+        """What another mixer has; a final norm that is not read through, the loop that it begins at."""
+        found = super().inert()
+        if self.readout != "final-only":
+            found["final_from"] = f"model.readout={self.readout}"
         return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
 
     def per_process(self) -> list[str]:

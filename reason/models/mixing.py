@@ -10,7 +10,7 @@ from reason.nn.block import Mixer, StructuredMixer
 from reason.nn.gate import GateKind
 from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
-from reason.nn.local import LocalMixer
+from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
 
 
@@ -25,6 +25,9 @@ class MixingConfig(ModelConfig):
         "within them",
     )
     kernel: int = Field(3, ge=1, le=31, description="local: k")
+    neighbourhood: Neighbourhood = Field(
+        "moore", description="local: the k×k cells around; von-neumann: of these those within k // 2 straight moves"
+    )
     symbols: bool = Field(
         False, description="with groups: a position for every (cell, symbol); renaming symbols then renames the answer"
     )
@@ -35,6 +38,15 @@ class MixingConfig(ModelConfig):
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
     rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
+
+    def inert(self) -> dict[str, str]:
+        """What another mixer, or other positions, would have."""
+        found = {} if self.mixer == "attention" else {"num_heads": f"model.mixer={self.mixer} has no heads"}
+        if self.mixer != "local":
+            found |= dict.fromkeys(("kernel", "neighbourhood"), f"model.mixer={self.mixer} does not convolve")
+        if not self.positions.startswith("rotary"):
+            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
+        return found
 
 
 def refuse_unfit(c: MixingConfig) -> None:
@@ -74,6 +86,6 @@ def structured_mixer(
 ) -> StructuredMixer:
     """The mixer along the puzzle's structure that the settings name."""
     if c.mixer == "local":
-        return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std)
+        return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std, c.neighbourhood)
     grouped = GroupMixer if c.mixer == "groups" else GroupAttention
     return grouped(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
@@ -117,16 +117,12 @@ class RecursiveConfig(MixingConfig):
         }
 
     def inert(self) -> dict[str, str]:
-        """What attention alone has; the size of noise that there is not; what evaluation or memory alone know of."""
-        found = {
+        """What another mixer has; the size of noise that there is not; what evaluation or memory alone know of."""
+        found = super().inert() | {
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
         }
-        if self.mixer != "attention":
-            found["num_heads"] = f"model.mixer={self.mixer} has no heads"
-        if self.positions != "rotary":
-            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
         if self.noise == "none":
             found["sigma"] = "model.noise=none"
         return found

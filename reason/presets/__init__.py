@@ -14,8 +14,19 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
+from reason.own_code import own_recipe
 from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
-from reason.presets.bases import BLANK_ADDITION_3, MAZE_10, MAZE_15, MAZE_30, SUDOKU_4, SUDOKU_6, SUDOKU_9
+from reason.presets.bases import (
+    ARC_8,
+    ARC_30,
+    BLANK_ADDITION_3,
+    MAZE_10,
+    MAZE_15,
+    MAZE_30,
+    SUDOKU_4,
+    SUDOKU_6,
+    SUDOKU_9,
+)
 from reason.presets.tables import PaperTable, Row
 
 
@@ -66,26 +77,45 @@ PRESETS: dict[str, Preset] = {
         _of_recipe("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         _of_recipe("maze-10x10", structured.maze_10x10, MAZE_10),
         _of_recipe("maze-10x10-attention", small.maze_10x10_attention, MAZE_10),
+        _of_recipe("maze-10x10-hrm", structured.maze_10x10_hrm, MAZE_10),
+        _of_recipe("maze-10x10-cmm-node", structured.maze_10x10_cmm_node, MAZE_10),
+        _of_recipe("maze-10x10-cmm-nsde", structured.maze_10x10_cmm_nsde, MAZE_10),
         _of_recipe("maze-any", structured.maze_any, MAZE_15),
         _of_recipe("sudoku-9x9", structured.sudoku_9x9, SUDOKU_9),
         _of_recipe("sudoku-9x9-long", structured.sudoku_9x9_long, SUDOKU_9),
+        _of_recipe("sudoku-9x9-hrm", structured.sudoku_9x9_hrm, SUDOKU_9),
+        _of_recipe("sudoku-9x9-cmm-node", structured.sudoku_9x9_cmm_node, SUDOKU_9),
+        _of_recipe("sudoku-9x9-cmm-nsde", structured.sudoku_9x9_cmm_nsde, SUDOKU_9),
         _of_recipe("addition-3", small.addition_3, BLANK_ADDITION_3),
+        _of_recipe("arc-few", small.arc_few, ARC_8),
         _of_recipe("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
         _of_recipe("hrm-maze", authors.hrm_maze, MAZE_30),
         _of_recipe("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
         _of_recipe("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
         _of_recipe("trm-att-maze", authors.trm_att_maze, MAZE_30),
+        _of_recipe("hrm-arc", authors.hrm_arc, ARC_30),
+        _of_recipe("trm-att-arc", authors.trm_att_arc, ARC_30),
         *(_of_row(table, row) for table in TABLES for row in table.rows),
     )
 }
 
 
+def _own(name: str, recipe: Callable[[], object]) -> Preset:
+    made = recipe()
+    if not isinstance(made, Config):
+        raise ConfigError(f"{name} returned {type(made).__name__}; a preset returns a config: derive(Config(), {{…}})")
+    plain = name.rpartition(":")[2].replace("_", "-")
+    return Preset(plain, lambda: made, SUDOKU_9, inspect.cleandoc(recipe.__doc__ or plain))
+
+
 def preset(name: str) -> Preset:
-    """The preset of that name.
+    """The preset of that name, or the function NAME of a file of one's own, `FILE.py:NAME`.
 
     Raises:
         ConfigError: there is none; the nearest name is offered.
     """
+    if (recipe := own_recipe(name)) is not None:
+        return _own(name, recipe)
     if name in PRESETS:
         return PRESETS[name]
     family = [each for each in PRESETS if each.startswith(f"{name}-")]

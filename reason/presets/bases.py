@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datasets_gen.addition import Addition
+from datasets_gen.arc import Arc
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
@@ -11,6 +12,7 @@ from reason.data import shape_of_puzzle
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
 MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
 ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
+ARC_8, ARC_30 = (shape_of_puzzle(Arc(size)) for size in (8, 30))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 
 SUDOKU_EXTREME: Changes = {
@@ -20,6 +22,11 @@ SUDOKU_EXTREME: Changes = {
 MAZE_HARD: Changes = {
     "data.directory": "data/maze-hard",
     "data.generate": "maze --size 30 --min-path 110 --train 1000 --test 1000 --seed 0",
+}
+ARC: Changes = {  # the two files must be there: `python -m datasets_gen import --help` says where they are from
+    "data.directory": "data/arc",
+    "data.generate": "import arc data/arc-agi_training_challenges.json data/arc-agi_evaluation_challenges.json "
+    "--augmentations 1000",
 }
 SUMS_4: Changes = {
     "data.directory": "data/addition-4",

@@ -13,6 +13,9 @@ from reason.models.base import Shape
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
 
 
+Departure = tuple[Callable[[Config], bool], str]  # whether a row's config has it, and what is done otherwise
+
+
 @dataclass(frozen=True)
 class Row:
     """One run of a table."""
@@ -39,6 +42,7 @@ class PaperTable:
     inherited: str  # what every row has from the paper and the base
     ours: str = ""  # what the table leaves open, and what was decided
     departure: str = ""  # where this project does something else than what the table, its text or its code states
+    departures: tuple[Departure, ...] = ()  # the same, of the rows whose config it holds for
     measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
     epochs: int | None = (
@@ -74,6 +78,10 @@ class PaperTable:
         """What is ours in a row, of the table's and its own."""
         return " ".join(filter(None, (self.ours, row.ours)))
 
+    def departs(self, row: Row) -> str:
+        """What is done otherwise in a row, beside the whole table's."""
+        return " ".join(text for held, text in self.departures if held(self.config(row)))
+
     def claim(self, row: Row) -> str:
         """The row's claim with its unit, or ""."""
         return f"{row.claimed} {self.measure}".strip() if row.claimed else ""
@@ -85,6 +93,7 @@ class PaperTable:
         size = f"Parameters as printed: {row.parameters}." if row.parameters else ""
         changed = f"The row's difference: {' '.join(as_typed(row.changes))}." if row.changes else "The table's base."
         ours = self.decisions(row)
+        departure = " ".join(filter(None, (self.departs(row), self.departure)))
         head = f"{self.paper}: {row.features}.{claim}"
         inherited = f"Inherited: {' '.join(self.inherited.split())}"
         return "\n\n".join(
@@ -98,7 +107,7 @@ class PaperTable:
                     changed,
                     inherited,
                     ours and f"Ours: {ours}",
-                    self.departure and f"Departure: {self.departure}",
+                    departure and f"Departure: {departure}",
                 ),
             )
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import reason.config.capabilities as can
+import reason.settings.capabilities as can
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
 from reason.config.schema import Config
@@ -24,6 +24,7 @@ from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
+from reason.training.recipe import Recipe
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
 
@@ -165,10 +166,11 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    compile_model(model, config.training, data.device)
+    compiled = compile_model(model, config.training, data.device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
+    trainer.compiled = compiled
     _refuse_long_traces(config, max(carry.state[0][0].numel() for carry in trainer.carries))
     return trainer
 
@@ -194,7 +196,7 @@ def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor |
     return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
 
 
-def why_processes_differ(config: Config) -> list[str]:
+def why_processes_differ(config: Recipe) -> list[str]:
     """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
     return [reason for section in config.sections for reason in section.per_process()]
 

@@ -16,12 +16,13 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from reason.config.files import read_json
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
+from reason.own_code import IMPORTED
 from reason.runs.folders import directory_lock, plain_name
 from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
@@ -120,6 +121,7 @@ def create_run(
         "shape": shape.model_dump(),
         "task": task,
         "training_set": fingerprints or {},
+        "imports": list(IMPORTED),
         "command": command,
         "version": __version__,
         "torch": torch.__version__,

@@ -17,8 +17,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from reason.config.files import read_json
 from reason.errors import ConfigError, has_controls, printable
+from reason.files import read_json
 
 try:
     import fcntl

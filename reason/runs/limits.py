@@ -12,7 +12,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import ModelConfig, build_model
 from reason.models.base import Reasoner, Shape
-from reason.training.memory import estimate_memory, readable_size
+from reason.runs.memory import estimate_memory, readable_size
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
 

@@ -17,7 +17,7 @@ class AdamAtan2(torch.optim.Optimizer):
     HRM and TRM has it: p ← p(1 − lr·wd) − lr·a/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first
     step, whose quotient is 1, is 27 % larger, after 40 steps of one gradient it is less than 1 %. atan2 needs no ε, yet
     CMM's tables 8 to 11 tune one: it is added where Adam has it (ours). With ε = 0 and the correction inside this is
-    adam-atan2-pytorch, which CMM cites and whose a is 1.27 unless told otherwise; its state has the same names.
+    adam-atan2-pytorch, which CMM cites and whose a is 1.27 by default; its state has the same names.
     """
 
     def __init__(

@@ -26,8 +26,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from reason.config.files import read_json
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.training.distributed import World
 from reason.training.integrity import FILES, fault, seal
 

@@ -15,28 +15,44 @@ from reason.training.config import TrainingConfig
 GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
 
 
-def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> None:
+def inductor_works(device: torch.device) -> bool:
+    """Can torch.compile generate code here? Asked with the smallest function that needs some."""
+    try:
+        torch.compile(torch.sin, dynamic=False)(torch.ones(2, device=device))
+    except Exception:  # no compiler, no headers, no Triton: each has its own
+        return False
+    return True
+
+
+def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
     """Compile every network call or the supervision step, in place; a graph break is an error (fullgraph).
+
+    Returns whether anything is compiled; with compile=auto that is so where code can be generated.
 
     Raises:
         ConfigError: CUDA graphs were asked of another device.
     """
-    if config.compile == "none":
-        return
+    backend = config.compile
+    if backend == "auto":
+        able = (config.compile_scope == "step" or bool(model.networks())) and inductor_works(device)
+        backend = "inductor" if able else "none"
+    if backend == "none":
+        return False
     if records_graphs(config) and device.type != "cuda":
         raise ConfigError(
             f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
             "type training.compile_mode=default"
         )
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
-    options: dict[str, Any] = {"backend": config.compile, "dynamic": False, "fullgraph": True}
-    if config.compile == "inductor":
+    options: dict[str, Any] = {"backend": backend, "dynamic": False, "fullgraph": True}
+    if backend == "inductor":
         options["mode"] = config.compile_mode
     if config.compile_scope == "step":
         model.step = torch.compile(model.step, **options)  # type: ignore[method-assign]
     else:
         for network in model.networks():
             network.compile(**options)
+    return True
 
 
 def records_graphs(config: TrainingConfig) -> bool:

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
+import reason.settings.capabilities as can
+from reason.settings.base import BaseConfig
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
@@ -25,8 +25,8 @@ class TrainingConfig(BaseConfig):
         description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
         "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
-    compile: Literal["none", "inductor", "aot_eager"] = Field(
-        "none", description="torch.compile; inductor needs a C++ compiler on a CPU"
+    compile: Literal["none", "auto", "inductor", "aot_eager"] = Field(
+        "none", description="torch.compile; inductor needs a C++ compiler on a CPU; auto: inductor where it works"
     )
     compile_scope: Literal["network", "step"] = Field(
         "network", description="unit of compilation: every network call, or the supervision step"
@@ -58,7 +58,7 @@ class TrainingConfig(BaseConfig):
         if self.only == "gate":
             wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
             found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
-        if self.compile != "none" and self.compile_scope == "network":
+        if self.compile not in ("none", "auto") and self.compile_scope == "network":
             found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
         if self.precision.startswith("amp"):
             found.append(

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.config.base import BaseConfig
+from reason.settings.base import BaseConfig
 
 
 class EmaConfig(BaseConfig):

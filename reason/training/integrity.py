@@ -6,8 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from reason.config.files import read_json, refuse_irregular
 from reason.errors import ConfigError
+from reason.files import read_json, refuse_irregular
 
 MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")

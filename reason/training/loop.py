@@ -16,10 +16,10 @@ from reason.losses.balance import weighted_sum
 from reason.models.base import Batch
 from reason.rollout import supervise
 from reason.training.compiling import out_of_graph, records_graphs
+from reason.training.device import peak_memory
 from reason.training.folder import RunFolder
 from reason.training.interrupt import StopRequest
 from reason.training.log import MetricsLog
-from reason.training.memory import peak_memory
 from reason.training.optim import unscaled_gradient
 from reason.training.state import TrainingState
 from reason.training.trackers import tracker_of

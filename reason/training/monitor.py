@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from pydantic import Field, field_validator
 
-from reason.config.base import PLAIN, BaseConfig
 from reason.data import PuzzleData
 from reason.models.base import Reasoner
+from reason.settings.base import PLAIN, BaseConfig
 from reason.training.ema import Ema
 
 

@@ -9,11 +9,11 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
-from reason.config.base import BaseConfig
-from reason.config.schedules import Horizon, ScheduleConfig
+import reason.settings.capabilities as can
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
+from reason.settings.base import BaseConfig
+from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.scaling import LossScaling
 
@@ -145,7 +145,7 @@ def build_optimizer(
     if config.backend == "fused":
         raise ConfigError(
             f"optimizer.backend=fused needs a CUDA device, this is {device}, and the package adam-atan2: pip install "
-            "'reason[cuda]', or type optimizer.backend=torch"
+            "'recursive-reasoners[cuda]', or type optimizer.backend=torch"
         )
     return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
 

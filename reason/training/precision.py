@@ -49,18 +49,3 @@ def _computes(device: torch.device) -> torch.dtype:
         return torch.float16 if torch.cuda.get_device_capability(device) >= (7, 0) else torch.float32
     fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
     return torch.bfloat16 if fast else torch.float32
-
-
-def pick_device(name: str) -> torch.device:
-    """The device that `name` means; auto: CUDA, else Apple's GPU, else the CPU.
-
-    Raises:
-        ConfigError: the device is not there.
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    device = torch.device(name)
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device.type]
-    if not there or (device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
-        raise ConfigError(f"device={name} is not available here; type device=auto or device=cpu")
-    return device

@@ -13,7 +13,7 @@ from reason.models.base import Batch, Shape
 
 
 class TrainingSets:
-    """The train splits; a model is built for the first one's shape, and is told of the others."""
+    """The train splits; a model is built for the shape of the first, and `add_shape` lets it read the others."""
 
     def __init__(self, parts: Sequence[PuzzleData]):
         self.parts = tuple(parts)

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from reason.config.schedules import Horizon
-from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.losses.balance import build_balancer
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
+from reason.settings.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.distributed import World
 from reason.training.ema import Ema
@@ -23,6 +22,7 @@ from reason.training.likeness import refuse_foreign_tokens, refuse_unlike, refus
 from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
+from reason.training.recipe import Recipe
 from reason.training.scaling import LossScaling
 from reason.training.sets import Samplers
 
@@ -34,7 +34,7 @@ class TrainingState:
 
     def __init__(
         self,
-        config: Config,
+        config: Recipe,
         run: Path,
         model: Reasoner,
         samplers: Samplers,
@@ -64,6 +64,7 @@ class TrainingState:
         self.memories: list[dict[str, torch.Tensor]] = [{} for _ in blanks]  # of loss terms, between backward passes
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
+        self.compiled = False  # does torch.compile make the model's code?
         self.saved: int | None = None  # the step of the newest checkpoint
 
     @property

@@ -87,5 +87,5 @@ def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) 
                 return None
     except ImportError as error:
         raise ConfigError(
-            f"training.tracker={name}: {error}; type pip install 'reason[log]', or training.tracker=none"
+            f"training.tracker={name}: {error}; type pip install 'recursive-reasoners[log]', or training.tracker=none"
         ) from None

@@ -286,7 +286,7 @@ def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str])
         (["presets", "--help"], ["every setting"]),
         (["generate", "--help"], ["sudoku", "verify", "show"]),
         (["import-weights", "--help"], ["safetensors", "authors' default"]),
-        (["demo", "--help"], ["accuracy by supervision step"]),
+        (["demo", "--help"], ["mazes of 10×10 learned"]),
     ],
 )
 def test_help_teaches(arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from reason.cli import main
-from reason.cli.evaluate import READABLE
 from reason.cli.help import PAGES
 from reason.cli.train import PARSER
+from reason.cli.typed import typed
 from reason.config.describe import describe_settings
 from reason.config.foreign import NAMES
 from reason.config.overrides import nearest_setting
 from reason.config.schema import Config
 from reason.config.sections import SECTIONS
 from reason.presets import PRESETS
+from reason.runs.evaluation import READABLE
 
 SETTINGS = describe_settings()
 
@@ -101,3 +103,19 @@ def test_names_of_other_code_lead_to_settings_that_exist(name: str) -> None:
     assert set(named) <= keys
     assert named or "=DIR" in NAMES[name] or "preset" in NAMES[name]
     assert nearest_setting(f"arch.{name.upper()}") == NAMES[name]
+
+
+@pytest.mark.parametrize(("called", "script", "shown"), [
+    ("/usr/bin/reason", False, "reason train x; then reason evaluate"),
+    ("/somewhere/reason/__main__.py", False, "reason train x; then reason evaluate"),
+    ("/usr/bin/reason", True, "python train.py x; then python evaluate.py"),
+    ("train.py", False, "python train.py x; then python evaluate.py"),
+])  # fmt: skip
+def test_commands_are_printed_as_they_can_be_typed(
+    called: str, script: bool, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [called])
+    if script:
+        (tmp_path / "train.py").touch()
+    assert typed("python train.py x; then python evaluate.py") == shown

@@ -16,10 +16,10 @@ from datasets_gen.layout import read_split
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
-from reason.cli.solve import completed, describe
 from reason.evaluation.boards import Thought
 from reason.models.base import Readout
 from reason.report.drawing import board
+from reason.runs.solving import completed, describe
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",

@@ -25,13 +25,13 @@ def test_the_run_is_locked_while_it_is_read(
     half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second process finds the run taken before the first has read its checkpoint."""
-    from reason.cli import train
+    from reason.runs import start
 
     def second(run: Path) -> object:
         assert main(["train", "run=half", "--resume"]) == 1
         raise ConfigError("read")
 
-    monkeypatch.setattr(train, "readable", second)
+    monkeypatch.setattr(start, "readable", second)
     assert main(["train", "run=half", "--resume"]) == 1
     assert "half is being trained by another process" in capsys.readouterr().err
 
@@ -216,7 +216,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("reason.cli.evaluate.tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("reason.cli.evaluate.evaluate", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr("reason.runs.evaluation.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("reason.runs.evaluation.evaluate", lambda *_: pytest.fail("it was read"))
     assert main(["evaluate", "half"]) == 1
     assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err

@@ -20,6 +20,8 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models import RecursiveModel
+from reason.models.base import Batch
+from reason.models.recursive import RecursiveState
 from reason.presets import TABLES, preset
 from reason.presets.tables import PaperTable
 from reason.runs.build import build_trainer
@@ -38,7 +40,7 @@ SMALL: Changes = {
     "optimizer.schedule.warmup_steps": 0,
     "balance.reset_every": 1,
     "training.steps": STEPS,
-    "training.batch_size": 4,
+    "training.batch_size": 6,  # of 8: some of each half of the set
     "training.only": "all",
     "training.precision": "fp32",
     "training.monitor.puzzles": 0,
@@ -60,7 +62,7 @@ AT_MOST = {
     "loss.jsrr.rows": 3,
     "loss.jsrr.iterations": 2,
     "optimizer.schedule.start": 0.5,
-    "optimizer.schedule.end": 0.95,  # epochs of 8 puzzles, two steps each
+    "optimizer.schedule.end": 0.95,  # epochs of 8 puzzles, a step has 6
     "optimizer.freeze_embedding_after": 0.5,
 }
 
@@ -84,8 +86,8 @@ def miniature(config: Config, **more: object) -> Config:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list[torch.Tensor]]:
     """Weights and averages after three optimizer steps on nine cells, rows with more and with fewer labels.
 
-    The halting head starts from random weights, so that rows do halt, and F_H from larger ones, so that its trace is on
-    both sides of 1; a config that was trained before is remembered.
+    The halting head starts from random weights and biases at which half of the puzzles halt after a step, and F_H from
+    larger weights, so that its trace is on both sides of 1; a config that was trained before is remembered.
     """
     folder, known = tmp_path_factory.mktemp("inert"), {}
     sets = {}
@@ -104,9 +106,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
             trainer = build_trainer(config, folder, sets[getattr(config.model, "causal", False)])
             if isinstance(trainer.model, RecursiveModel):
                 with torch.no_grad():
-                    trainer.model.q_head.weight.normal_(generator=torch.Generator().manual_seed(2))
-                    trainer.model.q_head.bias.zero_()
                     trainer.model.networks()[-1].output.mul_(3)
+                    halt_half(trainer.model, trainer.samplers.data.parts[0].take(torch.arange(8)))
             for _ in range(STEPS):
                 trainer.optimizer_step()
             averaged = {} if trainer.ema is None else trainer.ema.state_dict()
@@ -114,6 +115,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
         return known[key]
 
     return train
+
+
+def halt_half(model: RecursiveModel, batch: Batch) -> None:
+    """Random weights for the halting head, and biases at which half of the puzzles halt after a step."""
+    model.q_head.weight.normal_(generator=torch.Generator().manual_seed(2))
+    model.q_head.bias.zero_()
+    x = model.encode(batch)
+    step, pair = model.map(model.initial_state(x), x, "step")  # without noise
+    read = model.readout(RecursiveState(*step(pair)[:, [0, -1]].unbind(1)))
+    model.q_head.bias.copy_(-torch.stack([read.q_halt.quantile(0.5), read.q_continue.quantile(0.5)]))
 
 
 def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
@@ -143,6 +154,7 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
     "optimizer.schedule.after": [0.9],
     "optimizer.schedule.points": [((0, 0.5),)],
     "ema.decay": [0.05],
+    "rollout.halt_exploration_prob": [1.0],
     "rollout.loops.min": [6],
     "rollout.loops.max": [1],
     "rollout.loops.start": [0, 2, 3],

@@ -206,7 +206,7 @@ def test_mazes_searched_in_slices_are_the_same(monkeypatch):
     whole = _far(kind, 10_000, stream(0, 1))
     monkeypatch.setattr(generate, "SLICE", 700)
     assert (_far(kind, 10_000, stream(0, 1)) == whole).all()
-    monkeypatch.setattr(generate, "ROOM", len(whole) - 5)
+    monkeypatch.setattr(generate, "MOST", len(whole) - 5)
     assert (_far(kind, 10_000, stream(0, 1)) == whole[:-5]).all()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,6 +158,44 @@ def test_radial_gradient_is_the_derivative_along_log_s() -> None:
     S.token_loss(record, h, "stablemax").backward()
     cosines = torch.nn.functional.cosine_similarity(h.grad, h.detach(), dim=-1)[batch.labels != IGNORE]
     assert r == pytest.approx(cosines.abs().mean().item())
+
+
+@pytest.mark.parametrize("model", [looped(), looped(readout="raw"), recursive(h_cycles=2, dt=0.5)])
+def test_future_gradients_are_derivatives_along_log_s(model: Reasoner) -> None:
+    """g_t against a central difference through t loops of h_k ← e^{±δ} h_k, early H-cycles included."""
+    batch, d = puzzles(), 1e-5
+    course = list(unroll(model, batch, 6))
+    start = course[1]
+
+    def loss(factor: float, t: int) -> float:
+        state = S.with_read_part(start.state, factor * S.read_part(start.state))
+        for _ in range(t):
+            state = model.step(state, start.x)
+        return S.token_loss(course[1 + t], S.read_part(state), "softmax").item()
+
+    found = S.future_gradients(course, 2, "softmax")
+    expected = {f"g_{t}": (loss(math.exp(d), t) - loss(math.exp(-d), t)) / (2 * d) for t in (1, 2, 4)}
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-10)
+    assert all(found.values())
+    assert list(S.future_gradients(course, 4, "softmax")) == ["g_1", "g_2"]
+    assert S.future_gradients(course, 6, "softmax") == {}
+
+
+def test_future_gradients_fall_as_one_over_scale() -> None:
+    """Eq. 4: |g_t| = O(t/s_k) in a pre-norm residual loop with a scale-free readout."""
+    model, batch = looped(eps=0.0), puzzles()
+    sizes, seen = [2.0**k for k in range(7, 12)], []
+    for s in sizes:
+        record = at_scale(model, batch, s)
+        course, state = [record], record.state
+        for step in (1, 2):
+            before, state = state, model.step(state, record.x)
+            course.append(StepRecord(model, record.step + step, batch, record.x, before, state))
+        course = [replace(out, step=k) for k, out in enumerate(course, 1)]
+        seen.append(S.future_gradients(course, 1, "softmax"))
+    slopes = {t: [abs(found[f"g_{t}"]) for found in seen] for t in (1, 2)}
+    assert [order(sizes, slopes[t]) for t in (1, 2)] == pytest.approx([-1, -1], abs=0.05)
+    assert slopes[2][-1] == pytest.approx(2 * slopes[1][-1], rel=0.1)  # and grow with t
 
 
 def test_random_alignment_is_that_of_random_directions() -> None:

@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.evaluate import evaluate_run
 from reason.cli.train import main as train
 from reason.config.overrides import override
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
 from reason.runs.directory import load_run
+from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
@@ -90,7 +90,8 @@ REFUSED = {
                                   "loss.weights.exit_gate=1"),
     "never final": ("blindspot-small-final-only", {"model.final_from": "6"}, "type model.final_from=4"),
     "final in which step": ("blindspot-small-final-only",
-                            {"rollout.supervision_steps": "2", "rollout.accum_steps": "2"},
+                            {"rollout.supervision_steps": "2", "rollout.accum_steps": "2",
+                             "rollout.carry": "same-batch"},
                             "type rollout.supervision_steps=1"),
     "layers of nothing": ("sudoku-4x4", {"init_layers": "cycle"}, "type init_from=RUN"),
     "causal gate per puzzle": ("blindspot-small-exit-weighted", {"model.gate": "puzzle"}, "model.gate=position"),
@@ -135,7 +136,7 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                 parameter.mul_(float("nan"))
         return loaded
 
-    monkeypatch.setattr("reason.cli.evaluate.load_run", diverging)
+    monkeypatch.setattr("reason.runs.evaluation.load_run", diverging)
     broken, _ = evaluate_run(Path("two"), {**pairs, "name": "nan"})
     assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
     assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}

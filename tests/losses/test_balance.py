@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from reason.config.overrides import override
-from reason.config.schedules import Horizon, ScheduleConfig
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
@@ -25,6 +24,7 @@ from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
 from reason.presets import PRESETS, preset
 from reason.rollout import RolloutConfig
 from reason.runs.build import build_trainer, load_training_set
+from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 from reason.training.optim import unscaled_gradient

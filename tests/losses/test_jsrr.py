@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.config.schedules import Horizon
 from reason.dynamics.jacobian import full_jacobian, unit_normal_like
 from reason.losses import LossConfig
 from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
@@ -17,6 +16,7 @@ from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.models.looped import LoopedState
 from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
+from reason.settings.schedules import Horizon
 
 SHAPE = Shape(seq_len=3, vocab_size=5)
 LOOPED = LoopedConfig(hidden_size=4, num_heads=1, dropout=0.0, norm_placement="post-sandwich")

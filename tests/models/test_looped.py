@@ -31,6 +31,7 @@ OPTIONS = {
     "raw": {"readout": "raw", "norm_placement": "pre"},
     "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
     "llama": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "expansion": 4.0},
+    "another final norm": {"norm": "rmsnorm", "final_norm": "layernorm"},
 }
 TWELVE = {f"{p} {n} {b}": {"norm_placement": p, "norm": n, "block": b}
           for p, n, b in itertools.product(PLACEMENTS, NORMS, ("gpt", "llama"))}  # fmt: skip

@@ -99,10 +99,10 @@ def test_renaming_symbols_renames_the_logits(family: str, settings: dict[str, An
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize("kernel", [3, 5])
-def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, kernel: int) -> None:
+@pytest.mark.parametrize("local", [{"kernel": 3}, {"kernel": 5}, {"neighbourhood": "von-neumann"}], ids=str)
+def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, local: dict[str, Any]) -> None:
     small, large = Maze(5), Maze(9)
-    model = make(family, small, LOCAL | {"kernel": kernel})
+    model = make(family, small, LOCAL | local)
     model.add_shape(shape(large))
     tokens = torch.randint(1, 5, (3, 5, 5))
     tokens[:, 0, 0] = 2  # S at a corner: what it sends must not come back from beyond the edge

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -18,19 +21,24 @@ def silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-x))
 
 
-def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed() -> None:
-    rows, columns, width, inner, k = 3, 4, 5, 2, 3
-    mixer = LocalMixer(width, inner, k).double()
+@pytest.mark.parametrize(("neighbourhood", "k"), [("moore", 3), ("von-neumann", 3), ("von-neumann", 5)])
+def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neighbourhood: Any, k: int) -> None:
+    rows, columns, width, inner, reach = 3, 4, 5, 2, k // 2
+    mixer = LocalMixer(width, inner, k, neighbourhood=neighbourhood).double()
     h = torch.randn(2, rows * columns, width, dtype=torch.float64)
     inside = (torch.rand(2, rows * columns, 1) < 0.7).double()
     got = mixer(h, Geometry(grid=(rows, columns), inside=inside)).detach().numpy()
-    weight, out = mixer.weight.detach().numpy(), mixer.out.weight.detach().numpy()  # (2I, k, k, D), (D, I)
+    out = mixer.out.weight.detach().numpy()  # (D, I)
+    offsets = [(i, j) for i, j in product(range(-reach, reach + 1), repeat=2)]
+    if neighbourhood == "von-neumann":
+        offsets = [(i, j) for i, j in offsets if abs(i) + abs(j) <= reach]
+    weights = mixer.weight.detach().numpy().reshape(2 * inner, len(offsets), width)
     sent = (h * inside).numpy().reshape(2, rows, columns, width)
     for b, r, c in np.ndindex(2, rows, columns):
         y = np.zeros(2 * inner)
-        for i, j in np.ndindex(k, k):
-            if 0 <= r + i - 1 < rows and 0 <= c + j - 1 < columns:
-                y += weight[:, i, j] @ sent[b, r + i - 1, c + j - 1]
+        for weight, (i, j) in zip(weights.swapaxes(0, 1), offsets, strict=True):
+            if 0 <= r + i < rows and 0 <= c + j < columns:
+                y += weight @ sent[b, r + i, c + j]
         wanted = out @ (silu(y[:inner]) * y[inner:])
         np.testing.assert_allclose(got[b, r * columns + c], wanted, atol=1e-12)
 

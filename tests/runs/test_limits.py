@@ -20,7 +20,7 @@ from reason.presets import preset
 from reason.runs import limits
 from reason.runs.build import load_training_set
 from reason.runs.limits import available_memory, refuse_large_model, refuse_large_training
-from reason.training.memory import estimate_memory
+from reason.runs.memory import estimate_memory
 
 CPU = torch.device("cpu")
 SMALL = Shape(seq_len=16, vocab_size=6)

@@ -12,6 +12,7 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.rollout import first_carry
+from reason.training import compiling
 from reason.training.compiling import out_of_graph
 
 COUNTERS = torch._dynamo.utils.counters
@@ -60,6 +61,22 @@ def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, 
     symbols = {"model.symbols": "true"} if mixer == "groups" else {}
     short = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1", "model.mixer": mixer}
     both(override(tiny, short | symbols), {"training.compile": "aot_eager"}, tmp_path, steps=3)
+
+
+def test_auto_compiles_where_code_can_be_generated(
+    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = override(tiny, {"training.compile": "auto"})
+    for works in (True, False):
+        monkeypatch.setattr(compiling, "inductor_works", lambda device, works=works: works)
+        assert trainer_of(config, tmp_path / str(works)).compiled is works
+
+    def missing(*_: object, **__: object) -> None:
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(torch, "compile", missing)
+    assert not compiling.inductor_works(torch.device("cpu"))
 
 
 @pytest.mark.slow

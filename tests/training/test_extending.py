@@ -11,8 +11,7 @@ from pydantic import Field
 from test_loop import everything, trainer_of, untimed
 from torch import Tensor, nn
 
-import reason.config.capabilities as can
-from reason.cli.evaluate import evaluate_run
+import reason.settings.capabilities as can
 from reason.config.describe import describe_settings
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
@@ -21,6 +20,7 @@ from reason.losses import TERMS, Term
 from reason.models import FAMILIES, Family
 from reason.models.base import Batch, ModelConfig, Readout, Reasoner, Shape
 from reason.rollout import Unroll
+from reason.runs.evaluation import evaluate_run
 from reason.training import checkpoint
 
 SCRATCHPAD = "a scratchpad"  # a capability that the package does not know

@@ -11,12 +11,12 @@ from test_loop import everything, hold_against_golden, trainer_of, untimed
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.cli.evaluate import evaluate_run
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.build import load_training_set
+from reason.runs.evaluation import evaluate_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 

@@ -16,8 +16,9 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
+from reason.runs.memory import LiveBytes, estimate_memory, readable_size
+from reason.training.device import peak_memory
 from reason.training.loop import Trainer
-from reason.training.memory import LiveBytes, estimate_memory, peak_memory, readable_size
 
 ROWS = {"training.batch_size": "64"}
 

@@ -14,9 +14,9 @@ from adam_atan2_pytorch import AdamAtan2 as Library
 from pydantic import ValidationError
 from torch import nn
 
-from reason.config.schedules import Horizon
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.settings.schedules import Horizon
 from reason.training import optim
 from reason.training.adam_atan2 import AdamAtan2
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD

@@ -7,8 +7,9 @@ import torch
 
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.training.device import pick_device
 from reason.training.ema import Ema, EmaConfig
-from reason.training.precision import dtypes, pick_device
+from reason.training.precision import dtypes
 
 CPU = torch.device("cpu")
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)

@@ -23,6 +23,7 @@ def tables(results: Results) -> list[Table]:
             str(loop),
             *(number(row["norm"][key]) for key in ("mean", "p99")),
             *(number(row[key], ".1e") for key in ("r", "g")),
+            *(number(row.get(key), ".1e") for key in ("g_1", "g_4")),
             *(number(row.get(key)) for key in ("a_rad", "b_perp")),
             number(row["ce"]),
             share(row["exact"]),
@@ -30,7 +31,7 @@ def tables(results: Results) -> list[Table]:
         for loop in shown_steps(len(found["by_loop"]), found["loops"])
         for row in found["by_loop"][loop - 1 : loop]
     ]
-    columns = ("loop", "‖h‖ mean", "p99", "r", "g", "a_rad", "‖b_⊥‖", "CE", "exact")
+    columns = ("loop", "‖h‖ mean", "p99", "r", "g", "g_1", "g_4", "a_rad", "‖b_⊥‖", "CE", "exact")
     clamps = [
         [way, *(number(row[key], ".4f") for key in ("ce", "clamped_ce", "delta_ce")), number(row["norm_ratio"], ".2f")]
         for way, row in found["clamp"].items()
@@ -88,6 +89,14 @@ def _radial(axes: Axes, found: Results) -> None:
     axes.plot(*_column(found, "g"), marker="o", ms=3, color=BLUE)
     _loops(axes, found)
     axes.set(ylabel="g = ∂L/∂log s", title="signed radial derivative")
+
+
+def _future(axes: Axes, found: Results) -> None:
+    for t, color in ((1, BLUE), (2, ORANGE), (4, GREY)):
+        rows = [row for row in found["by_loop"] if f"g_{t}" in row]
+        slopes = np.abs(numbers([row[f"g_{t}"] for row in rows]))
+        axes.plot(numbers([row["scale"] for row in rows]), slopes, marker="o", ms=3, color=color, label=f"t = {t}")
+    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|", xscale="log", yscale="log", title="slope of later losses in the scale")
 
 
 def _update(axes: Axes, found: Results) -> None:
@@ -149,6 +158,7 @@ PLOTS = {
     "norms": _norms,
     "alignment": _alignment,
     "radial": _radial,
+    "future": _future,
     "update": _update,
     "angle": _angle,
     "clamp": _clamp,
@@ -156,7 +166,8 @@ PLOTS = {
     "depth": _depth,
 }
 
-NOTE = """h = s·u is what the head reads. r: mean |cos| of the loss's gradient with h; g: ∂L/∂log s; a_rad and b_⊥: the
+NOTE = """h = s·u is what the head reads. r: mean |cos| of the loss's gradient with h; g: ∂L/∂log s, g_t: the
+same of the loss read t loops later; a_rad and b_⊥: the
 parts of a loop's update along u and across it. Clamped: the scale s of every token held from loop 1 on."""
 
 BLIND_SPOT = Section(

@@ -1,12 +1,12 @@
 "use strict";
 // The board viewer: a puzzle, its answer after every supervision step, and a slider over the steps.
 {
-  const told = JSON.parse(document.getElementById("boards").textContent);
+  const data = JSON.parse(document.getElementById("boards").textContent);
   const root = document.getElementById("viewer");
   const board = root.querySelector(".board"), slider = root.querySelector("input"), said = root.querySelector(".said");
   const picks = root.querySelector(".picks"), play = root.querySelector(".play");
-  const text = told.rows === 1; // a line of text: the question above, the answer below
-  const cells = told.rows * told.columns;
+  const text = data.rows === 1; // a line of text: the question above, the answer below
+  const cells = data.rows * data.columns;
   let puzzle = null, frames = [], timer = 0;
 
   // Frame 0 is the question, frame m the answer after step m.
@@ -21,22 +21,22 @@
   }
 
   function lay() {
-    board.className = `board${told.columns > 12 && !text ? " dense" : ""}`;
-    board.style.setProperty("--columns", told.columns);
-    board.style.gridTemplateColumns = `repeat(${told.columns}, minmax(0, 1fr))`;
+    board.className = `board${data.columns > 12 && !text ? " dense" : ""}`;
+    board.style.setProperty("--columns", data.columns);
+    board.style.gridTemplateColumns = `repeat(${data.columns}, minmax(0, 1fr))`;
     board.replaceChildren();
     for (let i = 0; i < cells * (text ? 2 : 1); i++) board.append(document.createElement("i"));
   }
 
   function paint(cell, i, token, classes) {
-    const row = Math.floor(i / told.columns), column = i % told.columns;
-    if (told.box && (row + 1) % told.box[0] === 0 && row + 1 < told.rows) classes.push("down");
-    if (told.box && (column + 1) % told.box[1] === 0 && column + 1 < told.columns) classes.push("right");
-    const fill = told.fills[token];
+    const row = Math.floor(i / data.columns), column = i % data.columns;
+    if (data.box && (row + 1) % data.box[0] === 0 && row + 1 < data.rows) classes.push("down");
+    if (data.box && (column + 1) % data.box[1] === 0 && column + 1 < data.columns) classes.push("right");
+    const fill = data.fills[token];
     if (fill) classes.push("filled");
     cell.className = classes.join(" ");
     cell.style.background = fill ?? "";
-    cell.textContent = told.glyphs[token] ?? "?";
+    cell.textContent = data.glyphs[token] ?? "?";
   }
 
   function show(step) {
@@ -81,14 +81,14 @@
 
   function pick(index) {
     stop();
-    puzzle = told.puzzles[index];
+    puzzle = data.puzzles[index];
     frames = unfold(puzzle);
     slider.max = frames.length - 1;
     [...picks.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)));
     show(0);
   }
 
-  told.puzzles.forEach((one, index) => {
+  data.puzzles.forEach((one, index) => {
     const button = document.createElement("button");
     button.type = "button";
     button.className = one.solved ? "solved" : "failed";

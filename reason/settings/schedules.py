@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from reason.config.base import BaseConfig
+from reason.settings.base import BaseConfig
 
 Position = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0)]

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
 
-from reason.config.capabilities import Capability, Need, Offers
 from reason.errors import has_controls, printable
+from reason.settings.capabilities import Capability, Need, Offers
 
 PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 

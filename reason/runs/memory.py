@@ -1,8 +1,7 @@
-"""Memory of a training: estimated before it starts, measured while it runs."""
+"""Memory of a training, estimated before it starts."""
 
 from __future__ import annotations
 
-import sys
 import weakref
 from dataclasses import dataclass
 from functools import partial
@@ -119,20 +118,6 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
 def _blank(rows: int, shape: Shape) -> Batch:
     tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
-
-
-def peak_memory(device: torch.device) -> int | None:
-    """Peak bytes of this process: on CUDA of tensors, on a CPU resident; None where the platform has no such count."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    if device.type == "mps":
-        return torch.mps.driver_allocated_memory()
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def readable_size(size: float) -> str:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reason.config.overrides import override
-from reason.config.schedules import Horizon, ScheduleConfig
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.runs.build import build_trainer, load_training_set
+from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.log import read_metrics
 
 TEN = Horizon(steps=10, epoch=2.0)

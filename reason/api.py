@@ -1,0 +1,240 @@
+"""The library: load or train a reasoner, step through it, evaluate it, solve with it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, splits_of, write_dataset
+from datasets_gen.structure import Structure
+from reason.config.overrides import as_typed, derive, flattened, read_config
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.record import StepRecord
+from reason.presets import preset
+from reason.pretrained import find_run
+from reason.rollout import unroll
+from reason.runs.archive import is_archive, unpack_run
+from reason.runs.directory import ROOT, load_run, read_shape
+from reason.runs.evaluation import evaluate_run
+from reason.runs.solving import Solution, family_of_run, solve_text
+from reason.runs.start import resume as resume_run
+from reason.runs.start import start
+from reason.training.device import pick_device
+from reason.training.log import read_metrics
+from reason.training.loop import Trainer
+
+
+class Dataset:
+    """A puzzle set in its folder (docs/data.md)."""
+
+    def __init__(self, directory: Path | str):
+        self.directory = Path(directory)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        directory: Path | str,
+        *,
+        train: tuple[ArrayLike, ArrayLike],
+        test: tuple[ArrayLike, ArrayLike] | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        vocab_size: int | None = None,
+        task: Mapping[str, Any] | None = None,
+        structure: Structure | None = None,
+    ) -> Dataset:
+        """Write a set from (inputs, labels) of each split, tokens (N, S); a label of -100 is not scored.
+
+        vocab_size: the largest token + 1 unless given. task: {"name": "sudoku", "size": 9} for a family that is known;
+        else the set trains without rules and drawings. structure: grid, groups and symbols, where no family says them.
+
+        Raises:
+            DatasetError: the folder is not empty, or the arrays are not of one shape or hold other tokens.
+        """
+        given = {"train": train, "validation": validation, "test": test}
+        splits = {name: _split(name, *arrays) for name, arrays in given.items() if arrays is not None}
+        widths = {name: split.inputs.shape[1] for name, split in splits.items()}
+        if len(set(widths.values())) > 1:
+            raise DatasetError(f"splits of different lengths: {widths}; give each (N, S) with one S")
+        largest = max(int(a.max(initial=0)) for split in splits.values() for a in (split.inputs, split.labels))
+        vocab_size = largest + 1 if vocab_size is None else vocab_size
+        if largest >= vocab_size:
+            raise DatasetError(f"token {largest} with vocab_size={vocab_size}; give {largest + 1} or more")
+        write_dataset(
+            directory, splits, task=task or {}, vocab_size=vocab_size, ignore_label_id=None, structure=structure
+        )
+        return cls(directory)
+
+    @property
+    def splits(self) -> list[str]:
+        """The names of its splits."""
+        return splits_of(self.directory)
+
+    @property
+    def metadata(self) -> Metadata:
+        """dataset.json of its first split."""
+        return read_metadata(self.directory, self.splits[0])
+
+    def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
+        """The first `rows` examples of a split; none: all of them."""
+        data = PuzzleData(self.directory, split, device)
+        return data.take(torch.arange(min(rows or len(data), len(data)), device=data.device))
+
+
+def _split(name: str, inputs: ArrayLike, labels: ArrayLike) -> Split:
+    found = [np.asarray(values) for values in (inputs, labels)]
+    for what, values in zip(("inputs", "labels"), found, strict=True):
+        if values.ndim != 2 or not np.issubdtype(values.dtype, np.integer):
+            raise DatasetError(f"{name} {what}: whole numbers (N, S) are needed, got {values.dtype} {values.shape}")
+    if found[0].shape != found[1].shape:
+        raise DatasetError(f"{name}: inputs {found[0].shape} and labels {found[1].shape} are not of one shape")
+    if found[0].min(initial=0) < 0 or ((found[1] < 0) & (found[1] != IGNORE)).any():
+        raise DatasetError(f"{name}: tokens are 0 or more, and a label of {IGNORE} is not scored")
+    return Split.of_puzzles(*found)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained reasoner and its run directory."""
+
+    directory: Path
+    config: Config
+    model: Reasoner  # in evaluation mode, its weights without gradient
+    shape: Shape
+    step: int  # optimizer steps of the weights
+    weights: str  # "ema" or "raw"
+
+    def batch(self, inputs: ArrayLike, labels: ArrayLike | None = None, identifiers: ArrayLike | None = None) -> Batch:
+        """Puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored."""
+        device = next(self.model.parameters()).device
+        tokens = _tokens(inputs, device)
+        answers = torch.full_like(tokens, IGNORE) if labels is None else _tokens(labels, device)
+        if answers.shape != tokens.shape:
+            raise ConfigError(f"labels of shape {tuple(answers.shape)} for inputs of shape {tuple(tokens.shape)}")
+        rows = torch.zeros(len(tokens), dtype=torch.int64, device=device)
+        return Batch(tokens, answers, rows if identifiers is None else torch.as_tensor(identifiers).to(rows))
+
+    def steps(self, puzzles: Batch | ArrayLike, count: int | None = None) -> Iterator[StepRecord]:
+        """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.
+
+        Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `x` and more
+        (`reason.models.record.StepRecord`).
+        """
+        batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
+        batch = Batch(*(tensor.to(next(self.model.parameters()).device) for tensor in batch))
+        return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
+
+    def solve(self, puzzle: str, steps: int | None = None) -> dict[str, Any]:
+        """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
+        return self.solution(puzzle, steps).describe() | {"run": self.directory.resolve().name}
+
+    def solution(self, puzzle: str, steps: int | None = None) -> Solution:
+        """The same as arrays."""
+        count = steps or 2 * self.config.rollout.trained_steps
+        return solve_text(self.model, family_of_run(self.directory), puzzle, count, self.config.rollout.halting)
+
+    def evaluate(
+        self,
+        data: Dataset | Path | str | None = None,
+        *,
+        steps: int | None = None,
+        split: str | None = None,
+        name: str | None = None,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        """results.json of an evaluation (docs/evaluation.md), which is written to the run's folder as evaluate.py does.
+
+        settings: sections of the config, `evaluation={"policies": True}`, `model={"integrator": "rk4"}`.
+        """
+        changes = flattened(settings)
+        asked = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
+        changes |= {key: value for key, value in asked.items() if value is not None}
+        pairs = dict(typed.split("=", 1) for typed in as_typed(changes))
+        return evaluate_run(self.directory, pairs | ({} if name is None else {"name": name}))[0]
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        return read_metrics(self.directory)
+
+
+def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **settings: Any) -> Run:
+    """A trained run: its folder, its archive (`reason pack`, unpacked into runs/), or a model of the package.
+
+    weights: "ema", "raw" or "auto" (the average where there is one). settings: sections of the config, of what may
+    change after training: `model={"h_cycles": 4}`.
+
+    Raises:
+        ConfigError: there is no such run, or it is damaged.
+    """
+    run = find_run(source)
+    if is_archive(run):
+        archive, run = run, ROOT / run.name.removesuffix("".join(run.suffixes[-2:]))
+        if run.exists():
+            raise ConfigError(f"{run} is there already, from {archive} or another: load that folder")
+        unpack_run(archive, run)
+    config = derive(read_config(run / "config.json"), flattened(settings) | {"device": device})
+    read_shape(run)
+    trained = load_run(run, pick_device(device), config, weights)
+    return Run(run, config, trained.model.requires_grad_(False), trained.shape, trained.step, trained.weights)
+
+
+def train(
+    config: Config | str,
+    *,
+    data: Dataset | Path | str | None = None,
+    run: Path | str | None = None,
+    max_steps: int | None = None,
+    max_minutes: float | None = None,
+    **settings: Any,
+) -> Run:
+    """Train a preset or a config, as train.py does, in a run directory of its own: `run`, or runs/NAME-N.
+
+    data: a set; none: the config's own, which is made where it is missing. settings: sections of the config,
+    `training={"steps": 100}`, `model={"h_cycles": 1}`, `seed=1`.
+
+    Raises:
+        ConfigError, DatasetError: the run is there already, or a setting, the set or the machine does not fit.
+    """
+    base = preset(config).config() if isinstance(config, str) else config
+    changes = flattened(settings) | ({} if data is None else {"data.directory": _directory(data)})
+    asked = derive(base, changes)
+    with contextlib.ExitStack() as held:
+        trainer = start(asked, None if run is None else Path(run), held, make_data=data is None)
+        return _trained(trainer, max_steps, max_minutes)
+
+
+def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float | None = None, **settings: Any) -> Run:
+    """Train a run further from its newest checkpoint, with the same numbers as if it had never stopped.
+
+    Raises:
+        ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
+    """
+    pairs = dict(typed.split("=", 1) for typed in as_typed(flattened(settings)))
+    with contextlib.ExitStack() as held:
+        return _trained(resume_run(Path(run), pairs, held), max_steps, max_minutes)
+
+
+def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Run:
+    trainer.train(max_steps, max_minutes)
+    return load(trainer.run, device=str(trainer.device))
+
+
+def _directory(data: Dataset | Path | str | None) -> str | None:
+    return None if data is None else str(data.directory if isinstance(data, Dataset) else data)
+
+
+def _tokens(values: ArrayLike | Tensor, device: torch.device) -> Tensor:
+    """(B, S) int64."""
+    found = torch.as_tensor(values if isinstance(values, Tensor) else np.asarray(values)).to(device, torch.int64)
+    return found[None] if found.ndim == 1 else found

@@ -1,0 +1,120 @@
+"""A trainer before its first step, or where a run stopped: what train.py and `reason.train` begin with."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from reason.config.overrides import derive, override, read_config
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.runs.build import (
+    build_trainer,
+    fingerprints,
+    load_training_set,
+    make_data_once,
+    names_presets_own_set,
+    refuse_other_set,
+)
+from reason.runs.directory import (
+    change_config,
+    create_run,
+    has_lost_checkpoints,
+    locked,
+    read_record,
+    refuse_existing,
+    refuse_full_disk,
+    reserve_run,
+)
+from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.device import pick_device
+from reason.training.distributed import World, device_of_process, joined
+from reason.training.identity import MAY_CHANGE, may_change
+from reason.training.loop import Trainer
+from reason.training.precision import dtypes
+
+
+def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
+    """A new run; `held` keeps its folder locked and its processes joined. None: the folder runs/NAME-N.
+
+    make_data: a missing set is made as data.generate says.
+
+    Raises:
+        ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
+    """
+    if run is not None:
+        refuse_existing(run)
+    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
+    config, world = _world(asked, held)
+    if world.first and make_data:
+        make_data_once(config)
+    world.await_first()  # to make the set
+    data = load_training_set(config, pick_device(config.device))
+    run = Path(world.tell(str(run or (reserve_run(config.name) if world.first else ""))))
+    trainer = build_trainer(config, run, data, world)
+    if world.first:
+        create_run(run, asked, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
+        held.enter_context(locked(run))
+        refuse_full_disk(run, trainer.checkpoint_size())
+    return trainer
+
+
+def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) -> Trainer:
+    """A run at its newest checkpoint; `changes` are settings that may change, as typed, and they stay.
+
+    Raises:
+        ConfigError, DatasetError: a setting may not change, there is no checkpoint, the set is another, or the run is
+            finished.
+    """
+    fixed = [key for key in changes if not may_change(key)]
+    if fixed:
+        raise ConfigError(
+            f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
+            f"{', '.join(key for key in MAY_CHANGE if key != 'name')})"
+        )
+    asked = read_config(run / "config.json")
+    changed = override(asked, changes)
+    config, world = _world(changed, held)
+    if world.first:
+        held.enter_context(locked(run))
+    folder = _newest(run, world)
+    if world.first and names_presets_own_set(config):
+        make_data_once(config)  # an archive may come without its set
+    world.await_first()  # to make the set
+    data = load_training_set(config, pick_device(config.device))
+    trainer = build_trainer(config, run, data, world)
+    refuse_other_set(trainer, read_record(run)["training_set"])
+    if folder is not None:
+        trainer.resume(folder)
+    if trainer.step >= config.training.steps:
+        raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
+    if world.first:
+        refuse_full_disk(run, trainer.checkpoint_size())
+        if changed != asked:
+            change_config(run, changed)  # the next --resume need not repeat them
+    return trainer
+
+
+def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
+    """The config with this process's device, and the processes."""
+    config = derive(config, {"device": device_of_process(config.device)})
+    return config, held.enter_context(joined(pick_device(config.device)))
+
+
+def _newest(run: Path, world: World) -> Path | None:
+    """The checkpoint to resume from, the same in every process; None if training ended before its first.
+
+    Raises:
+        ConfigError: there are checkpoints and none can be read, or it is an imported one.
+    """
+    folder = next(readable(run), None) if world.first else None
+    folder = Path(name) if (name := world.tell(str(folder or ""))) else None
+    if folder is None and checkpoints(run):
+        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is None and has_lost_checkpoints(run):
+        raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
+    if folder is not None:
+        refuse_weights_alone(folder)
+    return folder

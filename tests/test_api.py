@@ -1,0 +1,130 @@
+"""The library: what README and docs/library.md show, and its errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import reason
+from datasets_gen.layout import DatasetError
+from reason.errors import ConfigError
+from reason.models.record import StepRecord
+
+BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32, "num_heads": 2}}
+
+
+@pytest.fixture(scope="module")
+def run(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> reason.Run:
+    return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path_factory.mktemp("api") / "run", **BRIEF)
+
+
+def test_training_makes_a_run_directory(run: reason.Run) -> None:
+    assert run.step == 4
+    assert run.config.model.hidden_size == 32
+    assert {path.name for path in run.directory.iterdir()} >= {"config.json", "metrics.jsonl", "checkpoints"}
+    assert run.metrics[-1]["step"] == 4
+
+
+def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
+    batch = reason.Dataset(sudoku_4x4).batch("test", rows=5)
+    records = list(run.steps(batch, 3))
+    assert [record.step for record in records] == [1, 2, 3]
+    assert all(isinstance(record, StepRecord) for record in records)
+    assert records[-1].logits.shape == (5, 16, 6)
+    assert not records[-1].logits.requires_grad
+    assert torch.equal(records[0].exact, (records[0].answer == batch.labels).all(1))
+    assert torch.equal(records[1].before.z_h, records[0].state.z_h)
+    again = list(run.steps(batch.inputs.numpy(), 3))  # tokens alone, of any kind
+    assert torch.equal(again[-1].logits, records[-1].logits)
+    assert not again[-1].exact.any()
+
+
+def test_loading_gives_the_same_model(run: reason.Run) -> None:
+    other = reason.load(str(run.directory), model={"h_cycles": 1})
+    assert other.config.model.h_cycles == 1
+    assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), other.model.parameters(), strict=True))
+
+
+def test_evaluation_writes_its_report(run: reason.Run) -> None:
+    results = run.evaluate(steps=2, name="brief", evaluation={"limit": 8})
+    assert results["puzzles"] == 8
+    assert len(results["exact_by_step"]) == 2
+    assert (run.directory / "evaluation" / "brief" / "results.json").is_file()
+
+
+def test_solving_is_what_the_command_prints(run: reason.Run) -> None:
+    solved = run.solve("1... ..2. .... ...4", steps=2)
+    assert len(solved["steps"]) == 2
+    assert solved["question"] == ["1...", "..2.", "....", "...4"]
+
+
+def test_a_stopped_run_goes_on(sudoku_4x4: Path, run: reason.Run, tmp_path: Path) -> None:
+    first = reason.train("sudoku-4x4", data=str(sudoku_4x4), run=str(tmp_path / "run"), max_steps=2, **BRIEF)
+    assert first.step == 2
+    second = reason.resume(first.directory)
+    assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), second.model.parameters(), strict=True))
+    with pytest.raises(ConfigError, match="is finished"):
+        reason.resume(first.directory)
+
+
+def test_a_set_from_arrays_trains(tmp_path: Path) -> None:
+    """Copy the row; the last cell is not scored."""
+    inputs = np.random.default_rng(0).integers(0, 3, (40, 5))
+    labels = np.where(np.arange(5) < 4, inputs, -100)
+    data = reason.Dataset.from_arrays(tmp_path / "copies", train=(inputs[:30], labels[:30]), test=(inputs, labels))
+    assert data.splits == ["train", "test"]
+    assert data.metadata.vocab_size == 3
+    trained = reason.train("sudoku-4x4", data=data, run=tmp_path / "run", **BRIEF)
+    assert trained.evaluate(steps=1)["puzzles"] == 40
+    with pytest.raises(ConfigError, match="no known family"):
+        trained.solve("1234")
+
+
+ARRAYS = {
+    "one shape": (np.zeros((2, 3), int), np.zeros((2, 4), int), "are not of one shape"),
+    "floats": (np.zeros((2, 3)), np.zeros((2, 3), int), "whole numbers"),
+    "flat": (np.zeros(3, int), np.zeros(3, int), "whole numbers"),
+    "negative": (np.full((2, 3), -1), np.zeros((2, 3), int), "tokens are 0 or more"),
+    "label": (np.zeros((2, 3), int), np.full((2, 3), -1), "tokens are 0 or more"),
+    "large": (np.full((2, 3), 9), np.zeros((2, 3), int), "token 9 with vocab_size=4; give 10"),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_unfit_arrays_are_refused(case: str, tmp_path: Path) -> None:
+    inputs, labels, words = ARRAYS[case]
+    with pytest.raises(DatasetError, match=words):
+        reason.Dataset.from_arrays(tmp_path / "set", train=(inputs, labels), vocab_size=4)
+    assert not (tmp_path / "set").exists()
+
+
+def test_errors_are_those_of_the_commands(run: reason.Run, sudoku_4x4: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean model\.h_cycles"):
+        reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", model={"h_cyces": 9})
+    with pytest.raises(ConfigError, match="no run at"):
+        reason.load(tmp_path / "none")
+    with pytest.raises(ConfigError, match="already holds a run"):
+        reason.train("sudoku-4x4", data=sudoku_4x4, run=run.directory)
+    with pytest.raises(ConfigError, match="cannot change for a trained model"):
+        run.evaluate(optimizer={"lr": 1.0})
+    with pytest.raises(ConfigError, match="labels of shape"):
+        run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int))
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        reason.lode  # noqa: B018
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    code = "import sys, reason; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize(("words", "said"), [(["--version"], reason.__version__), (["presets", "sudoku-4x4"], "4×4")])
+def test_the_package_is_a_command(words: list[str], said: str) -> None:
+    shown = subprocess.run([sys.executable, "-m", "reason", *words], capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0
+    assert said in shown.stdout

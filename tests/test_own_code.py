@@ -1,0 +1,111 @@
+"""The files of docs/extending.md: a model, a term and a puzzle of one's own train, resume and evaluate."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from datasets_gen import puzzles
+from reason import own_code
+from reason.cli import main
+from reason.config.overrides import read_config
+from reason.errors import ConfigError
+from reason.losses import TERMS
+from reason.models import FAMILIES
+
+PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+FILES = {match[1]: match[0] for match in re.findall(r"```python\n(# (\w+\.py):.*?)```", PAGE, re.DOTALL)}
+SHORT = ["training.steps=4", "training.batch_size=8", "training.log_every=1", "training.monitor.puzzles=0"]
+
+
+@pytest.fixture(autouse=True)
+def _registries_as_they_were() -> Iterator[None]:
+    registries = (FAMILIES, TERMS, puzzles.FAMILIES, own_code.IMPORTED)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, kept in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(kept)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_each_is_shown_in_few_lines() -> None:
+    assert set(FILES) == {"my_model.py", "my_term.py", "my_puzzle.py"}
+    assert all(sum(bool(line) for line in text.splitlines()) <= 36 for text in FILES.values())
+
+
+def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "my_model.py:mine", f"data={sudoku_4x4}", "run=run", *SHORT, "--max-steps", "2"]) == 0
+    assert read_config(Path("run/config.json")).name == "mine"
+    assert main(["train", "--import", "my_model.py", "run=run", "--resume"]) == 0
+    assert main(["evaluate", "run", "steps=2", "--import=my_model.py"]) == 0
+    assert "mine" in json.loads((here / "run/evaluation").glob("*/results.json").__next__().read_text())["preset"]
+    del FAMILIES["pooled"]
+    own_code.IMPORTED.clear()
+    capsys.readouterr()
+    assert main(["evaluate", "run"]) == 1
+    assert f"the run was made with --import {here / 'my_model.py'}" in capsys.readouterr().err
+
+
+def test_a_term_trains(here: Path, sudoku_4x4: Path) -> None:
+    typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
+    assert main(["train", *typed]) == 0
+    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert all(line["loss/drift"] > 0 for line in lines)
+
+
+def test_a_puzzle_is_verified_trained_and_solved(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
+    assert main(["generate", "verify", "data/latin", "--import", "my_puzzle.py"]) == 0
+    assert "every answer is right" in capsys.readouterr().out
+    assert main(["train", "sudoku-4x4", "data=data/latin", "run=run", *SHORT]) == 0
+    assert main(["evaluate", "run", "steps=1"]) == 0
+    (results,) = Path("run/evaluation").glob("*/results.json")
+    assert json.loads(results.read_text())["valid_by_step"] is not None
+    capsys.readouterr()
+    main(["solve", "run", "12__3412" + "4" * 8, "steps=1"])
+    assert "step 1" in capsys.readouterr().out
+
+
+REFUSED = {
+    "missing": (["train", "none.py:mine"], "none.py is no Python file"),
+    "no function": (["train", "my_term.py:mine"], "has no function mine"),
+    "no config": (["train", "my_term.py:drift"], "drift"),
+    "broken": (["presets", "--import", "broken.py"], "broken.py cannot be imported: ZeroDivisionError"),
+    "no file": (["presets", "--import"], "--import needs a Python file"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_that_cannot_be_used_is_refused(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "broken.py").write_text("1 / 0\n")
+    words, said = REFUSED[case]
+    assert main(words) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: ")
+    assert said in shown
+    assert shown.count("\n") == 1
+
+
+def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *SHORT, "--import", "my_term.py"]) == 0
+    record = json.loads(Path("run/config.json").read_text())
+    assert record["imports"] == [str(here / "my_term.py")]
+    record["imports"], record["config"]["model"]["depth"] = [str(here / "bomb.py")], 3
+    (here / "bomb.py").write_text("raise SystemExit('ran')\n")
+    Path("run/config.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"unknown setting .*--import .*bomb\.py"):
+        read_config(Path("run/config.json"))
