@@ -111,8 +111,8 @@ def test_ratings_out_of_reach_are_given_up(monkeypatch):
 
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(monkeypatch):
-    one = extreme_splits(9, {"train": 30}, seed=2, processes=1)["train"]
+    one = extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=1)["train"]
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    two = extreme_splits(9, {"train": 30}, seed=2, processes=2)["train"]
+    two = extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=2)["train"]
     assert (one.inputs == two.inputs).all()
     assert (one.ratings == two.ratings).all()
