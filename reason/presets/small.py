@@ -10,7 +10,7 @@ EASY = "25ff71a9,3c9b0459,67a3c6ac,68b16354,74dd1130,ed36ccf7,0d3d703e,b1948b0a"
 
 
 def sudoku_6x6() -> Config:
-    """TRM with an MLP mixer on 6×6 Sudoku: minutes on two cores (the demo).
+    """TRM with an MLP mixer on 6×6 Sudoku: minutes on two cores.
 
     Structure: TRM (MLP mixer, no prefix). Sizes and optimizer: ours, for a small machine.
     """
