@@ -28,6 +28,7 @@ USAGE = """usage: reason COMMAND …
   pack       a run → one file, with which --resume continues on any machine
   solve      one puzzle from the command line, step by step
   compare    several runs in one table and one plot
+  ablate     a preset's variants with several seeds each, and what differs
   presets    every preset, its size and source
   bench      puzzle-steps per second of a preset and its variants
   import-weights  a checkpoint of the original HRM or TRM code → a run
@@ -45,6 +46,7 @@ COMMANDS = {
     "pack": "reason.cli.pack",
     "solve": "reason.cli.solve",
     "compare": "reason.cli.compare",
+    "ablate": "reason.cli.ablate",
     "presets": "reason.cli.presets",
     "bench": "reason.cli.bench",
     "import-weights": "reason.cli.import_weights",

@@ -26,7 +26,7 @@ PRESET = "maze-10x10"
 RUN = Path("runs/demo")
 LARGER = {20: 48, 30: 96}  # rows of a maze: supervision steps
 PUZZLES = 100  # of each larger size
-DRAWN = 20  # rows of the maze that is drawn
+DRAWN, SHOWN = 20, 16  # rows of the maze that is drawn, and its supervision steps
 
 PROPOSAL = """\
 One small network, applied again and again to its own state, solves puzzles that a single pass cannot, and larger ones
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     for size, steps in LARGER.items():
         larger, _ = _evaluated({"data.directory": _made(size), "evaluation.steps": str(steps)})
         print(f"demo: {_curve(larger)}\n")
-    _draw(_made(DRAWN), LARGER[DRAWN])
+    _draw(_made(DRAWN))
     print(typed(NEXT.format(run=RUN, data=data)))
     trained, exact = results["trained_steps"], results["exact_by_step"]
     print(
@@ -94,14 +94,14 @@ def _curve(results: dict[str, Any]) -> str:
     return f"{results['puzzles']} mazes of {Path(results['dataset']).name.removeprefix('maze-')}, exact: {read}"
 
 
-def _draw(directory: str, steps: int) -> None:
+def _draw(directory: str) -> None:
     """The first maze of a set: solved step by step in the terminal, and as a GIF."""
     data = PuzzleData(directory, "test")
     text, picture = Maze(DRAWN).draw(data.inputs[0].numpy()), RUN / "maze.gif"
     file = RUN / "maze.txt"
     file.write_text(text, encoding="utf-8")
-    print(f"demo: reason solve {RUN} {file} steps={steps} --gif {picture}")
-    solve.main([str(RUN), str(file), f"steps={steps}", "--gif", str(picture)])
+    print(f"demo: reason solve {RUN} {file} steps={SHOWN} --gif {picture}")
+    solve.main([str(RUN), str(file), f"steps={SHOWN}", "--gif", str(picture)])
     print()
 
 

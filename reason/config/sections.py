@@ -8,7 +8,7 @@ SECTIONS = {
     "rollout": "supervision steps, carry, halting, gradient accumulation, random loops",
     "loss": "likelihood, the weight λ of every term, schedules of the weights",
     "balance": "AlgGradNorm: weights λ that follow gradient norms",
-    "optimizer": "AdamW or Adam-atan2: learning rates, weight decay, clipping, schedule",
+    "optimizer": "Adam-atan2, AdamW or Muon: learning rates, weight decay, clipping, schedule",
     "ema": "the exponential moving average of the weights",
     "training": "steps, batch size, precision, compilation, logs, checkpoints, monitor",
     "evaluation": "steps, split, weights read; policies, restarts, probes, blind spot, caches",

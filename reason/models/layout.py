@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -98,9 +99,9 @@ class Layout(nn.Module):
         self.axes, self.kept = axes or ((), ())
         constants = {
             "rotary": _rotary(needs, self.length, structure.grid),
-            "pool": None if member is None else pooling(member),
-            "spread": None if member is None else member.T.contiguous(),
-            "kinds": _kinds(shape) if needs.symbols else None,
+            "pool": None if member is None else torch.from_numpy(pooling(member)),
+            "spread": None if member is None else torch.from_numpy(member.T.copy()),
+            "kinds": torch.from_numpy(_kinds(shape)) if needs.symbols else None,
             "columns": torch.tensor(structure.symbols) if needs.symbols else None,
         }
         constants |= {f"members_{number}": cells for number, cells in enumerate(members)}
@@ -138,14 +139,12 @@ def _rotary(needs: Needs, length: int, grid: tuple[int, int] | None) -> Tensor |
     return rotary_table(length, needs.head_dim, needs.rope_theta) if needs.positions == "rotary" else None
 
 
-def _kinds(shape: Shape) -> Tensor:
+def _kinds(shape: Shape) -> np.ndarray:
     """(V, K): the embedding of a position for symbol k whose cell holds token v."""
-    symbols = torch.tensor(shape.structure.symbols)
-    tokens = torch.arange(shape.vocab_size)
-    same = tokens[:, None] == symbols
+    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.symbols)
     is_symbol = same.any(1)
-    other = 2 + (~is_symbol).cumsum(0) - 1  # of a token that is no symbol
-    return torch.where(is_symbol[:, None], (~same).long(), other[:, None].expand_as(same))
+    other = 2 + (~is_symbol).cumsum() - 1  # of a token that is no symbol
+    return np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
 
 
 class Layouts(nn.Module):

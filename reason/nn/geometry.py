@@ -29,12 +29,10 @@ class Geometry(NamedTuple):
 UNKNOWN = Geometry()
 
 
-def incidence(partitions: Sequence[np.ndarray]) -> Tensor:
+def incidence(partitions: Sequence[np.ndarray]) -> np.ndarray:
     """(G, S) float32: 1 where a cell belongs to a group, for partitions (S,) of group numbers."""
-    return torch.tensor(
-        np.concatenate([numbers == np.arange(numbers.max() + 1)[:, None] for numbers in partitions]),
-        dtype=torch.float32,
-    )
+    members = [numbers == np.arange(numbers.max() + 1)[:, None] for numbers in partitions]
+    return np.concatenate(members).astype(np.float32)
 
 
 def members_of(numbers: np.ndarray) -> Tensor | None:
@@ -43,9 +41,9 @@ def members_of(numbers: np.ndarray) -> Tensor | None:
     return None if np.ptp(sizes) else torch.from_numpy(np.argsort(numbers, kind="stable").reshape(len(sizes), -1))
 
 
-def pooling(member: Tensor) -> Tensor:
+def pooling(member: np.ndarray) -> np.ndarray:
     """The incidence (G, S) with every row divided by √n: independent members keep their variance in the sum."""
-    return member / member.sum(1, keepdim=True).sqrt()
+    return member / np.sqrt(member.sum(1, keepdims=True))
 
 
 def factored(

@@ -25,8 +25,7 @@ class LocalMixer(nn.Module):
     a state, but sends none. A puzzle and the same puzzle inside a larger grid of such cells are therefore one and the
     same to its cells (ours).
 
-    Weight and state are channels-last in memory, (2I, n, D) or (2I, k, k, D) and (B, S, D): the convolution needs no
-    copy.
+    Weight and state are channels-last in memory, (2I, n·D) for n cells and (B, S, D): the convolution needs no copy.
     """
 
     def __init__(
@@ -41,9 +40,9 @@ class LocalMixer(nn.Module):
         super().__init__()
         self.reach, self.activation = kernel // 2, ACTIVATIONS[activation]
         self.offsets = offsets(self.reach) if neighbourhood == "von-neumann" else None
-        cells = (kernel, kernel) if self.offsets is None else (len(self.offsets),)
-        empty = torch.empty(2 * inner, *cells, width)
-        self.weight = nn.Parameter(truncated_normal_(empty, empty[0].numel() ** -0.5 if std is None else std))
+        fan_in = width * (kernel**2 if self.offsets is None else len(self.offsets))
+        empty = torch.empty(2 * inner, fan_in)
+        self.weight = nn.Parameter(truncated_normal_(empty, fan_in**-0.5 if std is None else std))
         self.out = Linear(inner, width, std=std)
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
@@ -56,7 +55,9 @@ class LocalMixer(nn.Module):
         return self.out(self.activation(gate) * up)
 
     def _convolved(self, image: Tensor, weight: Tensor) -> Tensor:
-        y = nn.functional.conv2d(image.permute(0, 3, 1, 2), weight.permute(0, 3, 1, 2), padding=self.reach)
+        side = 2 * self.reach + 1
+        kernel = weight.view(len(weight), side, side, -1).permute(0, 3, 1, 2)
+        y = nn.functional.conv2d(image.permute(0, 3, 1, 2), kernel, padding=self.reach)
         return y.permute(0, 2, 3, 1)
 
     def _gathered(self, image: Tensor, weight: Tensor, offsets: list[tuple[int, int]]) -> Tensor:
@@ -64,7 +65,7 @@ class LocalMixer(nn.Module):
         _, rows, columns, _ = image.shape
         wide = nn.functional.pad(image, (0, 0, r, r, r, r))
         around = [wide[:, r + down : r + down + rows, r + right : r + right + columns] for down, right in offsets]
-        return nn.functional.linear(torch.cat(around, dim=-1), weight.flatten(1))
+        return nn.functional.linear(torch.cat(around, dim=-1), weight)
 
 
 def offsets(reach: int) -> list[tuple[int, int]]:

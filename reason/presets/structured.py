@@ -6,7 +6,7 @@ from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
 from reason.presets.bases import SUDOKU_EXTREME
 
-NARROW: Changes = {  # one state of width 32, two layers a call, six calls a step with all their gradients
+NARROW: Changes = {  # one state of width 32, twelve layers a step in two-layer calls with all their gradients, Muon
     "model.hidden_size": 32,
     "model.num_heads": 1,
     "model.positions": "none",
@@ -17,7 +17,7 @@ NARROW: Changes = {  # one state of width 32, two layers a call, six calls a ste
     "model.gradient": "all-cycles",
     "model.q_from": "mean",
     "loss.likelihood": "softmax",
-    "optimizer.kind": "adamw",
+    "optimizer.kind": "muon",
     "optimizer.weight_decay": 0.1,
     "optimizer.grad_clip": 1.0,
     "optimizer.schedule.kind": "cosine",
@@ -31,6 +31,7 @@ NARROW: Changes = {  # one state of width 32, two layers a call, six calls a ste
 HRM: Changes = {  # two networks, the gradient through the last call of each, Q-learning
     "model.states": 2,
     "model.separate_networks": True,
+    "model.num_layers": 2,
     "model.h_cycles": 2,
     "model.l_cycles": 2,
     "model.gradient": "last-call",
@@ -59,12 +60,13 @@ CMM: Changes = {  # two states, all eight terms under AlgGradNorm, as sudoku-6x6
 
 
 def maze_10x10() -> Config:
-    """TRM with gated messages between neighbouring cells on 10×10 mazes: 22,978 parameters, for mazes of any size.
+    """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size.
 
     Breadth-first search with a fixed tie-break is a local rule, and walls send nothing to their neighbours, just as
     what lies beyond the edge. No weight knows the size of the grid. All ours; 80,000 mazes with paths of 4 cells or
     more (half of them of at most 8) and 40,000 with 18 or more, in turn: from the first alone nothing carries over to
-    larger mazes.
+    larger mazes. Measured, seed 0: 98.0 % exact at step 8, 98.3 % at steps 32 to 64 (n 1,000), with the same weights
+    72 % of 20×20 (n 200) and 6 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/structure.md).
     """
     made = {"": "--min-path 4 --train 80000 --test 1000", "-long": "--min-path 18 --train 40000 --test 500"}
     return derive(
@@ -75,13 +77,15 @@ def maze_10x10() -> Config:
             "data.generate": "; ".join(f"maze --size 10 {how} --validation 500 --seed 0" for how in made.values()),
             "model.mixer": "local",
             "model.neighbourhood": "von-neumann",
+            "model.num_layers": 4,
+            "model.l_cycles": 2,
             "model.expansion": 1,
             "rollout.supervision_steps": 8,
             "rollout.halt_exploration_prob": 0.5,
             "loss.weights.lm": 3,
             "optimizer.lr": 2e-3,
-            "training.steps": 12000,
-            "training.monitor.every": 3000,
+            "training.steps": 8000,
+            "training.monitor.every": 2000,
         },
     )
 
@@ -90,7 +94,9 @@ def maze_any() -> Config:
     """TRM with gated messages between neighbours, trained on mazes of 7, 11 and 15 rows in turn, for mazes of any size.
 
     As maze-10x10; the larger the mazes, the longer their paths (at least 4, 12 and 34 cells): short ones are learned
-    first, long ones teach the state to stay right for as long as a path needs. N_super 16.
+    first, long ones teach the state to stay right for as long as a path needs. N_super 16. Not measured as it stands;
+    with AdamW, two layers and 15,000 steps: 88 % of 15×15, 77 % of 20×20, 40 % of 30×30 mazes with paths of 110 cells
+    or more (docs/structure.md).
     """
     sizes = {7: 4, 11: 12, 15: 34}  # rows: fewest cells of a path
     made = [f"maze --size {n} --min-path {cells} --train 10000 --validation 200" for n, cells in sizes.items()]
@@ -100,7 +106,9 @@ def maze_any() -> Config:
             "data.directory": ",".join(f"data/maze-{n}x{n}" for n in sizes),
             "data.generate": "; ".join(f"{command} --test 500 --seed 0" for command in made),
             "rollout.supervision_steps": 16,
-            "training.steps": 30000,
+            "ema.decay": 0.999,
+            "optimizer.schedule.min_ratio": 0.01,
+            "training.steps": 20000,
         },
     )
 

@@ -28,7 +28,7 @@ from reason.runs.directory import (
     refuse_full_disk,
     reserve_run,
 )
-from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone
+from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone, refuse_what_is_in_the_way
 from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
@@ -107,8 +107,10 @@ def _newest(run: Path, world: World) -> Path | None:
     """The checkpoint to resume from, the same in every process; None if training ended before its first.
 
     Raises:
-        ConfigError: there are checkpoints and none can be read, or it is an imported one.
+        ConfigError: there are checkpoints and none can be read, something lies where one would be saved, or it is an
+            imported one.
     """
+    refuse_what_is_in_the_way(run)
     folder = next(readable(run), None) if world.first else None
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):

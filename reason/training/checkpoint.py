@@ -32,7 +32,7 @@ from reason.training.distributed import World
 from reason.training.integrity import FILES, fault, seal
 
 TENSOR = "tensor:"
-_FOLDER = re.compile(r"step-([0-9]{1,18})")
+_FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
 def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
@@ -62,6 +62,13 @@ def checkpoints(run: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first."""
     found = [path for path in run.glob("checkpoints/step-*") if _FOLDER.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=step_of)
+
+
+def refuse_what_is_in_the_way(run: Path) -> None:
+    """Raises ConfigError where something that is no folder has the name of a checkpoint: none could be saved there."""
+    for path in sorted(run.glob("checkpoints/step-*")):
+        if _FOLDER.fullmatch(path.name) and (path.is_symlink() or not path.is_dir()):
+            raise ConfigError(f"{path} is no folder, and a checkpoint may have to be saved there; move it away")
 
 
 def step_of(folder: Path) -> int:

@@ -46,15 +46,16 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter]) -> None:
-    """Hold an optimizer's state against the weights that it moves.
+def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter], matrices: int = 0) -> None:
+    """Hold an optimizer's state against the weights that it moves, the first `matrices` of them in a way of their own.
 
     Raises:
         ValueError: an entry is of another shape than its weight, or lacks what others have.
     """
     entries = {int(index): entry for index, entry in saved.items()}
+    firsts: dict[bool, Any] = {}
     for index, entry in entries.items():
-        other = entry.keys() != next(iter(entries.values())).keys()
+        other = entry.keys() != firsts.setdefault(index < matrices, entry).keys()
         if other or not 0 <= index < len(weights) or not all(_of(value, weights[index]) for value in entry.values()):
             raise ValueError(f"optimizer.{index} is not of the weight of that number")
 

@@ -1,4 +1,4 @@
-"""Optimizers: Adam-atan2 or AdamW for the weights, sign-SGD for the puzzle embeddings behind them."""
+"""Optimizers: Adam-atan2, AdamW or Muon for the weights, sign-SGD for the puzzle embeddings behind them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from reason.models.base import Reasoner
 from reason.settings.base import BaseConfig
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
+from reason.training.muon import MuonAdamW
 from reason.training.scaling import LossScaling
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -23,11 +24,15 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class OptimizerConfig(BaseConfig):
     """How weights move."""
 
-    kind: Literal["adam-atan2", "adamw"] = Field("adam-atan2", description="adam-atan2 (HRM, TRM, CMM) or AdamW")
+    kind: Literal["adam-atan2", "adamw", "muon"] = Field(
+        "adam-atan2",
+        description="adam-atan2 (HRM, TRM, CMM); AdamW; Muon for the matrices of the networks and AdamW for the rest",
+    )
+    muon_lr: float = Field(0.02, gt=0, le=1000, description="muon: learning rate of the matrices; lr is the others'")
     lr: float = Field(1e-4, gt=0, le=1000, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     eps: float | None = Field(
-        None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for adamw"
+        None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for AdamW"
     )
     a: float = Field(
         1.0, gt=0, description="adam-atan2: factor of the arctangent; 1: HRM, TRM; 1.27: adam-atan2-pytorch's default"
@@ -55,7 +60,7 @@ class OptimizerConfig(BaseConfig):
 
     @model_validator(mode="after")
     def _adamw_has_none_of_atan2s(self) -> OptimizerConfig:
-        if self.kind == "adamw":
+        if self.kind != "adam-atan2":
             for key, default in (("a", 1.0), ("bias_correction", "inside"), ("backend", "auto")):
                 if getattr(self, key) != default:
                     raise ValueError(
@@ -75,19 +80,23 @@ class OptimizerConfig(BaseConfig):
         return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
 
     def inert(self) -> dict[str, str]:
-        """Another implementation of the same update."""
-        return {"backend": "it computes the same update"}
+        """Another implementation of the same update; the rate of matrices that AdamW or Adam-atan2 moves."""
+        found = {"backend": "it computes the same update"}
+        return found if self.kind == "muon" else found | {"muon_lr": f"optimizer.kind={self.kind}"}
 
     def used_with(self) -> dict[str, can.Capability]:
         """Puzzle embeddings' own."""
         return dict.fromkeys(("puzzle_emb_lr", "puzzle_emb_weight_decay"), can.PUZZLE_EMBEDDING)
 
     def needs(self) -> list[can.Need]:
-        """An embedding that can be frozen alone."""
-        if self.freeze_embedding_after is None:
-            return []
-        setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
-        return [can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none")]
+        """Networks whose matrices Muon moves; an embedding that can be frozen alone."""
+        found = []
+        if self.kind == "muon":
+            found.append(can.Need("optimizer.kind=muon", can.NETWORKS, "optimizer.kind=adamw"))
+        if self.freeze_embedding_after is not None:
+            setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
+            found.append(can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none"))
+        return found
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
@@ -130,7 +139,7 @@ class SignSGD:
 def build_optimizer(
     weights: list[nn.Parameter], config: OptimizerConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """The optimizer of weights on a device that `config` names.
+    """The optimizer of weights on a device that `config` names, Muon apart.
 
     Raises:
         ConfigError: the fused package was asked for, and is not installed or not for this device.
@@ -150,6 +159,16 @@ def build_optimizer(
     return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
 
 
+def _muon(matrices: list[nn.Parameter], others: list[nn.Parameter], config: OptimizerConfig) -> MuonAdamW:
+    eps = 1e-8 if config.eps is None else config.eps
+    return MuonAdamW(matrices, others, config.muon_lr, config.lr, config.betas, eps, config.weight_decay)
+
+
+def matrices_of(model: Reasoner) -> set[nn.Parameter]:
+    """The matrices of the networks: no embedding, no head."""
+    return {p for network in model.networks() for p in network.parameters() if p.ndim == 2}
+
+
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
@@ -160,8 +179,15 @@ class Optimizers:
         self.sign = (
             SignSGD(table.weight, config.puzzle_emb_lr, config.puzzle_emb_weight_decay) if table is not None else None
         )
-        self.weights = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
-        self.main = build_optimizer(self.weights, config, self.weights[0].device)
+        trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
+        of_muon = matrices_of(model) if config.kind == "muon" else set()
+        self.weights = sorted(trained, key=lambda p: p not in of_muon)  # as they are numbered in a checkpoint
+        self.matrices = len(of_muon)
+        self.main = (
+            _muon(self.weights[: self.matrices], self.weights[self.matrices :], config)
+            if config.kind == "muon"
+            else build_optimizer(self.weights, config, self.weights[0].device)
+        )
 
     @property
     def fused(self) -> bool:
@@ -176,7 +202,7 @@ class Optimizers:
         if self.config.grad_clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.grad_clip, norm)
         for group in self.main.param_groups:
-            group["lr"] = self.config.lr * factor
+            group["lr"] = group.get("initial_lr", self.config.lr) * factor
         moved = self.scaling.step(self.main)
         self.main.zero_grad(set_to_none=True)
         if self.sign is not None:

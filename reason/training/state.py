@@ -128,7 +128,7 @@ class TrainingState:
             state = checkpoint.load_state(folder)
             self._refuse_other(folder, state)
             refuse_unlike(state, self._snapshot(0))
-            refuse_unlike_moments(state["optimizer"], self.optimizers.weights)
+            refuse_unlike_moments(state["optimizer"], self.optimizers.weights, self.optimizers.matrices)
             for carry in state.get("carry", ()):
                 refuse_foreign_tokens(carry, self.model.shape)
             self._restore(folder, state)

@@ -220,3 +220,17 @@ def test_what_cannot_be_written_is_refused_before_the_work(
     monkeypatch.setattr("reason.runs.evaluation.evaluate", lambda *_: pytest.fail("it was read"))
     assert main(["evaluate", "half"]) == 1
     assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling"])
+def test_what_lies_where_a_checkpoint_would_be_saved_is_refused_before_training(
+    kind: str, half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = half / "checkpoints/step-000004"
+    place.write_text("x") if kind == "file" else place.symlink_to("nowhere" if kind == "dangling" else "step-000002")
+    before = (half / "metrics.jsonl").read_bytes()
+    assert main(["train", "run=half", "--resume"]) == 1
+    assert "step-000004 is no folder" in capsys.readouterr().err
+    assert (half / "metrics.jsonl").read_bytes() == before
+    place.unlink()
+    assert main(["train", "run=half", "--resume"]) == 0

@@ -72,7 +72,7 @@ def test_adaptive_without_torchdiffeq_says_what_to_install(monkeypatch: pytest.M
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigError, match=r"reason\[ode\]"):
+    with pytest.raises(ConfigError, match=r"recursive-reasoners\[ode\]"):
         integrate(lambda z: z, torch.ones(1), 1.0, 1, "adaptive", 1e-4)
 
 

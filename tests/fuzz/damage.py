@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
@@ -154,7 +155,8 @@ def other_json(draw: st.DrawFn) -> Damage:
 
     def apply(path: Path) -> None:
         tree = json.loads(path.read_text())
-        for at, kind, value in edits:
+        for at, kind, shared in edits:
+            value = copy.deepcopy(shared)  # edits after this one may change it
             there = list(nodes(tree))
             if not there:
                 break

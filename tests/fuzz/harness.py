@@ -90,7 +90,7 @@ def run_case(case: Case, world: Path, folder: Path, reference: str) -> tuple[str
 
 def digest(run: Path) -> str:
     """SHA-256 of the newest checkpoint's weights and averages."""
-    steps = sorted(path for path in run.glob("checkpoints/step-*") if re.fullmatch(r"step-[0-9]+", path.name))
+    steps = sorted(path for path in run.glob("checkpoints/step-*") if re.fullmatch(r"step-[0-9]{6}", path.name))
     if not steps:
         return "none"
     files = [steps[-1] / name for name in ("weights.safetensors", "ema.safetensors")]

@@ -48,8 +48,9 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
     groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
     mixer = GroupMixer(width, inner, len(groups), symbols=True).double()
     assert mixer.symbols is not None
-    member = incidence(groups).double()
-    geometry = Geometry(pool=pooling(member), spread=member.T, relations=(4, 4, 4), symbols=symbols)
+    member = incidence(groups).astype(np.float64)
+    pool, spread = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
+    geometry = Geometry(pool=pool, spread=spread, relations=(4, 4, 4), symbols=symbols)
     h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
     got = mixer(h, geometry).detach().numpy().reshape(2, 16, symbols, width)
     z = h.numpy().reshape(2, 16, symbols, width)
@@ -83,7 +84,7 @@ def test_group_attention_attends_within_the_groups_of_every_relation() -> None:
 
 
 def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:
-    pool = pooling(incidence([np.array([0, 0, 0, 1])]))
+    pool = torch.from_numpy(pooling(incidence([np.array([0, 0, 0, 1])])))
     torch.testing.assert_close(pool, torch.tensor([[3**-0.5] * 3 + [0], [0, 0, 0, 1]]))
 
 
@@ -105,13 +106,14 @@ def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
     groups = [structure.partition(name) for name in structure.groups]
     by_axes = factored(structure.grid, groups)
     assert by_axes is not None
-    member = incidence(groups).double()
+    member = incidence(groups).astype(np.float64)
+    pool, spread = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
     mixer = GroupMixer(width, inner, len(groups)).double()
     relations = (size,) * 3
-    geometry = Geometry(pool=pooling(member), spread=member.T, relations=relations, axes=by_axes[0], kept=by_axes[1])
+    geometry = Geometry(pool=pool, spread=spread, relations=relations, axes=by_axes[0], kept=by_axes[1])
     z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
     y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
-    wanted = mixer._received(y, z, pooling(member), member.T, relations)
+    wanted = mixer._received(y, z, pool, spread, relations)
     torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
 
 

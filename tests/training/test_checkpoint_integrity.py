@@ -205,3 +205,9 @@ def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: p
         seal(folder)
         assert main(RESUME) == 1, name
         assert "does not hold what this training saves" in capsys.readouterr().err, name
+
+
+def test_a_step_has_one_name(tmp_path: Path) -> None:
+    for name in ("step-000003", "step-3", "step-0000003", "step-1000000", "step-x", "step-³"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000003", "step-1000000"]

@@ -61,6 +61,7 @@ VARIANTS = {
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
     },
+    "muon": {"optimizer.kind": "muon", "optimizer.muon_lr": "0.05"},
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
 

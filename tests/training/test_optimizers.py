@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from reason.errors import ConfigError
-from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
 from reason.settings.schedules import Horizon
 from reason.training import optim
 from reason.training.adam_atan2 import AdamAtan2
@@ -69,6 +70,30 @@ def test_adamw_is_torchs(eps: float | None) -> None:
         twin.grad = torch.from_numpy(gradient)
         adamw.step()
     np.testing.assert_allclose(end, twin.detach().numpy(), atol=1e-6)
+
+
+def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
+    """A step of Muon is orthogonal: all its singular values are near lr·√max(1, rows/columns)."""
+    shape = Shape(seq_len=4, vocab_size=5)
+    settings: dict[str, Any] = {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 0, "hidden_size": 8}
+    model = build_model(RecursiveConfig(**settings | {"num_heads": 1, "expansion": 1, "num_layers": 1}), shape)
+    inside = {p for p in model.f_l.parameters() if p.ndim == 2}
+    assert inside
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    config = OptimizerConfig(kind="muon", lr=0.01, muon_lr=0.1, weight_decay=0.0, schedule={"warmup_steps": 0})
+    optimizers = Optimizers(model, config, Horizon(1, 1.0))
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    optimizers.step(0)
+    for name, p in model.named_parameters():
+        step = before[name] - p.detach()
+        if p in inside:
+            size = 0.1 * max(1.0, p.shape[0] / p.shape[1]) ** 0.5
+            values = torch.linalg.svdvals(step) / size
+            assert values.min() > 0.6
+            assert values.max() < 1.3
+        else:
+            torch.testing.assert_close(step.abs(), torch.full_like(step, 0.01), rtol=1e-3, atol=0)
 
 
 def test_the_corrections_differ_by_27_percent_at_first_and_by_less_than_1_after_40_steps() -> None:

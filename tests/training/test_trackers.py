@@ -92,7 +92,7 @@ def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pyte
 def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ConfigError, match=r"pip install 'reason\[log\]', or training\.tracker=none"):
+    with pytest.raises(ConfigError, match=r"pip install 'recursive-reasoners\[log\]', or training\.tracker=none"):
         tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
 
 

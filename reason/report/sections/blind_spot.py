@@ -96,7 +96,7 @@ def _future(axes: Axes, found: Results) -> None:
         rows = [row for row in found["by_loop"] if f"g_{t}" in row]
         slopes = np.abs(numbers([row[f"g_{t}"] for row in rows]))
         axes.plot(numbers([row["scale"] for row in rows]), slopes, marker="o", ms=3, color=color, label=f"t = {t}")
-    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|", xscale="log", yscale="log", title="slope of later losses in the scale")
+    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|", xscale="log", yscale="log", title="slope of later losses")
 
 
 def _update(axes: Axes, found: Results) -> None:

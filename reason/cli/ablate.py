@@ -1,0 +1,121 @@
+"""reason ablate: a preset's variants, each with several seeds, as a queue that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from tqdm import tqdm
+
+from reason.config.overrides import split_arguments
+from reason.errors import ConfigError
+from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
+from reason.report.section import Table
+from reason.report.terminal import view
+from reason.runs.ablation import Ablation, Cell, Queue, opened
+from reason.runs.folders import replaced_folder
+
+DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
+
+  reason ablate sudoku-6x6 model.h_cycles=2,1 model.activation=silu,tanh           every combination: 4 × 3 seeds
+  reason ablate maze-10x10 rollout.carry=persistent,same-batch ema.decay=0.995,none --one-at-a-time
+  reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
+
+KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) are 0 to N − 1. The runs are ordinary
+ones under --out, trained and evaluated by processes of their own. Ctrl-C, --max-minutes or a kill lose nothing: the
+same command goes on, and ends with the same table. Prints mean ± deviation, the differences from the base paired by
+seed, and a verdict; writes summary.html, .png, .csv and .json."""
+
+
+def main(argv: list[str]) -> int:
+    """Parse, work through the queue, print; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="reason ablate", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="+", metavar="PRESET | KEY=A,B | KEY=A | seeds=N")
+    parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
+    parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1); they share the cores")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
+    arguments = parser.parse_intermixed_args(argv)
+    if not arguments.max_minutes > 0:
+        raise ConfigError(f"--max-minutes {arguments.max_minutes}: must be above 0")
+    if arguments.jobs < 1:
+        raise ConfigError(f"--jobs {arguments.jobs}: must be 1 or more")
+    ablation = asked(arguments.words, arguments.one_at_a_time)
+    folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
+    cells = ablation.cells(folder)
+    opened(folder, ablation)
+    variants = [variant.name for variant in ablation.variants()]
+    print(f"{folder}: {len(variants)} variants × {ablation.seeds} seeds = {len(cells)} runs")
+    queue = Queue(ablation, cells, arguments.jobs, time.monotonic() + 60 * arguments.max_minutes)
+    interrupted = False
+    with tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar:
+        try:
+            for cell in queue.run():
+                bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
+                bar.update()
+        except KeyboardInterrupt:
+            interrupted = True
+    return _told(folder, ablation, cells, queue, interrupted)
+
+
+def asked(words: list[str], one_at_a_time: bool) -> Ablation:
+    """The ablation that a command line describes.
+
+    Raises:
+        ConfigError: no preset, or nothing is varied.
+    """
+    names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
+    seeds = pairs.pop("seeds", "3")
+    if not (seeds.isascii() and seeds.isdigit() and 1 <= int(seeds) <= 1000):
+        raise ConfigError(f"seeds={seeds}: how many, from 1 to 1000")
+    if len(names) != 1:
+        raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
+    for key in ("seed", "run"):
+        if key in pairs:
+            raise ConfigError(f"{key}={pairs[key]}: every run has its own; type seeds=N, --out DIR")
+    evaluation = {key: value for key, value in pairs.items() if key.startswith("evaluation.")}
+    settings = {key: value for key, value in pairs.items() if key not in evaluation}
+    varied = {key: found for key, value in settings.items() if len(found := _values(key, value)) > 1}
+    if not varied:
+        raise ConfigError("nothing is varied: give a setting several values, model.h_cycles=2,1, the base first")
+    for key, values in varied.items():
+        if len(set(values)) < len(values):
+            raise ConfigError(f"{key}={','.join(values)}: a value stands there twice")
+    shared = {key: value for key, value in settings.items() if key not in varied}
+    return Ablation(
+        preset=names[0], shared=shared, varied=varied, seeds=int(seeds), one_at_a_time=one_at_a_time,
+        evaluation=evaluation,
+    )  # fmt: skip
+
+
+def _values(key: str, text: str) -> list[str]:
+    """The values of a setting; lists, tables and sets of several folders are one."""
+    return [text] if text[:1] in "[{" or key == "data.directory" else text.split(",")
+
+
+def _told(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue, interrupted: bool) -> int:
+    """Print and write what there is; 0 where every run is done with and none failed."""
+    runs: dict[str, dict[int, object]] = {}
+    for cell in cells:
+        results = cell.results()
+        if results is not None:
+            runs.setdefault(cell.variant.name, {})[cell.seed] = results
+    done = sum(map(len, runs.values()))
+    names = [variant.name for variant in ablation.variants()]
+    if done:
+        title = f"{ablation.preset}: {done} of {len(cells)} runs"
+        with replaced_folder(folder / "summary", "a summary") as scratch:
+            rows = write_ablation(scratch, title, names, runs)  # type: ignore[arg-type]
+        Console().print(view(Table(title, COLUMNS, table_rows(rows), left=(0, 7))))
+        print(f"{NOTE}\npage {folder / 'summary' / 'summary.html'}")
+    for run, line in queue.failed.items():
+        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
+    if done + len(queue.failed) < len(cells):
+        print(f"{len(cells) - done} runs are left; the same command goes on with them")
+    return 130 if interrupted else 1 if queue.failed else 0

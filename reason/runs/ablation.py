@@ -1,0 +1,244 @@
+"""An ablation: ordinary runs of a preset's variants, several seeds each, as a queue that may be stopped anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.files import read_json
+from reason.presets import preset
+from reason.runs.build import make_data_once
+from reason.runs.directory import locked
+from reason.runs.folders import plain_name
+from reason.runs.results import compared
+from reason.training.checkpoint import checkpoints, step_of
+
+SPEC = "ablation.json"
+EVALUATION = "ablation"  # the name of every run's evaluation
+WAIT = 2.0  # seconds between two looks at a run that another process trains
+
+
+class Ablation(BaseModel):
+    """What is varied, and what all runs share; settings as they are typed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: str
+    shared: dict[str, str] = {}
+    varied: dict[str, list[str]] = Field(min_length=1)
+    seeds: int = Field(3, ge=1, le=1000)
+    one_at_a_time: bool = False
+    evaluation: dict[str, str] = {}
+
+    def variants(self) -> list[Variant]:
+        """The first values of all settings, which is the base, and the others: each by itself, or all together."""
+        keys = list(self.varied)
+        base = {key: values[0] for key, values in self.varied.items()}
+        if self.one_at_a_time:
+            chosen = [base] + [base | {key: value} for key in keys for value in self.varied[key][1:]]
+        else:
+            chosen = [dict(zip(keys, values, strict=True)) for values in itertools.product(*self.varied.values())]
+        short = {key: key.rsplit(".", 1)[-1] for key in keys}
+        names = short if len(set(short.values())) == len(keys) else dict(zip(keys, keys, strict=True))
+        variants = []
+        for number, settings in enumerate(chosen):
+            apart = settings if not self.one_at_a_time else {k: v for k, v in settings.items() if v != base[k]}
+            name = ",".join(f"{names[key]}={value}" for key, value in apart.items()) or "base"
+            variants.append(Variant(number, name, settings))
+        return variants
+
+    def cells(self, folder: Path) -> list[Cell]:
+        """Every run, a seed of all variants before the next seed.
+
+        Raises:
+            ConfigError: a setting is unknown or does not fit.
+        """
+        found = []
+        for seed in range(self.seeds):
+            for variant in self.variants():
+                run = folder / plain_name(f"{variant.number:02d}-seed{seed}", "run")
+                found.append(Cell(variant, seed, run, self.config(variant, seed)))
+        return found
+
+    def config(self, variant: Variant, seed: int) -> Config:
+        """The variant's config; as many puzzle-steps as the base takes, unless the steps themselves are varied.
+
+        Raises:
+            ConfigError: a setting is unknown or does not fit.
+        """
+        base = override(preset(self.preset).config(), self.shared | self.variants()[0].settings)
+        config = override(preset(self.preset).config(), self.shared | variant.settings | {"seed": str(seed)})
+        if "training.steps" in self.varied:
+            return config
+        steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
+        return override(config, {"training.steps": str(max(1, steps))})
+
+
+def _puzzle_steps(config: Config) -> int:
+    return config.training.steps * config.rollout.grad_steps * config.training.batch_size
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Settings that set runs apart."""
+
+    number: int
+    name: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a variant with a seed."""
+
+    variant: Variant
+    seed: int
+    run: Path
+    config: Config
+
+    def results(self) -> dict[str, Any] | None:
+        """What its evaluation found; None where there is none yet."""
+        file = self.run / "evaluation" / EVALUATION / "results.json"
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return compared(read_json(file))
+        return None
+
+    def words(self, ablation: Ablation) -> list[str]:
+        """The command line of train.py that begins it."""
+        own = ablation.shared | self.variant.settings
+        own |= {"seed": str(self.seed), "training.steps": str(self.config.training.steps), "run": str(self.run)}
+        return [ablation.preset, *(f"{key}={value}" for key, value in own.items())]
+
+
+def opened(folder: Path, asked: Ablation) -> None:
+    """Take a folder for an ablation: a new one, or the one that is there.
+
+    Raises:
+        ConfigError: the folder holds another ablation, or something else.
+    """
+    file = folder / SPEC
+    if file.exists():
+        try:
+            there = Ablation.model_validate(read_json(file))
+        except ValidationError as error:
+            raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
+        if there != asked:
+            apart = [key for key in Ablation.model_fields if getattr(there, key) != getattr(asked, key)]
+            raise ConfigError(
+                f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
+                "command, or name another --out DIR"
+            )
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".{SPEC}.partial"
+    scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n")
+    scratch.rename(file)
+
+
+class Queue:
+    """Trains and evaluates cells in processes of their own, `jobs` at a time; what was stopped goes on where it was."""
+
+    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float):
+        """until: the time (monotonic seconds) at which everything is saved and stopped."""
+        self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
+        self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
+        self.failed: dict[str, str] = {}  # by run: the last line that it printed
+        self.threads = str(max(1, (os.cpu_count() or 1) // jobs))
+
+    def run(self) -> Iterator[Cell]:
+        """Every cell as it is done with; ends early, all saved, when the time is over.
+
+        A KeyboardInterrupt saves and stops the processes, and goes on.
+        """
+        if self.left and not all(cell.results() for cell in self.left):
+            make_data_once(self.left[0].config)
+        try:
+            while (self.left or self.at_work) and time.monotonic() < self.until:
+                while self.left and len(self.at_work) < self.jobs:
+                    cell = self.left.pop(0)
+                    if cell.results() is None:
+                        self._begin(cell)
+                    else:
+                        yield cell
+                yield from self._done()
+                time.sleep(0.1)
+        finally:
+            self._stop()
+
+    def _begin(self, cell: Cell) -> None:
+        """Training, or evaluation of a run that is trained, in a process of its own session."""
+        log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "reason.runs.ablation", str(cell.run.parent), cell.run.name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"OMP_NUM_THREADS": self.threads},
+            )
+        self.at_work.append((cell, process))
+
+    def _done(self) -> Iterator[Cell]:
+        for cell, process in list(self.at_work):
+            if process.poll() is not None:
+                self.at_work.remove((cell, process))
+                if cell.results() is None:
+                    lines = cell.run.with_name(f"{cell.run.name}.log").read_text(errors="replace").splitlines()
+                    self.failed[str(cell.run)] = next((line for line in reversed(lines) if line), "no word")
+                yield cell
+
+    def _stop(self) -> None:
+        for _, process in self.at_work:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+        for _, process in self.at_work:
+            process.wait()
+
+
+def work(folder: Path, name: str) -> int:
+    """One cell, in this process: begin it or go on with it, then evaluate it; returns the exit status."""
+    from reason.cli import main
+
+    ablation = Ablation.model_validate(read_json(folder / SPEC))
+    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
+    begun = (cell.run / "config.json").exists()
+    while begun:
+        try:
+            with locked(cell.run):
+                break
+        except ConfigError:  # a process whose parent was killed trains it
+            print(f"{cell.run} is being trained by another process; waiting for it", flush=True)
+            time.sleep(WAIT)
+    if not _trained(cell):
+        status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
+        if not _trained(cell):  # stopped, or failed
+            return status
+    pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
+    return main(["evaluate", str(cell.run), f"name={EVALUATION}", *pairs])
+
+
+def _trained(cell: Cell) -> bool:
+    saved = checkpoints(cell.run)
+    return bool(saved) and step_of(saved[-1]) >= cell.config.training.steps
+
+
+if __name__ == "__main__":
+    sys.exit(work(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,143 @@
+"""reason ablate: the queue is resumed to the same table, and the verdicts are those of paired differences."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from reason.cli import main
+from reason.cli.ablate import asked
+from reason.errors import ConfigError
+from reason.report.ablation import difference, summary
+from reason.runs.ablation import Ablation
+
+SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
+         "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
+
+
+def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:
+    words = ["sudoku-4x4", "model.h_cycles=2,1", "ema.decay=0.9,none,0.5", "training.steps=10"]
+    whole, single = asked(words, False), asked(words, True)
+    assert [variant.name for variant in whole.variants()][:3] == [
+        "h_cycles=2,decay=0.9", "h_cycles=2,decay=none", "h_cycles=2,decay=0.5",
+    ]  # fmt: skip
+    assert len(whole.variants()) == 6
+    assert [variant.name for variant in single.variants()] == ["base", "h_cycles=1", "decay=none", "decay=0.5"]
+    assert [cell.run.name for cell in single.cells(tmp_path)][:5] == [
+        "00-seed0", "01-seed0", "02-seed0", "03-seed0", "00-seed1",
+    ]  # fmt: skip
+
+
+def test_runs_take_as_many_puzzle_steps() -> None:
+    ablation = asked(["sudoku-4x4", "training.batch_size=16,4", "training.steps=10", "rollout.grad_steps=1"], False)
+    assert [ablation.config(variant, 0).training.steps for variant in ablation.variants()] == [10, 40]
+    lengths = asked(["sudoku-4x4", "training.steps=10,20"], False)
+    assert [lengths.config(variant, 0).training.steps for variant in lengths.variants()] == [10, 20]
+
+
+def test_differences_are_paired_by_seed() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.random(5)
+    other = base + 0.01 + 0.001 * rng.random(5)
+    found, expected = difference(list(other - base)), ttest_rel(other, base).confidence_interval(0.95)
+    assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
+    assert found["verdict"] == "better"
+    assert difference(list(base - other))["verdict"] == "worse"
+    assert difference([0.1, -0.1, 0.05])["verdict"] == "not seen"
+    assert difference([0.1])["verdict"] == "one seed"
+    assert difference([])["verdict"] == "not run"
+
+
+def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
+    def results(exact: float) -> dict[str, object]:
+        return {"exact_by_step": [exact], "trained_steps": 1, "steps": 1, "parameters": 1, "puzzles": 10}
+
+    runs = {"base": {0: results(0.5), 1: results(0.7)}, "x=1": {1: results(0.8), 2: results(0.1)}}
+    rows = summary(["base", "x=1"], runs)
+    assert rows[1]["difference"]["mean"] == pytest.approx(0.1)
+    assert rows[0]["exact"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
+
+
+REFUSED = {
+    "no preset": (["model.h_cycles=1,2"], "one preset is needed"),
+    "nothing varied": (["sudoku-4x4", "model.h_cycles=1"], "nothing is varied"),
+    "twice": (["sudoku-4x4", "model.h_cycles=1,1"], "a value stands there twice"),
+    "seed": (["sudoku-4x4", "model.h_cycles=1,2", "seed=1,2"], "every run has its own"),
+    "seeds": (["sudoku-4x4", "model.h_cycles=1,2", "seeds=0"], "from 1 to 1000"),
+    "unknown": (["sudoku-4x4", "model.h_cyces=1,2"], "did you mean model.h_cycles"),
+    "jobs": (["sudoku-4x4", "model.h_cycles=1,2", "--jobs", "0"], "must be 1 or more"),
+    "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_ablated_is_refused(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, said = REFUSED[case]
+    assert main(["ablate", *words]) == 1
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
+    from reason.runs.ablation import opened
+
+    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})
+    opened(tmp_path / "a", first)
+    opened(tmp_path / "a", first)
+    with pytest.raises(ConfigError, match="holds another ablation: seeds is 3 there"):
+        opened(tmp_path / "a", first.model_copy(update={"seeds": 4}))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/file").touch()
+    with pytest.raises(ConfigError, match="holds no ablation"):
+        opened(tmp_path / "b", first)
+
+
+def test_it_trains_evaluates_and_says_what_failed(
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two variants of one seed; a second call trains nothing again and prints the same table."""
+    monkeypatch.chdir(tmp_path)
+    words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    assert "h_cycles=1" in first
+    assert "one seed" in first
+    runs = tmp_path / "runs/ablation-sudoku-4x4"
+    stamps = [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
+    assert len(stamps) == 2
+    assert main(words) == 0
+    assert capsys.readouterr().out == first
+    assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps
+    assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "one seed"
+
+
+@pytest.mark.slow
+def test_killed_five_times_it_ends_with_the_same_table(sudoku_4x4: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "reason", "ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1",
+             "seeds=2", *SHORT, "training.steps=30", "training.checkpoint_every=5"]  # fmt: skip
+    words.remove("training.steps=3")
+    whole = subprocess.run([*words, "--out", str(tmp_path / "whole")], capture_output=True, check=True)
+    assert whole.returncode == 0
+    rng, parts = random.Random(0), [*words, "--out", str(tmp_path / "parts")]
+    for kind in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(parts, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path)
+        time.sleep(rng.uniform(8, 20))
+        process.send_signal(kind)
+        process.wait()
+    subprocess.run(parts, check=True, capture_output=True, cwd=tmp_path)
+    tables = [(tmp_path / name / "summary/summary.csv").read_text() for name in ("whole", "parts")]
+    assert tables[0] == tables[1]
+    assert os.listdir(tmp_path / "parts/summary") == os.listdir(tmp_path / "whole/summary")
