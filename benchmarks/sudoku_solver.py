@@ -18,7 +18,8 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from datasets_gen.importers.tables import read_table
-from datasets_gen.sudoku.solver import rate, solve
+from datasets_gen.sudoku.rating import combined, rule_guesses
+from datasets_gen.sudoku.solver import solve
 
 
 def main() -> None:
@@ -42,10 +43,13 @@ def main() -> None:
         times = [f"{1e6 * each / rows.sum():.0f}" for each in seconds]
         view.add_row(name, str(rows.sum()), str(equal), str(unique), *times)
     Console().print(view)
+    rules = rule_guesses(questions)
     ratings = {
-        "one shuffle": rate(questions),
-        "mean of 8 shuffles": rate(questions, shuffles=8),
-        "full tree": rate(questions, limit=2),
+        "one shuffle": combined(rule_guesses(questions, count=1)),
+        "mean of 8 shuffles": combined(rules),
+        "random rule alone": rules[:, 0],
+        "block rule alone": rules[:, 1],
+        "cell rule alone": rules[:, 2],
     }
     ranks = Table(title="Spearman's correlation with the file's ratings", title_justify="left")
     for column in ("our rating", "all", *read.sources):

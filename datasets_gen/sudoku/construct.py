@@ -1,19 +1,27 @@
-"""Boards made from boards: full grids, puzzles thinned out of them, and a puzzle's neighbours."""
+"""Boards made from boards: full grids, puzzles thinned out of them, and what can take the place of a clue."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from datasets_gen.sudoku.geometry import geometry
-from datasets_gen.sudoku.solver import complete_board, shuffled_orders, size_of, solve_many, thin_board
+from datasets_gen.sudoku.guesses import BAND, minimise, search
+from datasets_gen.sudoku.patterns import patterns
+from datasets_gen.sudoku.solver import shuffled_orders, size_of, solve_many
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
     """A random full board (S,): a random first row, completed in a random order."""
     blank = np.zeros(size * size, np.uint8)
     blank[:size] = rng.random(size).argsort() + 1
+    return a_solution(blank, rng)
+
+
+def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A solution (S,) of a board that has one, found in a random order."""
+    size = size_of(board[None])
     orders, ranks = shuffled_orders(rng, 1, size)
-    return solve_many(blank[None], 1, orders, ranks, geometry(size))[0][0]
+    return solve_many(board[None], 1, orders, ranks, geometry(size))[0][0]
 
 
 def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
@@ -22,27 +30,22 @@ def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, c
     board, solution: (S,) digits. Stops at `clues` clues; with 0 the result is minimal: no clue can go.
     """
     size = size_of(board[None])
-    orders, ranks = shuffled_orders(rng, 1, size)
+    order = shuffled_orders(rng, 1, size)[0][0]
     thinned = board.copy()
-    thin_board(thinned, solution, orders[0], ranks[0], clues, geometry(size))
+    minimise(thinned, solution, order, clues, patterns(size))
     return thinned
 
 
-def neighbour(
-    board: np.ndarray, rng: np.random.Generator, orders: np.ndarray, ranks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A minimal puzzle next to a puzzle, and its solution: the {-1+m} neighbourhood.
+def completions(board: np.ndarray, cap: int) -> np.ndarray:
+    """Clues (K, 2) of cell and digit, each of which alone leaves one solution to a board (S,) that has several.
 
-    One clue goes; of the solutions that this allows one is taken at random; clues of it are added until no other
-    is left; then every clue that is not needed goes. orders, ranks: what `shuffled_orders` gave, to choose from.
+    These are the digits that stand in their cell in exactly one solution. Empty where the search for all solutions
+    takes `cap` guesses.
     """
     size = size_of(board[None])
-    clues = np.flatnonzero(board)
-    child = board.copy()
-    child[clues[int(rng.random() * len(clues))]] = 0
-    at = int(rng.random() * len(orders))
-    solution = solve_many(child[None], 1, orders[at : at + 1], ranks[at : at + 1], geometry(size))[0][0]
-    at = int(rng.random() * len(orders))
-    complete_board(child, solution, rng.random(len(child)).argsort(), ranks[at], geometry(size))
-    thin_board(child, solution, rng.random(len(child)).argsort(), ranks[at], 0, geometry(size))
-    return child, solution
+    tables = patterns(size)
+    seen = np.zeros((2, size, 3), np.uint32)
+    if search(board, BAND, np.iinfo(np.int64).max, cap, 0, seen, tables)[1] == cap:
+        return np.empty((0, 2), np.int64)
+    once = (seen[0] & ~seen[1])[:, tables.band_of] & tables.bit_of > 0  # (n, S)
+    return np.argwhere(once.T) + np.array([0, 1])

@@ -1,29 +1,46 @@
-"""Hard Sudoku puzzles: a search through the {-1+m} neighbourhood in many independent lineages. (ours)
+"""Hard Sudoku puzzles: a search from neighbour to neighbour in many independent lineages. (ours)
 
-Random minimal puzzles almost never need 20 guesses. A lineage starts from one of them and keeps a small pool
-of its hardest descendants. Fitness is the mean number of guesses in the full search tree. One count is so noisy
-that a search which believes it collects lucky counts instead of hard puzzles: members are counted again and
-again, and their mean decides. Fitness is capped, so that a lineage drifts among hard puzzles instead of
-spending itself on one.
+Random minimal puzzles almost never need 5 guesses. A lineage starts from one of them and keeps a small pool of its
+hardest descendants. A neighbour has one clue in another place: {-1+1}; where all of these are known, one more clue is
+added and those that are not needed go: {-1+2}. Fitness is what the rule MIXED counts, as far as the fixed rules follow.
+A search that climbs on one fixed rule finds puzzles that are hard for that rule alone; MIXED draws its guesses at
+random. Where few guesses lead to the solution, luck finds it, so the depth counts too. Fitness is capped, so that a
+lineage drifts among hard puzzles instead of spending itself on one. What a fixed rule finds much harder than MIXED is
+a way through the search, but is not given away.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from datasets_gen.streams import stream
-from datasets_gen.sudoku.construct import full_grid, neighbour, thin
-from datasets_gen.sudoku.generate import CHUNK, Puzzles, puzzles_of
-from datasets_gen.sudoku.geometry import geometry
-from datasets_gen.sudoku.solver import shuffled_orders, solve_many
+from datasets_gen.sudoku.construct import a_solution, completions, full_grid, thin
+from datasets_gen.sudoku.generate import CHUNK
+from datasets_gen.sudoku.guesses import MIXED, minimise
+from datasets_gen.sudoku.patterns import patterns
+from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
+from datasets_gen.sudoku.signature import signatures
+from datasets_gen.sudoku.solver import size_of
 
+ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 4800  # neighbours tried by a lineage
-HARVEST = 30  # steps between two puzzles that a lineage gives away
-COUNTS = 16  # counts that a member's fitness is the mean of, at most
-CAP = 220.0  # guesses in the tree; about a rating of 110
+STEPS = 6000  # clues taken away by a lineage
+TRIAL = 1600  # after so many a lineage ends whose pool has a mean fitness below HOPE
+HOPE = 10.0
+HARVEST = 12  # steps between two puzzles that a lineage gives away
+COUNTS = 8  # counts that a member's fitness is the mean of, at most
+SHUFFLES = 64  # from which the shuffle of a count is drawn
+TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
+CHILDREN = 8  # of one {-1+2} move, at most
+PROMISE = 0.3  # share of the weakest member's fitness that a {-1+2} child needs before clues are taken away from it
+SLACK = 1.4  # how much easier than for MIXED a puzzle may be for a fixed rule before its fitness falls
+LEAD = 2.0  # how much harder, to be given away; 97 % of the real puzzles rated 15 or more are within it
+CAP = 80.0  # fitness
+DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
+WORK = 800  # guesses after which the search for a clue's replacements is given up
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
 
@@ -37,51 +54,149 @@ class Lineage:
     number: int
 
 
+class RatedPuzzles(NamedTuple):
+    """N puzzles."""
+
+    questions: np.ndarray  # (N, S) digits, 0 blank
+    answers: np.ndarray  # (N, S)
+    ratings: np.ndarray  # (N,)
+    signatures: np.ndarray  # (N,) uint64
+
+
 @dataclass
 class _Member:
     question: np.ndarray
     answer: np.ndarray
-    fitness: float = 0.0
+    totals: list[float] = field(default_factory=lambda: [0.0] * len(RULES))  # weighted guesses under every rule
     counts: int = 0
+    fitness: float = 0.0
+    untried: list[int] | None = None  # clues that were not yet taken away
 
 
-def descend(lineage: Lineage) -> Puzzles:
-    """The puzzles that a lineage gives away: one from its pool, drawn at random, every `HARVEST` steps."""
+def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> bool:
+    """Count a member's guesses once under every rule; stops and returns False where one shows it below `bound`."""
+    chosen = shuffles(size_of(member.question[None]), SHUFFLES)[int(rng.random() * SHUFFLES)]
+    found = []
+    for rule, scale in zip(RULES, SCALES, strict=True):
+        expected, depth = guesses(member.question, rule, chosen, int(2 * CAP / scale))
+        weight = min(depth / DEPTH, 1) if rule == MIXED else SLACK
+        found.append(min(scale * expected, CAP) * weight)
+        if found[-1] < bound:
+            return False
+    member.totals = [total + new for total, new in zip(member.totals, found, strict=True)]
+    member.counts += 1
+    member.fitness = min(member.totals) / member.counts
+    return True
+
+
+def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarray], bool]:
+    """Boards next to a parent, each with one solution, and whether they may hold clues that are not needed."""
+    clues = np.flatnonzero(parent.question)
+    if parent.untried is None:
+        parent.untried = clues[rng.random(len(clues)).argsort()].tolist()
+    wide = not parent.untried
+    clue = int(clues[int(rng.random() * len(clues))]) if wide else parent.untried.pop()
+    board = parent.question.copy()
+    board[clue] = 0
+    if wide:
+        solution = a_solution(board, rng)
+        cells = np.flatnonzero((board == 0) & (solution != parent.question))
+        cell = cells[int(rng.random() * len(cells))]
+        board[cell] = solution[cell]
+    found = completions(board, WORK)
+    found = found[rng.random(len(found)).argsort()][: CHILDREN if wide else None]
+    boards = []
+    for cell, digit in found:
+        if cell != clue or digit != parent.question[clue]:
+            child = board.copy()
+            child[cell] = digit
+            boards.append(child)
+    return boards, wide
+
+
+def descend(lineage: Lineage) -> RatedPuzzles:
+    """The puzzles that a lineage gives away: one is drawn from its pool every `HARVEST` steps.
+
+    Those that a fixed rule finds much harder than MIXED are dropped; what it finds easiest beside MIXED comes first.
+    """
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
-    size = lineage.size
-    orders, ranks = shuffled_orders(rng, 64, size)
-
-    def count(member: _Member) -> None:
-        at = int(rng.random() * len(orders))
-        tree = solve_many(member.question[None], 2, orders[at : at + 1], ranks[at : at + 1], geometry(size))[2][0]
-        member.fitness += (min(float(tree), CAP) - member.fitness) / (member.counts + 1)
-        member.counts += 1
-
-    answer = full_grid(size, rng)
-    pool = [_Member(thin(answer, answer, rng), answer)]
+    pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
-    harvest = []
+    harvest = {}
     for step in range(1, STEPS + 1):
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
-            count(parent)
-        child = _Member(*neighbour(parent.question, rng, orders, ranks))
-        if child.question.tobytes() not in known:
-            known.add(child.question.tobytes())
-            count(child)
+            _count(parent, rng)
+        boards, wide = _children(parent, rng)
+        for board in boards:
+            if not _is_new(board, known):
+                continue
             weakest = min(range(len(pool)), key=lambda index: pool[index].fitness)
+            bound = pool[weakest].fitness * rng.random() ** TEMPERATURE if len(pool) == POOL else 0.0
+            child = _minimal(board, bound, wide, known, rng)
+            if child is None:
+                continue
             if len(pool) < POOL:
                 pool.append(child)
-            elif child.fitness >= pool[weakest].fitness:
+            else:
                 pool[weakest] = child
         if step % HARVEST == 0:
-            harvest.append(pool[int(rng.random() * len(pool))])
-    return puzzles_of(
-        np.array([member.question for member in harvest]), np.array([member.answer for member in harvest])
-    )
+            member = pool[int(rng.random() * len(pool))]
+            harvest[member.question.tobytes()] = (member.question, member.answer)
+        if step == TRIAL and np.mean([member.fitness for member in pool]) < HOPE:
+            break
+    questions, answers = map(np.array, zip(*harvest.values(), strict=True))
+    means = rule_guesses(questions)
+    leads = lead(means)
+    kept = leads.argsort(kind="stable")[: (leads <= LEAD).sum()]
+    questions, answers = questions[kept], answers[kept]
+    return RatedPuzzles(questions, answers, combined(means[kept]), signatures(questions, answers))
 
 
-def easy_chunk(lineage: Lineage) -> Puzzles:
+def lead(means: np.ndarray) -> np.ndarray:
+    """How much harder a puzzle is for a fixed rule than for MIXED: ratios (N,) of mean guesses (N, 3), scaled here."""
+    mixed, *fixed = (means * np.array(SCALES)).T
+    return np.maximum(*fixed) / np.maximum(mixed, 1e-9)
+
+
+def _is_new(board: np.ndarray, known: set[bytes]) -> bool:
+    """Whether a board is not yet among the known ones; now it is."""
+    before = len(known)
+    known.add(board.tobytes())
+    return len(known) > before
+
+
+def _minimal(
+    board: np.ndarray, bound: float, wide: bool, known: set[bytes], rng: np.random.Generator
+) -> _Member | None:
+    """A child without the clues that it does not need; None where its fitness is below `bound` or it is known."""
+    child = _Member(board, board)
+    if not _count(child, rng, bound * PROMISE if wide else bound):
+        return None
+    child.answer = a_solution(board, rng)
+    minimal = board.copy()
+    order = rng.random(len(board)).argsort()
+    minimise(minimal, child.answer, order, 0, patterns(size_of(board[None])))
+    if (minimal != board).any():
+        if not _is_new(minimal, known):
+            return None
+        child = _Member(minimal, child.answer)
+        if not _count(child, rng, bound):
+            return None
+    return child if child.fitness >= bound else None
+
+
+def _root(size: int, rng: np.random.Generator) -> _Member:
+    """The hardest of some random minimal puzzles."""
+    roots = []
+    for _ in range(ROOTS):
+        answer = full_grid(size, rng)
+        roots.append(_Member(thin(answer, answer, rng), answer))
+        _count(roots[-1], rng)
+    return max(roots, key=lambda root: root.fitness)
+
+
+def easy_chunk(lineage: Lineage) -> RatedPuzzles:
     """`CHUNK` random puzzles, each a lineage of its own; minimal, but for those that need no guess.
 
     These get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its mean number of clues.
@@ -89,9 +204,10 @@ def easy_chunk(lineage: Lineage) -> Puzzles:
     rng = stream(lineage.seed, lineage.split, lineage.number, 0)
     answers = np.array([full_grid(lineage.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng) for answer in answers])
-    for index in np.flatnonzero(puzzles_of(questions, answers).ratings == 0):
+    ratings = rate(questions)
+    for index in np.flatnonzero(ratings == 0):  # more clues leave it 0
         blanks = np.flatnonzero(questions[index] == 0)
         order = rng.random(len(blanks)).argsort()
         more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
         questions[index, more] = answers[index, more]
-    return puzzles_of(questions, answers)
+    return RatedPuzzles(questions, answers, ratings, signatures(questions, answers))

@@ -15,8 +15,8 @@ from datasets_gen.progress import progress
 from datasets_gen.streams import STREAMS, stream
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.construct import full_grid, thin
+from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import rate
 
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
 CHUNK = 64  # boards per task
@@ -38,7 +38,6 @@ class Puzzles(NamedTuple):
 
     questions: np.ndarray  # (N, S) digits, 0 blank
     answers: np.ndarray  # (N, S)
-    ratings: np.ndarray  # (N,) int32  guesses under one shuffle, as published
     signatures: np.ndarray  # (N,) uint64
 
 
@@ -49,12 +48,7 @@ def random_chunk(chunk: Chunk) -> Puzzles:
     questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
-    return puzzles_of(questions, answers)
-
-
-def puzzles_of(questions: np.ndarray, answers: np.ndarray) -> Puzzles:
-    """Rate and sign N puzzles given as digits (N, S)."""
-    return Puzzles(questions, answers, rate(questions).astype(np.int32), signatures(questions, answers))
+    return Puzzles(questions, answers, signatures(questions, answers))
 
 
 def random_splits(
@@ -90,22 +84,22 @@ def random_splits(
                 bar.update()
                 if len(chosen) == counts[name]:
                     break
-        questions, answers, ratings = (np.array(column) for column in zip(*chosen, strict=True))
+        questions, answers = (np.array(column) for column in zip(*chosen, strict=True))
+        parts = np.array_split(questions, -(-len(questions) // CHUNK))
+        ratings = np.concatenate(list(ordered_map(rate, parts, processes)))
         splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
     return splits
 
 
-def _distinct(
-    chunks: Iterator[Puzzles], seen: set[int], clues: int | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.int32]]:
+def _distinct(chunks: Iterator[Puzzles], seen: set[int], clues: int | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The puzzles whose signature is new; gives up when chunk after chunk brings none."""
     barren = 0
     for chunk in chunks:
         before = len(seen)
-        for question, answer, rating, signature in zip(*chunk, strict=True):
+        for question, answer, signature in zip(*chunk, strict=True):
             if int(signature) not in seen:
                 seen.add(int(signature))
-                yield question, answer, rating
+                yield question, answer
         barren = 0 if len(seen) > before else barren + CHUNK
         if barren > 20_000 + 20 * len(seen):
             kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"

@@ -1,4 +1,4 @@
-"""A compiled Sudoku solver: finds, counts, rates and thins out.
+"""A compiled Sudoku solver: finds and counts solutions.
 
 Every cell holds a mask of the digits still possible there. Naked singles, hidden singles and locked
 candidates are drawn to a fixpoint; then a cell is guessed, one with the fewest candidates and the most open
@@ -201,43 +201,6 @@ def solve_many(boards, limit, orders, ranks, table):
     return solutions, found, guesses
 
 
-@compiled
-def thin_board(board, solution, order, rank, target, table):
-    """Blank the cells of `board` in the given order wherever one solution remains; stop at `target` clues."""
-    cells, size = rank.shape
-    spare = np.empty((0, cells), np.uint8)
-    clues = 0
-    for cell in range(cells):
-        clues += board[cell] != 0
-    for cell in order:
-        if clues <= target:
-            break
-        if board[cell] == 0:
-            continue
-        mask = _masks(board, size)
-        mask[cell] = ((1 << size) - 1) ^ (1 << (solution[cell] - 1))  # another digit here: another solution?
-        if _search(mask, 1, order, rank, spare, table)[0] == 0:
-            board[cell] = 0
-            clues -= 1
-    return clues
-
-
-@compiled
-def complete_board(board, solution, order, rank, table):
-    """Add clues of `solution` (S,) to `board` (S,) in place, in the given order, until no other solution is left.
-
-    Every clue added differs from the other solution that was found last.
-    """
-    cells, size = rank.shape
-    found = np.empty((2, cells), np.uint8)
-    while _search(_masks(board, size), 2, order, rank, found, table)[0] == 2:
-        for k in range(cells):
-            cell = order[k]
-            if found[0, cell] != solution[cell] or found[1, cell] != solution[cell]:
-                board[cell] = solution[cell]
-                break
-
-
 class Solved(NamedTuple):
     """What the solver says of N boards of S cells."""
 
@@ -252,20 +215,6 @@ def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
     order = np.arange(size * size)[None]
     rank = np.tile(np.arange(size), (1, size * size, 1))
     return Solved(*solve_many(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
-
-
-def rate(boards: np.ndarray, *, shuffles: int = 1, limit: int = 1) -> np.ndarray:
-    """Mean guesses (N,) over `shuffles` random orders of cells and digits, the same orders for every board.
-
-    With one shuffle and limit=1 (guesses until the solution is found) this is the rating of Sudoku-Extreme, on
-    nearly its scale; it varies by ±25 between shuffles of a hard 9×9 board. With limit=2 all guesses of the tree
-    that proves the solution unique.
-    """
-    size = size_of(boards)
-    orders, ranks = shuffled_orders(np.random.Generator(np.random.PCG64(0)), shuffles, size)
-    repeated = np.repeat(np.ascontiguousarray(boards, np.uint8), shuffles, axis=0)
-    guesses = solve_many(repeated, limit, orders, ranks, geometry(size))[2]
-    return guesses.reshape(-1, shuffles).mean(1)
 
 
 def shuffled_orders(rng: np.random.Generator, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:

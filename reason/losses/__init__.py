@@ -150,6 +150,11 @@ class LossConfig(BaseConfig):
         """The terms that take part in the run at some time: those whose configured weight is not 0."""
         return [name for name, weight in self.weights if weight]
 
+    @property
+    def traced(self) -> bool:
+        """Is the trace of a Jacobian measured?"""
+        return any(name.startswith("rh_") for name in self.present)
+
     def shares_at(self, step: int, horizon: Horizon) -> dict[str, float]:
         """Each present term's share of its weight at optimizer step `step` (from 0); 1 without a schedule."""
         bent = self.schedules

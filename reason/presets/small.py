@@ -131,16 +131,18 @@ def maze_10x10_attention() -> Config:
 def arc_few() -> Config:
     """TRM with attention on eight easy tasks of ARC-AGI-1 whose grids fit on 8×8: augmentations that vote, on a CPU.
 
-    Flips, turns, a shift, a colour map: demonstrations under 100 augmentations are trained on, each under an
-    identifier of its own, and its test input is asked under all of them. One H-cycle with all its gradients, positions
-    by row and column, puzzle embeddings of one token (all ours).
+    Flips, turns, a shift, a colour map: demonstrations under 8 augmentations are trained on, each under an identifier
+    of its own, and its test input is asked under all of them. One H-cycle with all its gradients, positions by row and
+    column, puzzle embeddings of one token (all ours). Seed 0, 25 minutes of half a core: 13.6 % of the 81 augmented
+    tests exact at step 4; pass@2 12.5 % there and 18.8 % at step 8 (8 tasks). With 100 augmentations in as many steps
+    nothing is learned (1.8 %, pass@2 0): an embedding is drawn too seldom.
     """
     return derive(
         sudoku_6x6(),
         {
             "data.directory": "data/arc-few",
             "data.generate": f"import arc data/arc-agi_training_challenges.json --split test --tasks {EASY} --size 8 "
-            "--augmentations 100",
+            "--augmentations 8",
             "model.hidden_size": 64,
             "model.mixer": "attention",
             "model.positions": "rotary-2d",
@@ -153,7 +155,7 @@ def arc_few() -> Config:
             "optimizer.puzzle_emb_lr": 1e-2,
             "optimizer.schedule.kind": "cosine",
             "optimizer.schedule.min_ratio": 0.05,
-            "training.steps": 4000,
+            "training.steps": 2000,
             "training.batch_size": 32,
             "training.monitor.every": None,
         },

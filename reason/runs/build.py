@@ -18,7 +18,7 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
-from reason.runs.limits import refuse_large_model, refuse_large_training
+from reason.runs.limits import refuse_large_model, refuse_large_training, row_state
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
@@ -163,6 +163,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     if config.training.only == "gate":
         train_gate_alone(model)
     model = model.to(data.device)
+    _refuse_long_traces(config, max(row_state(model, part)[0].numel() for part in data.parts))
     refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
@@ -171,7 +172,6 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
     trainer.compiled = compiled
-    _refuse_long_traces(config, max(carry.state[0][0].numel() for carry in trainer.carries))
     return trainer
 
 
@@ -206,8 +206,7 @@ EXACT_AT_MOST = 4096  # products in each exact trace
 
 def _refuse_long_traces(config: Config, size: int) -> None:
     """Raises ConfigError where an exact trace takes too many products; `size` is S·D of a row's state."""
-    traced = any(name.startswith("rh_") for name in config.loss.present)
-    if traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
+    if config.loss.traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
         raise ConfigError(
             f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "
             "type loss.trace.method=hutchinson"

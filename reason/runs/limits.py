@@ -9,9 +9,11 @@ import torch
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
+from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models import ModelConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Reasoner, Shape, State
+from reason.nn.dtypes import Dtypes
 from reason.runs.memory import estimate_memory, readable_size
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
@@ -84,25 +86,37 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     if available is None:
         return
     rows = config.training.batch_size // processes
-    states = rows * sum(_row_size(model, data, number) for number in range(len(data.parts)))
+    per_row = [row_state(model, part) for part in data.parts]
+    states = rows * sum(z.numel() * z.element_size() for state in per_row for z in state)
     tokens = sum(32 * rows * part.shape.seq_len for part in data.parts)
     kept = 3 if config.ema.decay is None else 4  # weights, two moments, their average
     _refuse(kept * _size(model) + states + tokens, available, config, data.device, "at least ")
     if data.device.type == "cpu" and DEEPEST * states > available / 2:
         share = derive(config, {"training.batch_size": rows})
         computed = dtypes(config.training.precision, data.device)
-        for part in data.parts:
-            total = estimate_memory(share, part.shape, computed, "cpu").total
-            _refuse(total, available, config, data.device, "")
+        for part, state in zip(data.parts, per_row, strict=True):
+            _refuse(_estimated(share, part.shape, computed, state[0].numel()), available, config, data.device, "")
+
+
+def _estimated(config: Config, shape: Shape, computed: Dtypes, products: int) -> int:
+    """Bytes at the peak; an exact trace holds as much for each of its products as one more random probe does."""
+    if not config.loss.traced or config.loss.trace.method != "exact":
+        return estimate_memory(config, shape, computed, "cpu").total
+    one, two = (
+        estimate_memory(
+            derive(config, {"loss.trace.method": "hutchinson", "loss.trace.probes": probes}), shape, computed, "cpu"
+        ).total
+        for probes in (1, 2)
+    )
+    return one + (products - 1) * (two - one)
 
 
 @torch.no_grad()
-def _row_size(model: Reasoner, data: TrainingSets, number: int) -> int:
-    """Bytes of a puzzle's state; the random streams stay as they were."""
+def row_state(model: Reasoner, data: PuzzleData) -> State:
+    """The initial state of a set's first puzzle; the random streams stay as they were."""
     devices = [data.device] if data.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
-        row = data.parts[number].take(torch.zeros(1, dtype=torch.int64, device=data.device))
-        return sum(z.numel() * z.element_size() for z in model.initial_state(model.encode(row)))
+        return model.initial_state(model.encode(data.take(torch.zeros(1, dtype=torch.int64, device=data.device))))
 
 
 def _refuse(size: int, available: int, config: Config, device: torch.device, how: str) -> None:

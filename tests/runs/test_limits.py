@@ -9,9 +9,11 @@ import pytest
 import torch
 from conftest import NARROW
 
+from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
@@ -114,3 +116,16 @@ def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: py
     assert available_memory(CPU) == 500_000
     info.unlink()
     assert available_memory(CPU) == 500_000
+
+
+def test_an_exact_trace_is_estimated_by_its_products(tiny: Config) -> None:
+    """Against the estimate that runs all of them; N = 16 cells × 8."""
+    config = override(
+        tiny,
+        {"model.hidden_size": "8", "training.batch_size": "4", "loss.weights.rh_stable_z": "1",
+         "loss.trace.method": "exact", "training.precision": "fp32"},
+    )  # fmt: skip
+    shape = shape_of_puzzle(Sudoku(4))
+    found = limits._estimated(config, shape, Dtypes(torch.float32), 128)
+    whole = estimate_memory(config, shape, Dtypes(torch.float32), "cpu").total
+    assert found == pytest.approx(whole, rel=0.35)

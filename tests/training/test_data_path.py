@@ -33,9 +33,9 @@ def test_waiting_is_noticed(wait: Any) -> None:
 
 @pytest.mark.parametrize("family", VARIANTS)
 def test_no_step_waits_for_the_device(family: str, tiny: Config, tmp_path: Path) -> None:
-    """Draw, augment, supervise, backward, average, meters. AdamW's own step counter lives on the host on a GPU too."""
+    """Draw, augment, supervise, backward, average, meters. The step counter of AdamW lives on the host on a GPU too."""
     trainer = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "run")
-    if family.startswith("adamw"):
+    if family.startswith(("adamw", "muon")):
         trainer.optimizers.step = lambda step: torch.zeros(())  # type: ignore[method-assign]
     with NoWaiting():
         for _ in range(4):

@@ -1,0 +1,79 @@
+"""The rating of a puzzle: guesses until its solution is found, under several rules of branching."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets_gen.streams import stream
+from datasets_gen.sudoku.geometry import BOXES
+from datasets_gen.sudoku.guesses import BAND, CELL, MIXED, NO_CAP, search
+from datasets_gen.sudoku.patterns import patterns
+from datasets_gen.sudoku.solver import size_of
+
+RULES = (MIXED, BAND, CELL)  # the hardest first
+SCALES = (0.4, 1.0, 1.0)  # what makes the rules' means equal on published puzzles that need 36 guesses of tdoku
+
+
+class Shuffle(NamedTuple):
+    """A symmetry of Sudoku, and what random branching starts from."""
+
+    cells: np.ndarray  # (S,) where each cell of the shuffled board comes from
+    digits: np.ndarray  # (n+1,) uint8 what becomes of blank and the digits
+    seed: int
+
+
+@cache
+def shuffles(size: int, count: int) -> tuple[Shuffle, ...]:
+    """Random symmetries of a board, the same at every call: the first ones of more are these."""
+    height, width = BOXES[size]
+    rng = stream(0, size)
+
+    def lines(per_block: int) -> np.ndarray:
+        blocks = rng.random(size // per_block).argsort()
+        return np.concatenate([per_block * block + rng.random(per_block).argsort() for block in blocks])
+
+    drawn = []
+    for _ in range(count):
+        cells = np.arange(size * size).reshape(size, size)[lines(height)][:, lines(width)]
+        if rng.random() < 0.5 and height == width:
+            cells = cells.T
+        digits = np.concatenate([[0], rng.random(size).argsort() + 1])
+        drawn.append(Shuffle(cells.reshape(-1), digits.astype(np.uint8), int(rng.random() * 2**62)))
+    return tuple(drawn)
+
+
+def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -> tuple[float, int]:
+    """Expected guesses until the solution of a board (S,) is found, and how many of them the solution rests on.
+
+    A guess is right or wrong; which of the two is tried first is left to chance: of the guesses of the full search
+    tree, those on the way to the solution are made for certain and the others with probability 1/2. cap: guesses of
+    the tree at which the search is broken off.
+    """
+    tables = patterns(len(shuffle.digits) - 1)
+    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, tables.nothing, tables)
+    return (tree + way) / 2, way
+
+
+def rule_guesses(boards: np.ndarray, *, count: int = 8) -> np.ndarray:
+    """Mean guesses (N, 3) of boards (N, S) under each of `RULES` over `count` shuffles."""
+    chosen = shuffles(size_of(boards), count)
+    counts = [[[guesses(board, rule, each)[0] for each in chosen] for rule in RULES] for board in boards]
+    return np.array(counts).reshape(len(boards), len(RULES), count).mean(2)
+
+
+def combined(means: np.ndarray) -> np.ndarray:
+    """Ratings (...) of mean guesses (..., 3): the harmonic mean of the scaled ones, 0 where one is 0. (ours)
+
+    A puzzle that is hard for one rule alone is not hard: the rating is below three times the least of them.
+    """
+    scaled = means * np.array(SCALES)
+    with np.errstate(divide="ignore"):
+        return len(RULES) / (1 / scaled).sum(-1)
+
+
+def rate(boards: np.ndarray, *, count: int = 8) -> np.ndarray:
+    """Ratings (N,) of boards (N, S), on the scale of Sudoku-Extreme."""
+    return combined(rule_guesses(boards, count=count))
