@@ -117,7 +117,10 @@ def sudoku_9x9() -> Config:
     """TRM with messages in rows, columns, boxes and cells, on 1,000 puzzles of Sudoku-Extreme's mix: 45,282 parameters.
 
     A position for every (cell, digit): 729 of them, in 324 groups of nine. Renaming digits and moving rows within bands
-    or whole bands permute the answer exactly, so that augmentation would add transposition alone. All ours.
+    or whole bands permute the answer exactly, so that augmentation would add transposition alone. The initial state is
+    random: equal ones could not tell two cells apart that nothing distinguishes. All ours. Measured on the first mix,
+    easier than Sudoku-Extreme, for 2,500 steps, seed 0: 68 % exact at step 16, 73 % at step 64 (n 256), 11 min of one
+    core's time (docs/structure.md).
     """
     return derive(
         Config(),
@@ -127,6 +130,7 @@ def sudoku_9x9() -> Config:
             "data.augment": False,
             "model.mixer": "groups",
             "model.symbols": True,
+            "model.initial": "random",
             "model.expansion": 2,
             "rollout.supervision_steps": 16,
             "optimizer.lr": 3e-3,
@@ -137,7 +141,7 @@ def sudoku_9x9() -> Config:
 
 
 def sudoku_9x9_long() -> Config:
-    """The same for three times as long."""
+    """The same for three times as long. Not measured yet."""
     return derive(sudoku_9x9(), {"training.steps": 60000})
 
 
