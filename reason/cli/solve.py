@@ -67,8 +67,8 @@ def main(argv: list[str]) -> int:
     if len(words) != 2:
         models = ", ".join(pretrained_models())
         raise ConfigError(
-            f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help (the package has "
-            f"the models {models})"
+            f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
+            f"(models of the package: {models})"
         )
     if not 1 <= arguments.tries <= 1000:
         raise ConfigError(f"--tries {arguments.tries}: a whole number from 1 to 1000 is needed")
