@@ -21,9 +21,11 @@ from reason.data import PuzzleData
 from reason.models.base import Reasoner
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
+from reason.training.device import float32_by_onednn
 
 settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
 settings.load_profile("unhurried")
+float32_by_onednn()  # as every run does, so that no test depends on the ones before it
 
 TINY = {
     "model.hidden_size": "16",

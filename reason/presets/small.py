@@ -34,6 +34,7 @@ def sudoku_6x6() -> Config:
             "ema.warmup": True,
             "training.steps": 800,
             "training.batch_size": 128,
+            "training.compile": "none",  # 1.2 times as fast compiled, which so short a run does not repay
             "training.monitor.every": 200,
         },
     )

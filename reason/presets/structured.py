@@ -26,7 +26,6 @@ NARROW: Changes = {  # one state of width 32, twelve layers a step in two-layer 
     "ema.decay": 0.995,
     "ema.warmup": True,
     "training.batch_size": 32,
-    "training.compile": "auto",
 }
 HRM: Changes = {  # two networks, the gradient through the last call of each, Q-learning
     "model.states": 2,

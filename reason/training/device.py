@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -45,6 +47,20 @@ def float32_by_onednn() -> bool:
         return True
     products.fp32_precision = before
     return False
+
+
+@contextlib.contextmanager
+def torchs_own_float32(wanted: bool = True) -> Iterator[None]:
+    """Within the block, where `wanted`, float32 products are computed as torch does by default."""
+    products: Any = getattr(torch.backends.mkldnn, "matmul", None)
+    if not wanted or not hasattr(products, "fp32_precision"):
+        yield
+        return
+    before, products.fp32_precision = products.fp32_precision, "ieee"
+    try:
+        yield
+    finally:
+        products.fp32_precision = before
 
 
 def _exact() -> bool:

@@ -327,15 +327,6 @@ def test_the_scripts_are_doors_to_the_same_code(script: str, here: Path) -> None
     assert done.stderr.startswith("error: ")
 
 
-def test_bench_puts_variants_beside_each_other(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", "sudoku-4x4", *NARROW, "model.l_cycles=1,2", "--rounds", "1", "--steps", "1"]
-    assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "l_cycles=1" in out
-    assert "l_cycles=2" in out
-    assert "1.00 ×" in out
-
-
 def test_a_trained_map_is_read_as_an_ode_and_with_noise(
     sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
