@@ -26,10 +26,12 @@ from datasets_gen.sudoku.solver import size_of
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 6000  # clues taken away by a lineage
-HOPES = {600: 4.5, 1600: 10.0, 3200: 15.0}  # after so many steps a lineage ends whose pool has a lower mean fitness
-HARVEST = 800  # of the puzzles that entered the pool the last so many may be given away
-GLEANINGS = 32  # where the lineage ended early
+STEPS = 9000  # clues taken away by a lineage, at most
+HOPES = {600: 4.5, 1600: 10.0, 3200: 15.0, 4800: 18.0}  # steps after which a lineage with a lower mean fitness ends
+HARD = 20.0  # fitness
+ENOUGH = 10  # a lineage ends when so many times the puzzles that a split takes were hard when they entered its pool
+HARVEST = 20  # of those that entered the pool the last so many times the puzzles that a split takes are rated
+GLEANINGS = 32  # so many in all where the lineage ended for lack of hope
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
 SHUFFLES = 64  # from which the shuffle of a count is drawn
 TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
@@ -51,6 +53,7 @@ class Lineage:
     seed: int
     split: int
     number: int
+    limit: int = 40  # puzzles that the split takes of it
 
 
 class RatedPuzzles(NamedTuple):
@@ -122,7 +125,7 @@ def descend(lineage: Lineage) -> RatedPuzzles:
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
     pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
-    entered, given = [pool[0]], HARVEST
+    entered, rated, hard = [pool[0]], HARVEST * lineage.limit, 0
     for step in range(1, STEPS + 1):
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
@@ -141,11 +144,14 @@ def descend(lineage: Lineage) -> RatedPuzzles:
             else:
                 pool[weakest] = child
             entered.append(child)
+            hard += child.fitness >= HARD
         if step in HOPES and np.mean([member.fitness for member in pool]) < HOPES[step]:
-            given = GLEANINGS
+            rated = GLEANINGS
             break
-    questions = np.array([member.question for member in entered[-given:]])
-    answers = np.array([member.answer for member in entered[-given:]])
+        if hard >= ENOUGH * lineage.limit:
+            break
+    questions = np.array([member.question for member in entered[-rated:]])
+    answers = np.array([member.answer for member in entered[-rated:]])
     means = rule_guesses(questions)
     leads = lead(means)
     kept = leads.argsort(kind="stable")[: (leads <= LEAD).sum()]
