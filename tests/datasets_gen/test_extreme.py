@@ -86,6 +86,17 @@ def test_puzzles_given_away_are_no_neighbours(monkeypatch):
     assert apart(np.array([boards[0], neighbour, *boards[1:]])).tolist() == [True, False] + [True] * (len(boards) - 1)
 
 
+def test_lineages_end_without_hope_or_with_enough(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 300)
+    full = descend(Lineage(9, 6, 0, 0)).ratings
+    monkeypatch.setattr(extreme, "HARD", 0.0)
+    few = descend(Lineage(9, 6, 0, 0, limit=1)).ratings
+    assert 0 < len(few) <= min(extreme.HARVEST, len(full) - 1)
+    monkeypatch.setattr(extreme, "HOPES", {250: 1e9})
+    monkeypatch.setattr(extreme, "GLEANINGS", 4)
+    assert 0 < len(descend(Lineage(9, 6, 0, 0)).ratings) <= 4
+
+
 def reachable_mix(monkeypatch):
     """A mix that short lineages reach; in this process alone, since others would not know of it."""
     monkeypatch.setattr(extreme, "STEPS", 600)
