@@ -18,14 +18,15 @@ from typing import Any
 
 import yaml
 
+from reason.config.differences import UNNAMED, differing
 from reason.files import read_json
 from reason.presets import preset
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
-APART = ("seed", "device", "evaluation", "data.generate", "data.directory")  # no setting of a variant
-KEPT_ONLY = ("training.checkpoint_every", "training.log_every", "training.keep_checkpoints", "training.tracker")
+DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
+APART = ("seed", "data.", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
 Json = dict[str, Any]
 
 
@@ -56,17 +57,8 @@ def keep(folder: Path) -> Json:
 
 def changes(name: str, config: Json) -> Json:
     """The settings, flat, in which a config differs from its preset."""
-    ours, theirs = flat(config), flat(preset(name).config().model_dump(mode="json"))
-    left = {key: value for key, value in ours.items() if theirs.get(key) != value}
-    return {key: left[key] for key in sorted(left) if not key.startswith(APART) and key not in KEPT_ONLY}
-
-
-def flat(nested: Json, before: str = "") -> Json:
-    """{"a": {"b": 1}} -> {"a.b": 1}."""
-    found: Json = {}
-    for key, value in nested.items():
-        found |= flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
-    return found
+    apart = differing([preset(name).config().model_dump(mode="json"), config])
+    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART)}
 
 
 def shown(steps: int) -> list[int]:
