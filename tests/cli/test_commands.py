@@ -79,7 +79,7 @@ WRONG = {
     "no preset": (["train"], "one preset is needed, got none; try: python train.py sudoku-6x6"),
     "two presets": (["train", "a", "b"], "got a b"),
     "unknown preset": (["train", "sudoku6x6"], "did you mean sudoku-6x6?"),
-    "unknown key": (["train", "sudoku-4x4", "model.hiden_size=3"], "did you mean model.hidden_size?"),
+    "unknown key": (["train", "sudoku-4x4", "model.hiden_size=3"], "did you mean model.hidden_size=3?"),
     "an option for a setting": (["train", "sudoku-4x4", "--lr", "1e-4"], "key=value, this one optimizer.lr=1e-4"),
     "an option of others": (["train", "sudoku-4x4", "--global_batch_size=8"], "this one training.batch_size=8"),
     "an option misspelt": (["train", "sudoku-4x4", "--max_steps", "8"], "did you mean --max-steps?"),
