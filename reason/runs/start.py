@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from reason.config.differences import run_name
 from reason.config.overrides import derive, leaves, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -37,8 +38,12 @@ from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 
 
-def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
-    """A new run; `held` keeps its folder locked and its processes joined. None: the folder runs/NAME-N.
+def start(
+    asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool, base: Config | None = None
+) -> Trainer:
+    """A new run; `held` keeps its folder locked and its processes joined.
+
+    run: None for runs/NAME-N, where NAME says how the config differs from `base` (`run_name`).
 
     make_data: a missing set is made as data.generate says.
 
@@ -53,7 +58,7 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    run = Path(world.tell(str(run or (reserve_run(config.name) if world.first else ""))))
+    run = Path(world.tell(str(run or (reserve_run(run_name(base or asked, asked)) if world.first else ""))))
     trainer = build_trainer(config, run, data, world)
     if world.first:
         create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
