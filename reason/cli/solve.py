@@ -29,8 +29,8 @@ DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change 
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif
   cat puzzle.txt | reason solve runs/first - --json
 
-Cells that change are marked, in colour where the terminal has it. The exit status is 0 where the rules hold at the
-last step, 1 where they do not or the puzzle is malformed."""
+Cells that change are marked with ', clues that the answer does not keep with !, in colour where the terminal has it.
+The exit status is 0 where the rules hold at the last step, 1 where they do not or the puzzle is malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
 
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
     solved = solution.describe() | {"run": run.resolve().name}
     if arguments.gif:
         captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
-        animate(arguments.gif, puzzle, frames, puzzle.given(question), captions)
+        animate(arguments.gif, puzzle, frames, question, captions)
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
@@ -91,18 +91,17 @@ def _text(word: str) -> str:
 
 def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
     """The question, every step that changes something, and the verdict."""
-    given, nothing = puzzle.given(question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
-    console.print(board(puzzle, frames[0], given, nothing, nothing), highlight=False)
+    console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)), highlight=False)
     for m, row in enumerate(solved["steps"], start=1):
         halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
         rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
         apart = "\n" if row["changed"] else ""
-        count = f"{len(row['changed'])} cells changed"
+        struck = int((puzzle.given(question) & (frames[m] != question)).sum())
+        count = f"{len(row['changed'])} cells changed" + (f", {struck} clues not kept (!)" if struck else "")
         console.print(f"{apart}[bold]step {m}[/bold]: {count}{halting}{rules}", highlight=False)
         if row["changed"]:
-            changed = frames[m] != frames[m - 1]
-            console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)), highlight=False)
+            console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]), highlight=False)
     console.print()
     if solved["rules_hold"] is None:
         console.print("no rule tells whether this answer is right", highlight=False)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reason.config.overrides import override, read_config
+from reason.config.overrides import leaves, override, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.report import write_report
+from reason.runs.curve import training_curve
 from reason.runs.directory import load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.device import pick_device
@@ -106,7 +107,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
+        "settings": {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in pairs},
         **found,
+        "training": training_curve(run),
     }
     with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)

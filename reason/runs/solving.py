@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner
-from reason.report.drawing import character_of
 from reason.rollout import Halting
 from reason.runs.directory import read_record
 
