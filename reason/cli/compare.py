@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     with replaced_folder(arguments.out, "a comparison") as folder:
         write_comparison(folder, evaluations, settings)
     console = Console()
-    print(alike(evaluations))
+    console.print(alike(evaluations), markup=False, highlight=False)
     for table in (figures(evaluations), differences(evaluations, settings)):
         if table.rows:
             console.print(view(table))
