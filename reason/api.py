@@ -27,7 +27,7 @@ from reason.rollout import unroll
 from reason.runs.archive import is_archive, unpack_run
 from reason.runs.directory import ROOT, load_run, read_shape
 from reason.runs.evaluation import evaluate_run
-from reason.runs.solving import Solution, family_of_run, solve_text
+from reason.runs.solving import TRIES, Solution, solve_text
 from reason.runs.start import resume as resume_run
 from reason.runs.start import start
 from reason.training.device import pick_device
@@ -134,14 +134,13 @@ class Run:
         batch = Batch(*(tensor.to(next(self.model.parameters()).device) for tensor in batch))
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
 
-    def solve(self, puzzle: str, steps: int | None = None) -> dict[str, Any]:
+    def solve(self, puzzle: str, steps: int | None = None, tries: int = TRIES) -> dict[str, Any]:
         """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
-        return self.solution(puzzle, steps).describe() | {"run": self.directory.resolve().name}
+        return self.solution(puzzle, steps, tries).describe() | {"run": self.directory.resolve().name}
 
-    def solution(self, puzzle: str, steps: int | None = None) -> Solution:
+    def solution(self, puzzle: str, steps: int | None = None, tries: int = TRIES) -> Solution:
         """The same as arrays."""
-        count = steps or 2 * self.config.rollout.trained_steps
-        return solve_text(self.model, family_of_run(self.directory), puzzle, count, self.config.rollout.halting)
+        return solve_text(self.directory, self.model, self.config, puzzle, steps, tries)
 
     def evaluate(
         self,

@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors here are tiny, and one thread gives the same sums on every machine
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to stand in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Runs a command of datasets_gen that must end in one line with all the messages, and write nothing."""
+
+    def run(words: Sequence[object], *messages: object) -> None:
+        before = sorted(tmp_path.rglob("*"))
+        capsys.readouterr()
+        assert generate([str(word) for word in words]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+        for message in messages:
+            assert str(message) in error
+        assert sorted(tmp_path.rglob("*")) == before
+
+    return run
 
 
 @pytest.fixture

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from reason.cli import COMMANDS
 from reason.config.describe import describe_settings
-from reason.config.overrides import leaves
+from reason.config.overrides import leaves, override, split_arguments
 from reason.config.schema import Config
+from reason.presets import PRESETS, preset
+from reason.runs.evaluation import refuse_unreadable
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -95,3 +99,49 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
     for block in blocks:
         brief = re.sub(r'"steps": 200\b', '"steps": 4', block)
         exec(compile(brief, page, "exec"), names)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of every command line in a page's blocks and tables; `reason train` for `python train.py`."""
+    text = page.read_text()
+    lines = [line for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    lines += re.findall(r"^\| `(python [^`]+)`", text, re.MULTILINE)
+    own = {
+        "python train.py": "reason train",
+        "python evaluate.py": "reason evaluate",
+        "torchrun --nproc-per-node 8 ": "",
+    }
+    found = []
+    for line in lines:
+        for script, command in own.items():
+            line = line.replace(script, command).replace(f"{command}train.py", "reason train")
+        words = shlex.split(line, comments=True)
+        found += [words[1:]] if words[:1] == ["reason"] else []
+    return found
+
+
+def test_every_command_has_its_line_and_an_example() -> None:
+    page = ROOT / "docs/commands.md"
+    listed = re.findall(r"^\| `reason ([a-z-]+)` \|", page.read_text(), re.MULTILINE)
+    assert listed == list(dict.fromkeys(listed))
+    assert set(listed) == set(COMMANDS)
+    shown = {words[0] for words in commands(page)}
+    assert set(COMMANDS) - shown <= {"generate", "demo", "models"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/recipes.md"])
+def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
+    found = commands(ROOT / page)
+    assert found
+    for command, *words in found:
+        assert command in COMMANDS
+        words, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
+        for own in ("run", "seeds"):
+            pairs.pop(own, None)
+        if command == "train" and (named := [word for word in words if word in PRESETS]):
+            override(preset(named[0]).config(), pairs)
+        elif command == "evaluate":
+            refuse_unreadable(pairs)
+        elif command in ("ablate", "bench"):
+            assert words[0] in PRESETS
+            override(preset(words[0]).config(), {key: value.split(",")[-1] for key, value in pairs.items()})

@@ -131,7 +131,7 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
         ("sudoku-6x6", "model.kind", "lopped", "a model is recursive or looped, and this one is recursive"),
         ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
         ("sudoku-6x6", "model.norm_placement", "pre", "a looped model has it, and this one is recursive"),
-        ("stars-small", "model.placment", "pre", "did you mean model.norm_placement?"),
+        ("stars-small", "model.placment", "pre", "did you mean model.norm_placement=pre?"),
         ("stars-small", "model.norm_placement", "before", "where a layer is normalised (default post-sandwich)"),
         ("stars-small", "model.num_heads", "7", "128 does not divide into 7 heads"),
         ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),

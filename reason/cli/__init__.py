@@ -25,8 +25,10 @@ USAGE = """usage: reason COMMAND …
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
-  pack       a run → one file, with which --resume continues on any machine
   solve      one puzzle from the command line, step by step
+  models     trained models that come with the package, for solve and evaluate
+  pack       a run → one file, with which --resume continues on any machine
+  export     a run → a model to give away: weights without the training, and a card
   compare    several runs in one table and one plot
   ablate     a preset's variants with several seeds each, and what differs
   presets    every preset, its size and source
@@ -43,8 +45,10 @@ COMMANDS = {
     "generate": "datasets_gen.__main__",
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
-    "pack": "reason.cli.pack",
     "solve": "reason.cli.solve",
+    "models": "reason.cli.models",
+    "pack": "reason.cli.pack",
+    "export": "reason.cli.export",
     "compare": "reason.cli.compare",
     "ablate": "reason.cli.ablate",
     "presets": "reason.cli.presets",

@@ -1,38 +1,53 @@
-"""reason solve: one puzzle from the command line, solved by a trained run step by step."""
+"""reason solve: one puzzle from the command line, solved by a trained model step by step."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from datasets_gen.puzzles import Puzzle
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
+from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
 from reason.runs.evaluation import READABLE, refuse_unreadable
-from reason.runs.solving import family_of_run, solve_text
+from reason.runs.solving import TRIES, Solution, solve_text
 from reason.training.device import pick_device
 
-DESCRIPTION = """Solve a puzzle with a trained run, and watch the answer change from step to step.
+DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
 
-  reason solve runs/first "1..4.. ..2... .6.... ...5.. 4....1 ....3."     a Sudoku: '.' for open cells, spaces ignored
-  reason solve runs/sudoku 53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79
-  reason solve runs/maze maze.txt                                          a drawing: '#', ' ', S and G, in a file
-  reason solve runs/sums 123+456                                           a sum
-  reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif
+  reason solve sudoku 53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79
+  reason solve sudoku-6x6 "1..4.. ..2... .6.... ...5.. 4....1 ....3."    '.' for open cells, spaces ignored
+  reason solve maze maze.txt                                    a drawing in a file, of any size
+  reason solve addition 123+456                                 a sum
+  reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
   cat puzzle.txt | reason solve runs/first - --json
 
-Cells that change are marked with ', clues that the answer does not keep with !, in colour where the terminal has it.
-The exit status is 0 where the rules hold at the last step, 1 where they do not or the puzzle is malformed."""
+The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
+
+A maze is a square of characters, one line a row: '#' a wall, ' ' or '.' a free cell, one S and one G; a frame of '|'
+and '+--+' may be drawn round it, and a line that ends early is filled up with free cells:
+
+  S..#
+  .#..
+  .##.
+  ...G
+
+Without steps=T a puzzle gets twice the supervision steps of training, and more where the board is larger than those
+of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
+terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
+Where the rules do not hold at the last step, more tries begin from other states. The exit status is 0 where the rules
+hold at the last step, 1 where they do not or the puzzle is malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
+FEW = 6  # boards that are all drawn
 
 
 def main(argv: list[str]) -> int:
@@ -40,19 +55,26 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="reason solve", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("words", nargs="+", metavar="RUN PUZZLE | steps=T | section.key=value")
+    parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
+    parser.add_argument("--tries", type=int, default=TRIES, metavar="K", help=f"tries at most (default {TRIES})")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
+    parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
     arguments = parser.parse_intermixed_args(argv)
     settings = [word for word in arguments.words if word.partition("=")[0] in SHORTCUTS or word.startswith(READABLE)]
     _, pairs = split_arguments(settings, SHORTCUTS)
     words = [word for word in arguments.words if word not in settings]  # a sum may end in '='
     if len(words) != 2:
-        raise ConfigError(f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help")
+        models = ", ".join(pretrained_models())
+        raise ConfigError(
+            f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
+            f"(models of the package: {models})"
+        )
+    if not 1 <= arguments.tries <= 1000:
+        raise ConfigError(f"--tries {arguments.tries}: a whole number from 1 to 1000 is needed")
     refuse_unreadable(pairs)
-    run = Path(words[0])
-    own = read_config(run / "config.json")
-    config = override(own, pairs)
+    run = find_run(words[0])
+    config = override(read_config(run / "config.json"), pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":
         raise ConfigError(
@@ -60,19 +82,17 @@ def main(argv: list[str]) -> int:
         )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    family = family_of_run(run)
     trained = load_run(run, device, config, config.evaluation.weights)
-    steps = config.evaluation.steps or 2 * own.rollout.trained_steps
-    solution = solve_text(trained.model, family, _text(words[1]), steps, own.rollout.halting)
-    puzzle, question, frames = solution.puzzle, solution.question, solution.frames
+    text = _text(words[1])
+    solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.tries)
     solved = solution.describe() | {"run": run.resolve().name}
     if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {steps}" for row in solved["steps"])]
-        animate(arguments.gif, puzzle, frames, question, captions)
+        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
+        animate(arguments.gif, solution.puzzle, solution.frames, solution.question, captions)
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
-        _print(puzzle, question, frames, solved, Console())
+        _print(solution, solved, Console(highlight=False), arguments.all)
         if arguments.gif:
             print(f"picture {arguments.gif}")
     return 0 if solved["rules_hold"] is not False else 1
@@ -89,24 +109,55 @@ def _text(word: str) -> str:
     return word
 
 
-def _print(puzzle: Puzzle, question: np.ndarray, frames: np.ndarray, solved: dict[str, Any], console: Console) -> None:
-    """The question, every step that changes something, and the verdict."""
+def _print(solution: Solution, solved: dict[str, Any], console: Console, every: bool) -> None:
+    """The question, the steps that change something, and the verdict."""
+    puzzle, question, frames = solution.puzzle, solution.question, solution.frames
     console.print("[bold]question[/bold]")
-    console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)), highlight=False)
-    for m, row in enumerate(solved["steps"], start=1):
-        halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
-        rules = {True: ", the rules hold", False: "", None: ""}[row["rules_hold"]]
-        apart = "\n" if row["changed"] else ""
-        struck = int((puzzle.given(question) & (frames[m] != question)).sum())
-        count = f"{len(row['changed'])} cells changed" + (f", {struck} clues not kept (!)" if struck else "")
-        console.print(f"{apart}[bold]step {m}[/bold]: {count}{halting}{rules}", highlight=False)
-        if row["changed"]:
-            console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]), highlight=False)
-    console.print()
+    console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)))
+    drawn = _drawn([row["step"] for row in solved["steps"] if row["changed"]], every)
+    for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
+        rows = list(group)
+        if not changes:
+            first, last = rows[0]["step"], rows[-1]["step"]
+            which = f"step {first}" if first == last else f"steps {first} to {last}"
+            console.print(f"[bold]{which}[/bold]: no cell changes{_said(rows[-1])}")
+            continue
+        for row in rows:
+            m = row["step"]
+            apart = "\n" if m in drawn else ""
+            cells = f"{len(row['changed'])} cell{'' if len(row['changed']) == 1 else 's'} changed"
+            struck = int((puzzle.given(question) & (frames[m] != question)).sum())
+            cells += f", {struck} clue{'' if struck == 1 else 's'} not kept (!)" if struck else ""
+            console.print(f"{apart}[bold]step {m}[/bold]: {cells}{_said(row)}")
+            if m in drawn:
+                console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
+    console.print(f"\n{_verdict(solution, solved)}")
+
+
+def _drawn(changing: list[int], every: bool) -> set[int]:
+    """The steps whose boards are drawn."""
+    if every or len(changing) <= FEW:
+        return set(changing)
+    return {step for step in changing if step & (step - 1) == 0} | {changing[-1]}
+
+
+def _said(row: dict[str, Any]) -> str:
+    halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
+    return halting + (", the rules hold" if row["rules_hold"] else "")
+
+
+def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
+    against = "; ".join(solved["doubts"])
     if solved["rules_hold"] is None:
-        console.print("no rule tells whether this answer is right", highlight=False)
-    elif solved["rules_hold"]:
+        word = f"[yellow]unsure[/yellow]: {against}" if against else "the model is sure"
+        return f"{word}; no rule tells whether this answer is right"
+    if solved["rules_hold"]:
         first = solved["first_step_at_which_the_rules_hold"]
-        console.print(f"[green]the rules hold[/green], from step {first} of {len(solved['steps'])}", highlight=False)
-    else:
-        console.print(f"[red]the rules do not hold[/red]: {solved['mistake']}", highlight=False)
+        again = f", at try {solution.attempt}" if solution.attempt > 1 else ""
+        return f"[green]solved: the rules hold[/green], from step {first} of {len(solved['steps'])}{again}"
+    tried = f" in {solution.tries} tries" if solution.tries > 1 else ""
+    lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
+    lines += [f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"]
+    if solved["steps"][-1]["changed"]:
+        lines += [f"more steps may help: steps={4 * len(solved['steps'])}"]
+    return "\n".join(lines)

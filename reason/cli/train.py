@@ -67,8 +67,8 @@ def _greet(trainer: Trainer) -> None:
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
     how = ", compiled" if trainer.compiled else ""
     print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
-    if config.training.compile == "auto" and not trainer.compiled:
-        print("torch.compile makes no code here (it needs a C++ compiler): training is slower, and the same")
+    for reason in trainer.reasons:
+        print(reason)
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:

@@ -85,17 +85,17 @@ def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
     for key, value in pairs.items():
         if key == "model.kind" and value != tree["model"]["kind"]:
             raise ConfigError(_other_family(value, tree))
-        _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))))
+        _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))), f"={value}")
     return validated(tree, shown=pairs)
 
 
-def _place(tree: dict[str, Any], key: str, value: object) -> None:
+def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> None:
     *path, leaf = key.split(".")
     node: Any = tree
     for part in path:
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or leaf not in node:
-        raise ConfigError(_unknown_key(key, tree))
+        raise ConfigError(_unknown_key(key, tree, typed))
     field = _field([*path, leaf], _family(tree))
     whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
     if isinstance(node[leaf], dict) and not whole:
@@ -192,14 +192,17 @@ def _about(path: list[str], family: str) -> str:
     return "" if field is None or not field.description else f"; {field.description} (default {field.default})"
 
 
-def _unknown_key(key: str, tree: dict[str, Any]) -> str:
+def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
+    """What is wrong with a key; `typed` is "=value" where it was typed."""
     family = _family(tree)
     for other, (settings, _) in FAMILIES.items():
         if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
     near = nearest_setting(key, tree)
     if near is not None:
-        return f"unknown setting {key}; " + (f"did you mean {near}?" if near in leaves(tree) else f"here it is {near}")
+        return f"unknown setting {key}; " + (
+            f"did you mean {near}{typed}?" if near in leaves(tree) else f"here it is {near}"
+        )
     return f"unknown setting {key}; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.evaluation.halting_signals import halt_signal
-from reason.models.base import Batch, Reasoner
+from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Halting, unroll
 
 
@@ -23,11 +24,17 @@ class Thought:
 
 
 @torch.inference_mode()
-def think(model: Reasoner, batch: Batch, steps: int, halting: Halting = "bce") -> list[Thought]:
-    """Every row of a batch through `steps` supervision steps."""
+def think(
+    model: Reasoner,
+    batch: Batch,
+    steps: int,
+    halting: Halting = "bce",
+    start: Callable[[State], State] | None = None,
+) -> list[Thought]:
+    """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change."""
     model.eval()
     answers, heads = [], []
-    for record in unroll(model, batch, steps):
+    for record in unroll(model, batch, steps, start=start):
         answers.append(record.answer)
         q = halt_signal(record.readout, halting)
         if q is not None:

@@ -157,9 +157,8 @@ class Evaluator:
         size, own = self.settings.batch_size, self.world.portion(len(self.examples))
         kept: list[dict[str, np.ndarray]] = []
         started, aside = time.perf_counter(), 0.0
-        with tqdm(
-            total=len(own), unit="puzzle", desc="evaluating", disable=not self.progress, dynamic_ncols=True
-        ) as bar:
+        total = steps * len(range(own.start, own.stop, size))
+        with tqdm(total=total, unit="step", desc="evaluating", disable=not self.progress, dynamic_ncols=True) as bar:
             for first in range(own.start, own.stop, size):
                 rows = self.examples[first : min(first + size, own.stop)]
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
@@ -170,8 +169,8 @@ class Evaluator:
                             before = time.perf_counter()
                             columns |= consumer.observe(record) or {}
                             aside += 0 if consumer.timed else time.perf_counter() - before
+                    bar.update()
                 kept.append({name: values[..., : len(rows)] for name, values in columns.items()})
-                bar.update(len(rows))
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
         return seen, time.perf_counter() - started - aside

@@ -81,7 +81,7 @@ class Restarts(Consumer):
             moved = draw_symmetries(len(batch.inputs), self.evaluator.puzzle.symmetry, generator)
 
         def random(state: State) -> State:
-            return mapped(state, lambda z: _normal(z, generator) * _size(z))
+            return random_like(state, generator)
 
         def noisy(state: State) -> State:
             return mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
@@ -120,6 +120,11 @@ class Restarts(Consumer):
                 kind: {"what": VARIATIONS[kind], "rows": restart_table(tries_of(seen, kind))} for kind in self.kinds
             }
         }
+
+
+def random_like(state: State, generator: torch.Generator) -> State:
+    """Random normals of each row's size: another state to start from."""
+    return mapped(state, lambda z: _normal(z, generator) * _size(z))
 
 
 def _normal(z: Tensor, generator: torch.Generator) -> Tensor:

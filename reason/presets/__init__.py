@@ -63,6 +63,16 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), lambda: table.config(row), table.shape, table.describe(row), row)
 
 
+FOR_A_CPU = {
+    "trm": "sudoku-6x6",
+    "hrm": "sudoku-6x6-hrm",
+    "cmm": "sudoku-6x6-cmm-node",
+    "stars": "stars-small",
+    "ouro": "ouro-small-stage-1",
+    "sudoku": "sudoku-6x6",
+    "maze": "maze-10x10",
+    "addition": "addition-3",
+}
 FEW = 6  # names that fit an error's line
 TABLES = (*stars.TABLES, *blindspot.TABLES, *ouro.TABLES, *cmm.TABLES, *cmm_noise.TABLES)
 PRESETS: dict[str, Preset] = {
@@ -119,8 +129,11 @@ def preset(name: str) -> Preset:
     if name in PRESETS:
         return PRESETS[name]
     family = [each for each in PRESETS if each.startswith(f"{name}-")]
-    near = family or difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.4)
+    alike = [each for each in PRESETS if each.split("-")[0] == name.split("-")[0]] or PRESETS
+    near = family or difflib.get_close_matches(name, alike, n=1, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     if len(family) > FEW:
         hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
+    if name in FOR_A_CPU:
+        hint += f"on a CPU in minutes: {FOR_A_CPU[name]}; "
     raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}")

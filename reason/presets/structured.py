@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
-from reason.presets.bases import SUDOKU_EXTREME
+from reason.presets.bases import CMM_BALANCED, SUDOKU_EXTREME
 
 NARROW: Changes = {  # one state of width 32, twelve layers a step in two-layer calls with all their gradients, Muon
     "model.hidden_size": 32,
@@ -38,25 +38,7 @@ HRM: Changes = {  # two networks, the gradient through the last call of each, Q-
     "rollout.halting": "q-learning",
     "loss.weights.q_continue": 0.5,
 }
-CMM: Changes = {  # two states, all eight terms under AlgGradNorm, as sudoku-6x6-cmm-node balances them
-    "model.states": 2,
-    "model.initial": "input",
-    "loss.likelihood": "stablemax3",
-    "loss.weights.lm": 10,
-    "loss.weights.q_halt": 1,
-    "loss.weights.equil_x": 1,
-    "loss.weights.equil_z": 1,
-    "loss.weights.rh_unstable_x": 1,
-    "loss.weights.rh_stable_z": 1,
-    "loss.weights.rep_x": 1,
-    "loss.weights.rep_z": 1,
-    "loss.trace.rows": 4,
-    "balance.kind": "alg-grad-norm",
-    "balance.alpha": 0,
-    "balance.every": 7,
-    "balance.targets": {"lm": 50},
-    "training.compile": "none",
-}
+CMM: Changes = CMM_BALANCED | {"model.states": 2, "loss.trace.rows": 4, "training.compile": "none"}
 
 
 def maze_10x10() -> Config:

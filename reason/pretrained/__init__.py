@@ -1,4 +1,4 @@
-"""Trained models that come with the package: NAME/config.json, checkpoints/ and card.json, as a run has them."""
+"""Trained models that come with the package, each a folder that `reason export` wrote."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from reason.files import read_json
+from reason.pretrained.card import FILE
 
 FOLDER = Path(__file__).parent
 
 
 def pretrained_models() -> list[str]:
     """The names of the models that come with the package."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/card.json"))
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{FILE}"))
 
 
 def card(name: str) -> dict[str, Any]:
     """A model's card: what it solves, its data and seed, accuracy by step with n, and the commands that made it."""
-    return read_json(FOLDER / name / "card.json")
+    return read_json(FOLDER / name / FILE)
 
 
 def find_run(source: Path | str) -> Path:

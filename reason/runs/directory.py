@@ -181,12 +181,9 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
         ConfigError: there is no checkpoint, none is the best, it does not fit the config, its weights are not finite,
             or it has no EMA and one was asked for.
     """
-    folder = _chosen(run, config.evaluation.checkpoint)
+    folder = chosen_checkpoint(run, config.evaluation.checkpoint)
     refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
-    has_ema = (folder / "ema.safetensors").exists()
-    if weights == "ema" and not has_ema:
-        raise ConfigError(f"evaluation.weights=ema: {run} keeps no EMA; type evaluation.weights=raw")
-    which = "raw" if weights == "raw" or not has_ema else "ema"
+    which = which_weights(folder, weights)
     shape = read_shape(run)
     refuse_large_model(config.model, shape, device)
     model = build_model(config.model, shape, *dtypes(config.training.precision, device))
@@ -194,7 +191,12 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 
-def _chosen(run: Path, which: str) -> Path:
+def chosen_checkpoint(run: Path, which: str) -> Path:
+    """The newest whole checkpoint of a run, or its best.
+
+    Raises:
+        ConfigError: there is none.
+    """
     folder = best_checkpoint(run) if which == "best" else next(readable(run), None)
     if folder is None and which == "best":
         raise ConfigError(
@@ -204,6 +206,21 @@ def _chosen(run: Path, which: str) -> Path:
     if folder is None:
         raise ConfigError(f"{run} holds no checkpoint that can be read; train it further with --resume")
     return folder
+
+
+def which_weights(folder: Path, asked: str) -> str:
+    """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one.
+
+    Raises:
+        ConfigError: the checkpoint has none of those asked for.
+    """
+    exported = read_json(folder / "state.json").get("exported")  # what it holds without its training
+    has_ema = (folder / "ema.safetensors").exists() or exported == "ema"
+    if asked == "ema" and not has_ema:
+        raise ConfigError(f"evaluation.weights=ema: {folder} keeps no EMA; type evaluation.weights=raw")
+    if asked == "raw" and exported == "ema":
+        raise ConfigError(f"evaluation.weights=raw: {folder} was exported with its EMA alone; leave it out")
+    return "raw" if asked == "raw" or not has_ema else "ema"
 
 
 def read_shape(run: Path) -> Shape:

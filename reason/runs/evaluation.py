@@ -13,9 +13,10 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
+from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
 from reason.runs.curve import training_curve
-from reason.runs.directory import load_run, read_record
+from reason.runs.directory import ROOT, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
@@ -41,12 +42,13 @@ READABLE = (
 def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
 
+    Evaluations of a model of the package are written below runs/NAME.
     Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
 
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
-    pairs = dict(pairs)
+    pairs, run = dict(pairs), find_run(run)
     name = pairs.pop("name", None)
     if name is not None:
         plain_name(name, "name")
@@ -72,7 +74,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         )
     trained.model.add_shape(data.shape)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    folder = run / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
+    folder = (
+        _written_to(run) / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
+    )
     refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
@@ -114,6 +118,11 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
     return results, folder
+
+
+def _written_to(run: Path) -> Path:
+    """The folder that evaluations of a run are written below: of a model of the package, one in runs/."""
+    return ROOT / run.name if run.parent == FOLDER else run
 
 
 def refuse_unreadable(pairs: Mapping[str, str]) -> None:

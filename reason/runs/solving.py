@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +12,18 @@ import torch
 from datasets_gen.layout import DatasetError
 from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
+from reason.config.schema import Config
 from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
+from reason.evaluation.restarts import random_like
 from reason.generation.decoding import generate
-from reason.models.base import IGNORE, Batch, Reasoner
-from reason.rollout import Halting
+from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
 
 PAD = 0  # of every family, behind a prompt
+TRIES = 8  # at a puzzle whose rules tell whether it is solved
 
 
 class Solution(NamedTuple):
@@ -28,15 +32,28 @@ class Solution(NamedTuple):
     puzzle: Puzzle
     question: np.ndarray
     thought: Thought
+    attempt: int = 1  # the try that this is
+    tries: int = 1  # how many were made
 
     @property
     def frames(self) -> np.ndarray:
         """What a drawing shows, (T + 1, S) tokens: the question first."""
         return self.puzzle.frames(self.question, self.thought.answers)
 
+    @property
+    def right(self) -> bool | None:
+        """Whether the rules hold for the last answer; None: no rule tells."""
+        if not self.puzzle.judges:
+            return None
+        last = self.thought.answers[-1:].astype(self.question.dtype)
+        return bool(self.puzzle.solved(self.question[None], last)[0])
+
     def describe(self) -> dict[str, Any]:
-        """`describe` of it."""
-        return describe(self.puzzle, self.question, self.thought)
+        """What --json prints: the answer, whether the rules hold, what speaks against it, and every step."""
+        found = describe(self.puzzle, self.question, self.thought)
+        against = doubts(self.puzzle, self.question, self.thought)
+        sure = not against if found["rules_hold"] is None else found["rules_hold"]
+        return {"sure": sure, "doubts": against, "attempt": self.attempt, "tries": self.tries} | found
 
 
 def family_of_run(run: Path) -> Puzzle:
@@ -52,25 +69,54 @@ def family_of_run(run: Path) -> Puzzle:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 
 
-def solve_text(model: Reasoner, family: Puzzle, text: str, steps: int, halting: Halting) -> Solution:
+def solve_text(
+    run: Path, model: Reasoner, config: Config, text: str, steps: int | None = None, tries: int = TRIES
+) -> Solution:
     """A puzzle as a person types or draws it, `steps` supervision steps from its initial state.
+
+    steps: none for twice the trained ones, and as many times more as a larger board has more rows. tries: where the
+    rules do not hold at the last step, so many tries are made, the others from random states; the first at which
+    the rules hold is returned, else the first of all.
 
     Raises:
         ConfigError: it contradicts itself, or its size is none that the model reads.
         DatasetError: it is malformed.
     """
-    puzzle = family.sized(text)
+    puzzle = family_of_run(run).sized(text)
     question = puzzle.parse(text)
     if reason := puzzle.contradiction(question):
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     shape, device = shape_of_puzzle(puzzle), next(model.parameters()).device
     if not model.reads(shape):
-        raise ConfigError(f"the puzzle has {shape}, the model was built for {model.shape}: type one of its size")
+        raise ConfigError(f"the puzzle has {shape}, the model was built for {model.shape}: {_mend(puzzle)}")
+    steps = steps or 2 * config.rollout.trained_steps * _larger(shape, model.shape)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
-    return Solution(puzzle, question, think(model, batch, steps, halting)[0])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)  # a random initial state
+        first = Solution(puzzle, question, think(model, batch, steps, config.rollout.halting)[0])
+    if tries == 1 or puzzle.causal or first.right is not False:
+        return first
+    many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
+    generator = torch.Generator(device).manual_seed(config.seed)
+    others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
+    for attempt, thought in enumerate(others, start=2):
+        other = Solution(puzzle, question, thought, attempt, attempt)
+        if other.right:
+            return other
+    return first._replace(tries=tries)
+
+
+def _larger(shape: Shape, trained: Shape) -> int:
+    """How many times as many rows, rounded up."""
+    return math.ceil(math.sqrt(max(1.0, shape.seq_len / trained.seq_len)))
+
+
+def _mend(puzzle: Puzzle) -> str:
+    fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
+    return "type one of its size" if fit is None else f"type one of its size, or reason solve {fit} …"
 
 
 def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
@@ -82,8 +128,26 @@ def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, d
     return question
 
 
+def doubts(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> list[str]:
+    """What speaks against the last answer, in words, without its rules or its label; empty: the model is sure."""
+    frames = puzzle.frames(question, thought.answers)
+    found = []
+    if changed := int((puzzle.given(question) & (frames[-1] != question)).sum()):
+        found.append(f"{_cells(changed)} of the question changed")
+    if thought.halting is not None and thought.halting[-1] < 0.5:
+        found.append(f"the halting head gives {thought.halting[-1]:.1%} that it is right")
+    late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
+    if restless := int((late[1:] != late[:-1]).any(0).sum()):
+        found.append(f"no fixed point: {_cells(restless)} changed in the last quarter of the steps")
+    return found
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'' if count == 1 else 's'}"
+
+
 def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
-    """What --json prints: the answer, whether the rules hold, and every step."""
+    """The answer, whether the rules hold, and every step."""
     frames = puzzle.frames(question, thought.answers)
     answers = thought.answers.astype(question.dtype)
     holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None

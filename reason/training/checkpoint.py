@@ -176,7 +176,8 @@ def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
         ConfigError: one of them is no finite number.
     """
     weights = load_file(folder / "weights.safetensors")
-    weights |= load_file(folder / "ema.safetensors") if which == "ema" else {}
+    averages = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
+    weights |= load_file(averages) if which == "ema" and averages.exists() else {}
     broken = first_infinite(weights)
     if broken is not None:
         raise ConfigError(f"{folder}: {which} weight {broken} holds a number that is infinite or NaN; name another run")

@@ -14,7 +14,7 @@ from reason.config.overrides import leaves, override, read_config, split_argumen
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig
-from reason.presets import PRESETS, preset
+from reason.presets import FOR_A_CPU, PRESETS, preset
 
 
 def test_values_are_read_as_their_setting_is_typed() -> None:
@@ -45,13 +45,13 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("optimizer.lrr", "1", "did you mean optimizer.lr?"),
-        ("lr", "1", "did you mean optimizer.lr?"),
-        ("model.h_cycle", "3", "did you mean model.h_cycles?"),
-        ("model.H_cycles", "3", "did you mean model.h_cycles?"),
-        ("arch.H_cycles", "3", "did you mean model.h_cycles?"),
-        ("arch.hidden_size", "3", "did you mean model.hidden_size?"),
-        ("global_batch_size", "768", "did you mean training.batch_size?"),
+        ("optimizer.lrr", "1", "did you mean optimizer.lr=1?"),
+        ("lr", "1", "did you mean optimizer.lr=1?"),
+        ("model.h_cycle", "3", "did you mean model.h_cycles=3?"),
+        ("model.H_cycles", "3", "did you mean model.h_cycles=3?"),
+        ("arch.H_cycles", "3", "did you mean model.h_cycles=3?"),
+        ("arch.hidden_size", "3", "did you mean model.hidden_size=3?"),
+        ("global_batch_size", "768", "did you mean training.batch_size=768?"),
         ("epochs", "50000", "here it is training.steps (optimizer steps: epochs"),
         ("lr_min_ratio", "0.1", "here it is optimizer.schedule.min_ratio"),
         ("+run_name", "x", "here it is run=DIR"),
@@ -127,6 +127,11 @@ def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="on a CPU in minutes: sudoku-6x6;"):
+        preset("trm")
+    with pytest.raises(ConfigError, match="did you mean trm-"):
+        preset("trm-sudoku")
+    assert all(name in PRESETS for name in FOR_A_CPU.values())
     with pytest.raises(ConfigError, match="did you mean sudoku-6x6"):
         preset("sudoku6x6")
 

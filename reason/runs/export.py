@@ -1,0 +1,170 @@
+"""A run → a model to give away: a folder of its weights without the training, read as a run is, and its card.
+
+NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors holds the averaged weights
+     card.json                               what it solves, its data, seed and command, accuracy by step and n
+     README.md                               the same to be read
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from datasets_gen.layout import read_metadata, splits_of
+from reason.config.overrides import as_typed, derive, leaves, override, read_config
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.presets import PRESETS
+from reason.pretrained.card import write_card
+from reason.runs.build import names_presets_own_set
+from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
+from reason.runs.evaluation import evaluate_run
+from reason.runs.folders import scratch_beside
+from reason.training.checkpoint import load_weights, save_checkpoint, saved_config, step_of
+from reason.training.log import read_metrics
+from reason.version import __version__
+
+CHOICE = ("evaluation.checkpoint", "evaluation.weights")  # of what is exported
+KEPT = ("split", "puzzles", "steps", "precision", "exact_by_step", "cell_by_step", "valid_by_step")
+STORED = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def export_run(run: Path, out: Path, stored: str, sets: list[str], pairs: Mapping[str, str]) -> dict[str, Any]:
+    """Make the folder `out`, whole or not at all; returns the card.
+
+    stored: the type of the weights in the file. The exported weights are evaluated on the test split of every set, as
+    `pairs` say; rounded ones beside the float32 ones. sets: none given: those that the run was trained on.
+
+    Raises:
+        ConfigError, DatasetError: there is no checkpoint, `out` is there already, or a set is not.
+    """
+    if os.path.lexists(out):
+        raise ConfigError(f"{out} is there already; name another folder, or remove it")
+    config = override(read_config(run / "config.json"), dict(pairs))
+    if not (sets or config.data.directories):
+        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    sets = sets or config.data.directories
+    with scratch_beside(out) as scratch:
+        model = _model(run, scratch / out.name, config, STORED[stored])
+        read = [_results(model, directory, pairs) for directory in sets]
+        unrounded = read
+        if stored != "fp32":
+            whole = _model(run, scratch / "float32", config, torch.float32)
+            unrounded = [_results(whole, directory, pairs) for directory in sets]
+        card = _card(run, out.name, stored) | {
+            "step": read[0]["checkpoint_step"],
+            "weights": read[0]["weights"],
+            "parameters": read[0]["parameters"],
+            "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
+            "evaluations": [_evaluation(out.name, *both, pairs) for both in zip(read, unrounded, strict=True)],
+        }
+        write_card(model, card)
+        model.rename(out)
+    return card
+
+
+def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
+    """A run's folder with one checkpoint of weights alone, without a path of this machine."""
+    checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
+    which = which_weights(checkpoint, config.evaluation.weights)
+    weights = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for name, tensor in load_weights(checkpoint, which).items()
+    }
+    record = read_record(run)
+    own = _portable(read_config(run / "config.json"))
+    create_run(folder, own, read_shape(run), record["task"], _command(own), record["training_set"])
+    state = {"step": step_of(checkpoint), "exported": which}
+    if saved_config(checkpoint):
+        state["config"] = own.model_dump(mode="json")
+    save_checkpoint(folder, step_of(checkpoint), weights, None, state, keep=1)
+    return folder
+
+
+def _portable(config: Config) -> Config:
+    """The config with its sets in data/ where they lay elsewhere, and no path of the run that it began from."""
+    names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
+    generate = config.data.generate if names_presets_own_set(config) else None
+    return derive(config, {"data.directory": ",".join(names) or None, "data.generate": generate, "init_from": None})
+
+
+def _command(config: Config) -> list[str]:
+    """The command line of train.py that has this config: its preset and every setting that differs."""
+    chosen = PRESETS.get(config.name)
+    base = leaves((chosen.config() if chosen else Config()).model_dump(mode="json"))
+    own = leaves(config.model_dump(mode="json"))
+    skipped = ("name", "device", "data.generate", "training.tracker", "evaluation.")
+    changes = {key: value for key, value in own.items() if value != base.get(key) and not key.startswith(skipped)}
+    if not names_presets_own_set(config):
+        changes = {"data.directory": config.data.directory} | changes
+    words = [word.replace("data.directory=", "data=") for word in as_typed(changes)]
+    return ["train.py", config.name, *words]
+
+
+def _results(model: Path, directory: str, pairs: Mapping[str, str]) -> dict[str, Any]:
+    """results.json of an evaluation; its folder is not kept."""
+    asked = {key: value for key, value in pairs.items() if key not in CHOICE}
+    results, folder = evaluate_run(
+        model, asked | {"data.directory": directory, "evaluation.boards": "0", "name": "card"}
+    )
+    shutil.rmtree(folder.parent)
+    return results
+
+
+def _evaluation(
+    name: str, results: Mapping[str, Any], unrounded: Mapping[str, Any], pairs: Mapping[str, str]
+) -> dict[str, Any]:
+    """A set's entry in the card."""
+    directory = Path(results["dataset"]).resolve().name
+    words = [f"data=data/{directory}", f"steps={results['steps']}"]
+    words += [f"{key}={pairs[key]}" for key in ("evaluation.limit", "evaluation.split") if key in pairs]
+    entry = {"set": directory, "made_by": _made_by(results["dataset"], results["split"])}
+    entry |= {key: results[key] for key in KEPT if key in results}
+    entry["command"] = f"python evaluate.py {name} {' '.join(words)}"
+    if unrounded is not results:
+        entry["exact_by_step_in_float32"] = unrounded["exact_by_step"]
+    return entry
+
+
+def _sets_made_by(config: Config) -> list[str | None]:
+    """The command of every set of the training."""
+    if names_presets_own_set(config):
+        return [f"python -m datasets_gen {words.strip()}" for words in (config.data.generate or "").split(";")]
+    return [_made_by(directory, "train") for directory in config.data.directories]
+
+
+def _made_by(directory: str, split: str) -> str | None:
+    """The command that made a set, as dataset.json has it."""
+    return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
+
+
+def _card(run: Path, name: str, stored: str) -> dict[str, Any]:
+    """What a card says of the training."""
+    record, trained_with = read_record(run), read_config(run / "config.json")
+    own, shape, preset = _portable(trained_with), read_shape(run), PRESETS.get(trained_with.name)
+    seconds = [line["seconds"] for line in read_metrics(run) if "seconds" in line]
+    return {
+        "name": name,
+        "summary": preset.summary if preset else "",
+        "preset": own.name,
+        "task": record["task"],
+        "cells": shape.seq_len,
+        "tokens": shape.vocab_size,
+        "seed": own.seed,
+        "trained_steps": own.rollout.trained_steps,
+        "stored": stored,
+        "seconds": seconds[-1] if seconds else None,
+        "command": " ".join(("python", *_command(own))),
+        "data": [
+            {"set": Path(directory).name, "made_by": made_by}
+            for directory, made_by in zip(own.data.directories, _sets_made_by(trained_with), strict=True)
+        ],
+        "sha256": record["training_set"],
+        "version": __version__,
+        "torch": record.get("torch"),
+    }

@@ -1,0 +1,116 @@
+"""reason export and reason models: weights without a training, and what their card says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import reason
+from reason import pretrained
+from reason.cli import main
+from reason.errors import ConfigError
+from reason.pretrained.card import markdown
+from reason.runs.export import export_run
+
+WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
+
+
+@pytest.fixture(scope="module")
+def run(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> reason.Run:
+    brief = {"training": {"steps": 4, "batch_size": 8, "precision": "fp32"}, "model": {"hidden_size": 16}}
+    return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path_factory.mktemp("export") / "run", **brief)
+
+
+@pytest.fixture(scope="module")
+def exported(run: reason.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("models") / "mine"
+    assert main(["export", str(run.directory), str(out), "--stored", "fp16", *WORDS]) == 0
+    return out
+
+
+def test_an_exported_model_is_the_run_rounded(run: reason.Run, exported: Path) -> None:
+    model = reason.load(exported)
+    assert (model.step, model.weights) == (4, "ema")
+    for (name, ours), theirs in zip(model.model.named_parameters(), run.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs.half().float()), name
+    assert {path.name for path in exported.iterdir()} == {"config.json", "card.json", "README.md", "checkpoints"}
+    stored = load_file(exported / "checkpoints" / "step-000004" / "weights.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+
+
+def test_float32_weights_are_the_same_to_the_bit(run: reason.Run, tmp_path: Path) -> None:
+    export_run(run.directory, tmp_path / "same", "fp32", [], {"evaluation.steps": "1"})
+    ours, theirs = reason.load(tmp_path / "same").model.state_dict(), run.model.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    card = json.loads((tmp_path / "same" / "card.json").read_text())
+    assert "exact_by_step_in_float32" not in card["evaluations"][0]
+
+
+def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Path, sudoku_4x4: Path) -> None:
+    card = json.loads((exported / "card.json").read_text())
+    measured = run.evaluate(steps=3, name="again", evaluation={"limit": 6})
+    one = card["evaluations"][0]
+    assert one["exact_by_step_in_float32"] == measured["exact_by_step"]
+    assert (one["puzzles"], one["steps"], one["set"]) == (6, 3, "sudoku-4x4")
+    assert (card["step"], card["parameters"], card["seed"]) == (4, measured["parameters"], 0)
+    assert card["data"][0]["made_by"].endswith("sudoku --train 24 --validation 0 --test 12 --seed 1 --size 4")
+    assert card["command"].startswith("python train.py sudoku-4x4 data=data/sudoku-4x4 model.hidden_size=16 ")
+    assert (exported / "README.md").read_text() == markdown(card)
+
+
+def test_nothing_of_the_machine_is_in_it(exported: Path, run: reason.Run, sudoku_4x4: Path) -> None:
+    for file in exported.rglob("*.json"):
+        assert str(sudoku_4x4.parent) not in file.read_text()
+        assert str(run.directory) not in file.read_text()
+
+
+def test_the_command_of_the_card_gives_the_config(
+    run: reason.Run, exported: Path, sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "sudoku-4x4").symlink_to(sudoku_4x4)
+    words = json.loads((exported / "card.json").read_text())["command"].split()[2:]
+    assert main(["train", *words, "run=again"]) == 0
+    again = reason.load("again")
+    assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), again.model.parameters(), strict=True))
+
+
+def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is there already"):
+        export_run(run.directory, exported, "fp32", [], {})
+    with pytest.raises(ConfigError, match="with its EMA alone"):
+        export_run(exported, tmp_path / "raw", "fp32", [], {"evaluation.weights": "raw"})
+    with pytest.raises(ConfigError, match="no run at"):
+        export_run(tmp_path / "none", tmp_path / "out", "fp32", [], {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_holds_no_training(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", f"run={exported}", "--resume"]) == 1
+    assert "no training to go on with" in capsys.readouterr().err
+
+
+def test_models_of_the_package(
+    exported: Path, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pretrained, "FOLDER", exported.parent)
+    monkeypatch.setattr("reason.runs.evaluation.FOLDER", exported.parent)
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["models"]) == 0
+    assert "mine" in capsys.readouterr().out
+    assert main(["models", "mine"]) == 0
+    assert "python train.py sudoku-4x4" in capsys.readouterr().out
+    assert main(["models", "mind"]) == 1
+    assert "did you mean mine?" in capsys.readouterr().err
+    assert main(["solve", "mine", "1... ..2. .3.. ...4"]) in (0, 1)
+    assert main(["solve", "mine", "1" * 36]) == 1
+    capsys.readouterr()
+    assert main(["evaluate", "mine", f"data={sudoku_4x4}", "steps=1", "name=there"]) == 0
+    assert (here / "runs" / "mine" / "evaluation" / "there" / "results.json").is_file()
+    assert not (exported / "evaluation").exists()
+    assert reason.load("mine").step == 4

@@ -1,0 +1,74 @@
+"""The trained models that come with the package: small, whole, and as good as their cards say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import reason
+from datasets_gen.__main__ import main as generate
+from reason.cli import main
+from reason.presets import PRESETS
+from reason.pretrained import FOLDER, card
+from reason.pretrained.card import markdown
+
+NAMES = reason.pretrained_models()
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_they_are_small() -> None:
+    assert NAMES
+    assert all(size(FOLDER / name) <= 1_000_000 for name in NAMES)
+    assert sum(size(FOLDER / name) for name in NAMES) <= 3_000_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_says_where_the_weights_are_from(name: str) -> None:
+    its = card(name)
+    run = reason.load(name)
+    assert its["name"] == name
+    assert its["preset"] in PRESETS
+    assert its["parameters"] == run.model.parameter_count()
+    assert (its["step"], its["weights"], its["seed"]) == (run.step, run.weights, run.config.seed)
+    assert its["command"].startswith(f"python train.py {its['preset']}")
+    assert all(one["made_by"].startswith("python -m datasets_gen ") for one in (*its["data"], *its["evaluations"]))
+    for one in its["evaluations"]:
+        assert len(one["exact_by_step"]) == one["steps"]
+        assert one["puzzles"] >= 50
+    assert (FOLDER / name / "README.md").read_text() == markdown(its)
+    assert "/tmp" not in (FOLDER / name / "config.json").read_text()
+
+
+PUZZLES = {
+    "sudoku": "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79",
+    "maze": "S...#...\n##.#...#\n....#...\n.##...#.\n...#.#..\n#.#...#.\n....#...\n.#....#G",
+    "sudoku-6x6": "1..4.. ..2... .6.... ...5.. 4....1 ....3.",
+    "addition": "123+456",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_puzzle_is_solved_at_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", name, PUZZLES[name]]) == 0
+    assert "solved: the rules hold" in capsys.readouterr().out
+
+
+FRESH = {
+    "sudoku-6x6": "sudoku --size 6 --train 0 --test 100 --seed 12345",
+    "addition": "addition --digits 3 --blank-answer --train 0 --test 100 --seed 12345",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRESH.keys() & set(NAMES))
+def test_figures_hold_on_fresh_puzzles(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert generate([*FRESH[name].split(), "--output-dir", "data"]) == 0
+    its = card(name)
+    trained = its["trained_steps"]
+    results = reason.load(name).evaluate("data", steps=trained)
+    assert results["exact_by_step"][-1] >= its["evaluations"][0]["exact_by_step"][trained - 1] - 0.06
