@@ -77,11 +77,16 @@ def main() -> None:
         work = operations(config, chosen.shape)
         steps, rows, whole = config.training.steps, config.training.batch_size, chosen.config().training
         share = rows * steps / (whole.batch_size * whole.steps)
-        print(
-            f"| `python train.py {recipe}` | {rows} × {steps:,} | {share:.0%} | {readable_size(memory)} | {work / 1e12:.2f} T | "
-            f"{work * steps / rate / 3600:,.0f} |",
-            flush=True,
+        size, hours = readable_size(memory), f"{work * steps / rate / 3600:,.0f}"
+        cells = (
+            f"`python train.py {recipe}`",
+            f"{rows} × {steps:,}",
+            f"{share:.0%}",
+            size,
+            f"{work / 1e12:.2f} T",
+            hours,
         )
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ USAGE = """usage: reason COMMAND …
   models     trained models that come with the package, for solve and evaluate
   pack       a run → one file, with which --resume continues on any machine
   export     a run → a model to give away: weights without the training, and a card
+  push, pull an exported model to the Hugging Face hub and back
   compare    several runs in one table and one plot
   ablate     a preset's variants with several seeds each, and what differs
   presets    every preset, its size and source
@@ -49,6 +50,8 @@ COMMANDS = {
     "models": "reason.cli.models",
     "pack": "reason.cli.pack",
     "export": "reason.cli.export",
+    "push": "reason.cli.push",
+    "pull": "reason.cli.pull",
     "compare": "reason.cli.compare",
     "ablate": "reason.cli.ablate",
     "presets": "reason.cli.presets",

@@ -34,7 +34,7 @@ MOST = 100  # times its own size that an archive may unpack to, beyond LIMIT: we
 INDEX = 1_000_000  # bytes of the manifest, at most
 PADDING = 2048  # bytes that tar adds to a member, at most
 CHUNK = 1 << 20
-_MEMBER = re.compile(
+MEMBER = re.compile(
     r"config\.json|metrics\.jsonl|wandb-id|checkpoints/step-[0-9]{6,18}/[\w-]+\.(json|safetensors)", re.A
 )
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, struct.error, ValueError, OverflowError)
@@ -227,7 +227,7 @@ def _manifest(packed: tarfile.TarFile, archive: Path) -> dict[str, dict[str, Any
 def _strange(entries: dict[str, dict[str, Any]]) -> str | None:
     """The first name that no run has, or what every run has and this lacks."""
     names: Iterable[str] = entries
-    other = next((name for name in names if not _MEMBER.fullmatch(name) or entries[name]["bytes"] < 0), None)
+    other = next((name for name in names if not MEMBER.fullmatch(name) or entries[name]["bytes"] < 0), None)
     return other or (None if "config.json" in entries else "no config.json")
 
 
