@@ -23,10 +23,10 @@ demo: $(STAMP)  ## environment; 10x10 mazes learned, 20x20 and 30x30 ones solved
 	@$(BIN)/reason demo
 
 test: lint  ## environment, lint, types, tests (what .ci/run calls)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-slow: $(STAMP)  ## the tests that take minutes: trainings, large sets, a browser
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .

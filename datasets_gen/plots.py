@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 
 from datasets_gen.layout import DatasetError, Split
+from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import Puzzle
 
 matplotlib.use("Agg")
@@ -30,9 +31,11 @@ def check_format(path: Path) -> None:
 def picture(path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]) -> None:
     """A PNG: question and answer of one example, and a histogram for every statistic {name: {split: (N,)}}."""
     figure, axes = plt.subplots(1, 2 + len(statistics), figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
-    for axis, title, tokens in zip(axes, ("question", "answer"), (split.inputs, split.labels), strict=False):
-        _board(axis, puzzle, tokens[index])
+    question = split.inputs[index]
+    for axis, title, tokens in zip(axes, ("question", "answer"), (question, split.labels[index]), strict=False):
+        axis.imshow(np.asarray(board_picture(puzzle, tokens, question, pixels=960)))
         axis.set_title(f"{title} {index}")
+        axis.axis("off")
     for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
         histogram(axis, name, values)
     figure.savefig(path, dpi=110)
@@ -51,13 +54,3 @@ def histogram(axis: plt.Axes, name: str, values: dict[str, np.ndarray]) -> None:
     axis.set_xlabel(name)
     axis.set_ylabel("share of examples")
     axis.legend()
-
-
-def _board(axis: plt.Axes, puzzle: Puzzle, tokens: np.ndarray) -> None:
-    grid = tokens.reshape(puzzle.grid_shape)
-    axis.imshow(grid, cmap="tab20", vmin=0, vmax=max(puzzle.vocab_size - 1, 1), aspect="auto" if len(grid) == 1 else 1)
-    if puzzle.task["name"] == "sudoku":
-        for (row, column), token in np.ndenumerate(grid):
-            axis.text(column, row, str(token - 1) if token > 1 else "", ha="center", va="center")
-    axis.set_xticks([])
-    axis.set_yticks([])

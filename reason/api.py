@@ -199,6 +199,8 @@ def train(
 ) -> Run:
     """Train a preset or a config, as train.py does, in a run directory of its own: `run`, or runs/NAME-N.
 
+    NAME is the preset's, with the settings that differ from it (docs/training.md).
+
     data: a set; none: the config's own, which is made where it is missing. settings: sections of the config,
     `training={"steps": 100}`, `model={"h_cycles": 1}`, `seed=1`.
 
@@ -209,7 +211,7 @@ def train(
     changes = flattened(settings) | ({} if data is None else {"data.directory": _directory(data)})
     asked = derive(base, changes)
     with contextlib.ExitStack() as held:
-        trainer = start(asked, None if run is None else Path(run), held, make_data=data is None)
+        trainer = start(asked, None if run is None else Path(run), held, make_data=data is None, base=base)
         return _trained(trainer, max_steps, max_minutes)
 
 

@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors here are tiny, and one thread gives the same sums on every machine
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,11 @@ from reason.data import PuzzleData
 from reason.models.base import Reasoner
 from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
+from reason.training.device import float32_by_onednn
 
 settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
 settings.load_profile("unhurried")
+float32_by_onednn()  # as every run does, so that no test depends on the ones before it
 
 TINY = {
     "model.hidden_size": "16",
@@ -67,6 +70,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Runs a command of datasets_gen that must end in one line with all the messages, and write nothing."""
+
+    def run(words: Sequence[object], *messages: object) -> None:
+        before = sorted(tmp_path.rglob("*"))
+        capsys.readouterr()
+        assert generate([str(word) for word in words]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+        for message in messages:
+            assert str(message) in error
+        assert sorted(tmp_path.rglob("*")) == before
+
+    return run
+
+
+@pytest.fixture
 def half(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A run stopped at step 2 of 4."""
     assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "--max-steps", "2"]) == 0
@@ -89,6 +110,15 @@ def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
     trainer.train()
     trainer.model.double().dtype = torch.float64
     return trainer.model, PuzzleData(tiny.data.directory, "test")
+
+
+@pytest.fixture(scope="session")
+def whole(sudoku_4x4: Path) -> dict:
+    """results.json of every evaluation that there is, of 12 puzzles in 5 steps, 2 of them trained; a training curve."""
+    from report.test_report import EVERYTHING, read
+
+    curve = {"loss": [[2, 3.0], [4, 0.5]], "exact": [[4, 0.25]], "monitor/exact": [[2, 0.0], [4, 0.5]]}
+    return read(sudoku_4x4, 5, EVERYTHING) | {"precision": "bfloat16", "training": curve}
 
 
 @pytest.fixture

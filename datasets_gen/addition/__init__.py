@@ -26,6 +26,8 @@ class Addition:
     causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
     `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
     sum needs, and labels lie where they belong.
+    noise: each digit of the sum is another one, each of the nine as likely, with this probability P. No prediction then
+    has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
     """
 
     digits: int = 4
@@ -33,6 +35,7 @@ class Addition:
     reverse: bool = True
     zero_pad: bool = False
     causal: bool = True
+    noise: float = 0.0
 
     judges = True
     symmetry = None
@@ -42,7 +45,6 @@ class Addition:
     end = EOS
     vote = None
     rating_name = "digits of the longest operand"
-    rules = "every sum is right, and every digit of it in its cell"
 
     def __post_init__(self) -> None:
         if not (1 <= self.digits <= MOST_DIGITS and 2 <= self.operands <= MOST_DIGITS):
@@ -50,6 +52,14 @@ class Addition:
                 f"addition of {self.operands} operands with {self.digits} digits; give at least 2 operands and 1 digit"
                 f", at most {MOST_DIGITS}"
             )
+        if not 0 <= self.noise <= 0.9:
+            raise DatasetError(f"noise {self.noise}: the share of digits that are wrong, from 0 to 0.9")
+
+    @property
+    def rules(self) -> str:
+        """What `verify` checks."""
+        rule = "every sum is right, and every digit of it in its cell"
+        return f"{rule}, but for wrong digits ({self.noise:g} expected)" if self.noise else rule
 
     @property
     def vocab_size(self) -> int:
@@ -91,6 +101,7 @@ class Addition:
             "reverse": self.reverse,
             "zero_pad": self.zero_pad,
             "causal": self.causal,
+            **({"noise": self.noise} if self.noise else {}),
             "labels": "shifted: a cell's label is the token after it" if self.causal else "in place",
         }
 
@@ -108,6 +119,15 @@ class Addition:
             return (question | label)[:-1], label[1:]
         question[len(prompt) : len(prompt) + self.width + 1] = BLANK
         return question[:-1], label[:-1]
+
+    def misprinted(self, questions: np.ndarray, labels: np.ndarray, draws: np.ndarray) -> None:
+        """Put wrong digits into examples (N, S), (N, S) in place, where uniform draws (N, S) fall below the noise."""
+        wrong = is_digit(labels) & (draws < self.noise)
+        others = 1 + (9 * draws / max(self.noise, 1e-9)).astype(int)  # 1 to 9, as likely, where wrong
+        labels[wrong] = (labels[wrong] - 1 + others[wrong]) % 10 + 1
+        if self.causal:
+            shown = questions[:, 1:]
+            shown[wrong[:, :-1]] = labels[:, :-1][wrong[:, :-1]]
 
     def _prompt(self, operands: list[int]) -> str:
         width = self.digits if self.zero_pad else 0
@@ -135,6 +155,11 @@ class Addition:
             return str(error)
         for name, tokens, right in (("question", question, expected[0]), ("answer", answer, expected[1])):
             wrong = tokens != right
+            if self.noise:
+                digits = is_digit(expected[1])
+                if name == "question":  # causal: it holds the answer a cell later
+                    digits = np.append(False, digits[:-1]) & self.causal
+                wrong &= ~digits | ~is_digit(tokens)
             if wrong.any():
                 cell = int(wrong.argmax())
                 return f"the {name} holds token {tokens[cell]} in cell {cell}, where {right[cell]} is right"
@@ -149,7 +174,7 @@ class Addition:
         ends = (questions == TOKENS["="]).argmax(1)
         total, term = np.zeros((2, count), np.int64)
         for column, tokens in enumerate(questions.T[: self.prompt_len].astype(np.int64)):
-            digit = (tokens >= 1) & (tokens <= 10) & (column < ends)
+            digit = is_digit(tokens) & (column < ends)
             total += np.where(digit, 0, term)
             term = np.where(digit, 10 * term + tokens - 1, 0)
         digits = total[:, None] // 10 ** np.arange(self.width) % 10  # lowest first
@@ -170,7 +195,7 @@ class Addition:
         """(N,) bool: where `read` finds its sum."""
         ends = (questions == TOKENS["="]).argmax(1)
         before = np.arange(questions.shape[1]) < ends[:, None]
-        digit, plus = (questions >= 1) & (questions <= 10), questions == TOKENS["+"]
+        digit, plus = is_digit(questions), questions == TOKENS["+"]
         right = (ends > 0) & (digit | plus | ~before).all(1) & ((plus & before).sum(1) == self.operands - 1)
         length = np.zeros(len(questions), np.int64)
         for column in range(questions.shape[1]):
@@ -260,6 +285,11 @@ class Addition:
         if self.causal:  # leave out the answer that a training example shows
             question[len(self._prompt(operands)) :] = PAD
         return question
+
+
+def is_digit(tokens: np.ndarray) -> np.ndarray:
+    """Where a token is one of 0 to 9."""
+    return (tokens >= 1) & (tokens <= 10)
 
 
 def operands_signature(operands: list[int]) -> int:

@@ -14,6 +14,7 @@ examples:
   python -m datasets_gen addition --output-dir data/addition                   as STARS: 1750+4733= 3846
   python -m datasets_gen addition --digits 4 --test-digits 8 --output-dir data/addition-longer
   python -m datasets_gen addition --blank-answer --train 20000 --output-dir data/addition-recursive
+  python -m datasets_gen addition --digits 3 --noise 0.1 --output-dir data/addition-noisy
 """
 
 
@@ -43,6 +44,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         action="store_true",
         help="not causal: the answer's cells are blank, for models that fill cells in",
     )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="each digit of a sum is another one with probability P, in every split: the loss has a floor (default 0)",
+    )
     parser.set_defaults(command=run)
 
 
@@ -59,6 +67,7 @@ def run(options: argparse.Namespace) -> None:
         reverse=not options.no_reverse,
         zero_pad=options.zero_pad,
         causal=not options.blank_answer,
+        noise=options.noise,
     )
     if not 1 <= fewest <= min(options.digits, test_digits):
         raise DatasetError(
@@ -66,6 +75,6 @@ def run(options: argparse.Namespace) -> None:
         )
     lengths = {name: (fewest, test_digits if name == "test" else options.digits) for name in SPLITS}
     splits = addition_splits(puzzle, counts, lengths, seed=options.seed)
-    names = ("digits", "min_digits", "test_digits", "operands", "no_reverse", "zero_pad", "blank_answer")
+    names = ("digits", "min_digits", "test_digits", "operands", "no_reverse", "zero_pad", "blank_answer", "noise")
     made_by = {name: getattr(options, name) for name in names if getattr(options, name)}
     save(options, puzzle, splits, "addition", made_by, {"rating": puzzle.rating_name})

@@ -12,6 +12,7 @@ from datasets_gen.progress import progress
 from datasets_gen.streams import STREAMS, stream
 
 BATCH = 1024
+NOISE = 1  # names the stream of wrong digits
 
 
 def addition_splits(
@@ -47,8 +48,11 @@ def addition_splits(
                         chosen.append(operands)
                         digits.append(size)
                 bar.update(len(chosen) - before)
-        inputs, labels = zip(*(puzzle.example(operands) for operands in chosen), strict=True)
-        splits[name] = Split.of_puzzles(np.array(inputs), np.array(labels), np.array(digits, np.int32))
+        examples = zip(*(puzzle.example(operands) for operands in chosen), strict=True)
+        inputs, labels = (np.array(rows) for rows in examples)
+        if puzzle.noise:
+            puzzle.misprinted(inputs, labels, stream(seed, STREAMS.index(name), NOISE).random(labels.shape))
+        splits[name] = Split.of_puzzles(inputs, labels, np.array(digits, np.int32))
     return splits
 
 

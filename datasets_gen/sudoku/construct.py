@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from datasets_gen.sudoku.boards import BAND_OF, BIT_OF
+from datasets_gen.sudoku.branching import BAND, NO_CAP, minimise, search
 from datasets_gen.sudoku.geometry import geometry
-from datasets_gen.sudoku.guesses import BAND, minimise, search
-from datasets_gen.sudoku.patterns import patterns
 from datasets_gen.sudoku.solver import shuffled_orders, size_of, solve_many
 
 
@@ -24,6 +24,14 @@ def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return solve_many(board[None], 1, orders, ranks, geometry(size))[0][0]
 
 
+def the_solution(board: np.ndarray) -> np.ndarray:
+    """The solution (S,) of a board that has exactly one."""
+    size = size_of(board[None])
+    seen = np.zeros((2, size, 3), np.uint32)
+    search(board, BAND, 1, NO_CAP, 0, seen)
+    return ((seen[0][:, BAND_OF[size, : size**2]] & BIT_OF[size, : size**2]) > 0).argmax(0).astype(np.uint8) + 1
+
+
 def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
     """Take clues away in random order while the solution stays the only one.
 
@@ -32,7 +40,7 @@ def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, c
     size = size_of(board[None])
     order = shuffled_orders(rng, 1, size)[0][0]
     thinned = board.copy()
-    minimise(thinned, solution, order, clues, patterns(size))
+    minimise(thinned, solution, order, clues)
     return thinned
 
 
@@ -43,9 +51,8 @@ def completions(board: np.ndarray, cap: int) -> np.ndarray:
     takes `cap` guesses.
     """
     size = size_of(board[None])
-    tables = patterns(size)
     seen = np.zeros((2, size, 3), np.uint32)
-    if search(board, BAND, np.iinfo(np.int64).max, cap, 0, seen, tables)[1] == cap:
+    if search(board, BAND, np.iinfo(np.int64).max, cap, 0, seen)[1] == cap:
         return np.empty((0, 2), np.int64)
-    once = (seen[0] & ~seen[1])[:, tables.band_of] & tables.bit_of > 0  # (n, S)
+    once = (seen[0] & ~seen[1])[:, BAND_OF[size, : size**2]] & BIT_OF[size, : size**2] > 0  # (n, S)
     return np.argwhere(once.T) + np.array([0, 1])

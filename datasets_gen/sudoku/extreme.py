@@ -17,20 +17,21 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.streams import stream
-from datasets_gen.sudoku.construct import a_solution, completions, full_grid, thin
+from datasets_gen.sudoku.branching import MIXED, minimise
+from datasets_gen.sudoku.construct import a_solution, completions, full_grid, the_solution, thin
 from datasets_gen.sudoku.generate import CHUNK
-from datasets_gen.sudoku.guesses import MIXED, minimise
-from datasets_gen.sudoku.patterns import patterns
 from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import size_of
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
-STEPS = 6000  # clues taken away by a lineage
-TRIAL = 1600  # after so many a lineage ends whose pool has a mean fitness below HOPE
-HOPE = 10.0
-HARVEST = 12  # steps between two puzzles that a lineage gives away
+STEPS = 9000  # clues taken away by a lineage, at most
+HOPES = {600: 4.5, 1600: 10.0, 3200: 15.0, 4800: 18.0}  # steps after which a lineage with a lower mean fitness ends
+HARD = 20.0  # fitness
+ENOUGH = 10  # a lineage ends when so many times the puzzles that a split takes were hard when they entered its pool
+HARVEST = 20  # of those that entered the pool the last so many times the puzzles that a split takes are rated
+GLEANINGS = 32  # so many in all where the lineage ended for lack of hope
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
 SHUFFLES = 64  # from which the shuffle of a count is drawn
 TEMPERATURE = 0.25  # a child may be worse than the weakest member by the factor u**TEMPERATURE, u uniform on (0, 1)
@@ -52,6 +53,7 @@ class Lineage:
     seed: int
     split: int
     number: int
+    limit: int = 40  # puzzles that the split takes of it
 
 
 class RatedPuzzles(NamedTuple):
@@ -115,14 +117,15 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
 
 
 def descend(lineage: Lineage) -> RatedPuzzles:
-    """The puzzles that a lineage gives away: one is drawn from its pool every `HARVEST` steps.
+    """The puzzles that a lineage gives away, of the last ones that entered its pool.
 
-    Those that a fixed rule finds much harder than MIXED are dropped; what it finds easiest beside MIXED comes first.
+    What a fixed rule finds easiest beside MIXED comes first; what one finds much harder is dropped, and so is every
+    neighbour of a puzzle before it.
     """
     rng = stream(lineage.seed, lineage.split, lineage.number, 1)
     pool = [_root(lineage.size, rng)]
     known = {pool[0].question.tobytes()}
-    harvest = {}
+    entered, rated, hard = [pool[0]], HARVEST * lineage.limit, 0
     for step in range(1, STEPS + 1):
         parent = pool[int(rng.random() * len(pool))]
         if parent.counts < COUNTS:
@@ -140,15 +143,19 @@ def descend(lineage: Lineage) -> RatedPuzzles:
                 pool.append(child)
             else:
                 pool[weakest] = child
-        if step % HARVEST == 0:
-            member = pool[int(rng.random() * len(pool))]
-            harvest[member.question.tobytes()] = (member.question, member.answer)
-        if step == TRIAL and np.mean([member.fitness for member in pool]) < HOPE:
+            entered.append(child)
+            hard += child.fitness >= HARD
+        if step in HOPES and np.mean([member.fitness for member in pool]) < HOPES[step]:
+            rated = GLEANINGS
             break
-    questions, answers = map(np.array, zip(*harvest.values(), strict=True))
+        if hard >= ENOUGH * lineage.limit:
+            break
+    questions = np.array([member.question for member in entered[-rated:]])
+    answers = np.array([member.answer for member in entered[-rated:]])
     means = rule_guesses(questions)
     leads = lead(means)
     kept = leads.argsort(kind="stable")[: (leads <= LEAD).sum()]
+    kept = kept[apart(questions[kept])]
     questions, answers = questions[kept], answers[kept]
     return RatedPuzzles(questions, answers, combined(means[kept]), signatures(questions, answers))
 
@@ -157,6 +164,16 @@ def lead(means: np.ndarray) -> np.ndarray:
     """How much harder a puzzle is for a fixed rule than for MIXED: ratios (N,) of mean guesses (N, 3), scaled here."""
     mixed, *fixed = (means * np.array(SCALES)).T
     return np.maximum(*fixed) / np.maximum(mixed, 1e-9)
+
+
+def apart(boards: np.ndarray) -> np.ndarray:
+    """Which boards (N, S) stay, so that of any two each has two clues that the other lacks; (N,) bool, first come."""
+    clues = (boards > 0).sum(1)
+    kept = np.zeros(len(boards), bool)
+    for index, board in enumerate(boards):
+        shared = ((boards[kept] == board) & (board > 0)).sum(1)
+        kept[index] = (np.minimum(clues[kept], clues[index]) - shared > 1).all()
+    return kept
 
 
 def _is_new(board: np.ndarray, known: set[bytes]) -> bool:
@@ -173,10 +190,10 @@ def _minimal(
     child = _Member(board, board)
     if not _count(child, rng, bound * PROMISE if wide else bound):
         return None
-    child.answer = a_solution(board, rng)
+    child.answer = the_solution(board)
     minimal = board.copy()
     order = rng.random(len(board)).argsort()
-    minimise(minimal, child.answer, order, 0, patterns(size_of(board[None])))
+    minimise(minimal, child.answer, order, 0)
     if (minimal != board).any():
         if not _is_new(minimal, known):
             return None

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.streams import stream
+from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
 from datasets_gen.sudoku.geometry import BOXES
-from datasets_gen.sudoku.guesses import BAND, CELL, MIXED, NO_CAP, search
-from datasets_gen.sudoku.patterns import patterns
 from datasets_gen.sudoku.solver import size_of
 
 RULES = (MIXED, BAND, CELL)  # the hardest first
@@ -52,8 +51,7 @@ def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -
     tree, those on the way to the solution are made for certain and the others with probability 1/2. cap: guesses of
     the tree at which the search is broken off.
     """
-    tables = patterns(len(shuffle.digits) - 1)
-    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, tables.nothing, tables)
+    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, NOTHING)
     return (tree + way) / 2, way
 
 

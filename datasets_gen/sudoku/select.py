@@ -42,7 +42,7 @@ def extreme_splits(
         wanted = np.array([counts[name]]) if min_rating else quotas(counts[name], EXTREME_LEVELS)
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
         limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
-        lineages = (Lineage(size, seed, split, number) for number in itertools.count())
+        lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
         with progress(counts[name], f"{name}: {size}x{size} Sudoku", "puzzle") as bar:
             if not min_rating:
                 roots = (Lineage(size, seed, split, number) for number in itertools.count())

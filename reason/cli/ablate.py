@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
                 bar.update()
         except KeyboardInterrupt:
             interrupted = True
-    return _told(folder, ablation, cells, queue, interrupted)
+    return _summarize(folder, ablation, cells, queue, interrupted)
 
 
 def asked(words: list[str], one_at_a_time: bool) -> Ablation:
@@ -99,7 +99,7 @@ def _values(key: str, text: str) -> list[str]:
     return [text] if text[:1] in "[{" or key == "data.directory" else text.split(",")
 
 
-def _told(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue, interrupted: bool) -> int:
+def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue, interrupted: bool) -> int:
     """Print and write what there is; 0 where every run is done with and none failed."""
     runs: dict[str, dict[int, object]] = {}
     for cell in cells:

@@ -1,19 +1,23 @@
-"""reason bench: time of a training step, variants measured in turns."""
+"""reason bench: speed of training and evaluation, variants and the authors' code in turns; minutes to an accuracy."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
+import json
+import platform
 import re
 import tempfile
-import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
-from tqdm import tqdm
 
 import reason.settings.capabilities as can
 from datasets_gen.layout import Split, write_dataset
@@ -21,56 +25,210 @@ from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.presets import preset
+from reason.presets import Preset, preset
+from reason.rollout import unroll
 from reason.runs.build import build_trainer, load_training_set
+from reason.runs.memory import estimate_memory, readable_size
+from reason.runs.peer import peer_step
+from reason.runs.reached import minutes_to
+from reason.runs.timing import PEAK, Spread, Turn, gemm, in_turns
+from reason.runs.work import work_of
 from reason.training.device import pick_device
 from reason.training.loop import Trainer
+from reason.training.precision import dtypes
+from reason.version import __version__
 
-DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA)
-on random puzzles of the preset's shape. Values separated by commas are variants, measured in turns, so that
-other load on the machine affects all of them; ratios are more reliable than absolute numbers.
+STEPS = 16  # T of the evaluation that is timed
+DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forward, backward, update, EMA), and puzzles
+per second of an evaluation at T = 16, on random puzzles of the preset's shape. Values separated by commas are variants,
+measured in turns, so that other load on the machine affects all of them; ratios to the first are more reliable than
+absolute numbers, and stand with their least, median and greatest. "of peak" is the share of a large matrix product of
+the same type that is timed in the same turns; FLOPs are counted from shapes.
 
   reason bench sudoku-6x6
-  reason bench sudoku-6x6 training.precision=fp32,bf16 training.compile=none,inductor
-  reason bench trm-mlp-sudoku training.batch_size=16 --rounds 3"""
+  reason bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 training.compile=none,inductor --json bench.json
+  reason bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --peer ~/TinyRecursiveModels
+  reason bench sudoku-6x6 --to-accuracy 0.99        trains on the preset's own set until the monitor reads 99 %"""
+
+
+class Variant(NamedTuple):
+    """A preset with settings of its own."""
+
+    chosen: Preset
+    settings: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        typed = " ".join(f"{key.rsplit('.')[-1]}={value}" for key, value in self.settings.items())
+        return f"{self.chosen.name} {typed}".strip()
+
+    @property
+    def config(self) -> Config:
+        """Its config."""
+        return override(self.chosen.config(), self.settings)
 
 
 def main(argv: list[str]) -> int:
-    """Time every variant and print the table."""
+    """Time every variant, print the table, write the JSON."""
     parser = argparse.ArgumentParser(
         prog="reason bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("words", nargs="+", metavar="PRESET | section.key=value[,value…]")
     parser.add_argument("--rounds", type=int, default=5, help="turns; the median over them is shown (default 5)")
     parser.add_argument("--steps", type=int, default=4, help="optimizer steps in a turn (default 4)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
+    parser.add_argument("--peer", type=Path, metavar="DIR", help="a checkout of the authors' TRM or HRM, timed too")
+    parser.add_argument("--peer-compiled", action="store_true", help="their code under torch.compile")
+    parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
     arguments = parser.parse_intermixed_args(argv)
     words, pairs = split_arguments(arguments.words)
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
-    if len(words) != 1:
-        raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
-    chosen = preset(words[0])
+    if not words:
+        raise ConfigError("a preset is needed, got none; see: reason presets")
+    if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:
+        raise ConfigError(f"--to-accuracy {arguments.to_accuracy}: a share above 0 and at most 1 is needed, as 0.99")
     choices = [[(key, value) for value in re.split(r",(?![^\[]*\])", values)] for key, values in pairs.items()]
-    variants = [dict(variant) for variant in itertools.product(*choices)]
-    configs = [override(chosen.config(), variant) for variant in variants]
-    with tempfile.TemporaryDirectory() as folder:
-        trainers = [_trainer(config, chosen.shape, Path(folder) / str(i)) for i, config in enumerate(configs)]
-        seconds = _measure(trainers, arguments.rounds, arguments.steps)
-    view = Table(title=f"{chosen.name}: optimizer steps", title_justify="left")
-    for column in ("variant", "ms / step", "puzzle-steps / s", "speed"):
-        view.add_column(column, justify="left" if column == "variant" else "right")
-    for variant, trainer, median in zip(variants, trainers, seconds, strict=True):
-        rows = trainer.config.training.batch_size * trainer.config.rollout.grad_steps
-        name = " ".join(f"{key.rsplit('.')[-1]}={value}" for key, value in variant.items()) or "preset"
-        first_rows = trainers[0].config.training.batch_size * trainers[0].config.rollout.grad_steps
-        speed = (rows / median) / (first_rows / seconds[0])
-        view.add_row(name, f"{1e3 * median:.1f}", f"{rows / median:,.0f}", f"{speed:.2f} ×")
-    Console().print(view)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {trainers[0].device}")
+    variants = [Variant(preset(word), dict(each)) for word in words for each in itertools.product(*choices)]
+    varied = {key for key, values in zip(pairs, choices, strict=True) if len(values) > 1}
+    if arguments.to_accuracy is not None:
+        found = [_reached(variant, arguments.to_accuracy) for variant in variants]
+    else:
+        devices = sorted({pick_device(variant.config.device) for variant in variants}, key=str)
+        found = [row for device in devices for row in _on(device, variants, arguments)]
+        Console().print(*_tables(found, varied))
+        print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps({"machine": machine(), "results": found}, indent=1) + "\n")
+        print(f"written to {arguments.json}")
     return 0
 
 
-def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
+def machine() -> dict[str, Any]:
+    """What the numbers depend on beside the code."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    threads = torch.get_num_threads()
+    return {
+        "version": __version__, "torch": torch.__version__, "python": platform.python_version(),
+        "processor": torch.backends.cpu.get_cpu_capability(), "threads": threads, "gpu": gpu,
+    }  # fmt: skip
+
+
+def _on(device: torch.device, variants: list[Variant], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The variants of one device, in turns."""
+    variants = [variant for variant in variants if pick_device(variant.config.device) == device]
+    turns: dict[str, Turn] = {}
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, variant in enumerate(variants):
+            held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+            trainer = trainer_of(variant.config, variant.chosen.shape, Path(folder) / str(number))
+            turns[variant.name] = Turn(trainer.optimizer_step)
+            turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer), once=True)
+            rows.append(_described(variant, trainer, held))
+            products = trainer.model.products or trainer.model.dtype
+            turn, flops = gemm(device, products)
+            turns.setdefault(f"{PEAK} {products}", turn)
+            rows[-1] |= {"gemm": f"{PEAK} {products}", "gemm_flops": flops}
+            if arguments.peer is not None:
+                config, states = _config_of(trainer), trainer.model.dtype
+                peer = peer_step(arguments.peer, config, variant.chosen.shape, states, device, arguments.peer_compiled)
+                turns[f"{variant.name} peer"] = Turn(peer, torchs_own=True)
+        seconds = in_turns(turns, arguments.rounds, arguments.steps, device)
+    first = rows[0]["puzzle_steps"] / seconds[rows[0]["variant"]]
+    for row in rows:
+        _figures(row, seconds, first)
+    return rows
+
+
+def _config_of(trainer: Trainer) -> Config:
+    """With what `auto` came to."""
+    assert isinstance(trainer.config, Config)
+    return trainer.config
+
+
+def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
+    """What does not need turns: sizes, choices, FLOPs, memory."""
+    config, shape, device = _config_of(trainer), variant.chosen.shape, trainer.device
+    computed = dtypes(config.training.precision, device)
+    peak = None
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        trainer.optimizer_step()
+        peak = torch.cuda.max_memory_allocated(device) - held
+    return {
+        "variant": variant.name,
+        "preset": variant.chosen.name,
+        "settings": dict(variant.settings),
+        "device": str(device),
+        "computed_in": trainer.model.computes_in,
+        "compile": config.training.compile,
+        "gradient_checkpointing": getattr(config.model, "gradient_checkpointing", False),
+        "parameters": trainer.model.parameter_count(),
+        "batch_size": config.training.batch_size,
+        "puzzle_steps": config.training.batch_size * config.rollout.grad_steps,
+        "flops": work_of(config, shape, computed, device.type).flops,
+        "memory_estimated": estimate_memory(config, shape, computed, device.type).total,
+        "memory_peak": peak,
+    }
+
+
+def _figures(row: dict[str, Any], seconds: Mapping[str, np.ndarray], first: np.ndarray) -> None:
+    """Add what the turns gave: medians, and ratios of every round."""
+    own, rows = seconds[row["variant"]], row["puzzle_steps"]
+    peak = row["gemm_flops"] / seconds[row["gemm"]]
+    row |= {
+        "seconds": Spread.of(own)._asdict(),
+        "puzzle_steps_per_second": rows / float(np.median(own)),
+        "ratio": Spread.of(rows / own / first)._asdict(),
+        "evaluated_per_second": row["batch_size"] / float(np.median(seconds[f"{row['variant']} evaluated"])),
+        "gemm_flops_per_second": float(np.median(peak)),
+        "share_of_peak": Spread.of(row["flops"] / own / peak)._asdict(),
+    }
+    if (peer := seconds.get(f"{row['variant']} peer")) is not None:
+        row["peer_puzzle_steps_per_second"] = row["batch_size"] / float(np.median(peer))
+        row["ratio_to_peer"] = Spread.of(peer / row["batch_size"] / (own / rows))._asdict()
+
+
+def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
+    """A table for training, one for evaluation and memory, and one beside the authors' code where it was timed."""
+    parts = {
+        "training": {
+            "ms / step": lambda row: f"{1e3 * row['seconds']['median']:.1f}",
+            "puzzle-steps / s": lambda row: f"{row['puzzle_steps_per_second']:,.0f}",
+            "speed": lambda row: f"{row['ratio']['median']:.2f} ×",
+            "of peak": lambda row: f"{row['share_of_peak']['median']:.0%}",
+        },
+        f"evaluation at T {STEPS}, memory": {
+            "puzzles / s": lambda row: f"{row['evaluated_per_second']:,.0f}",
+            "estimated": lambda row: readable_size(row["memory_estimated"]),
+            "measured": lambda row: "–" if row["memory_peak"] is None else readable_size(row["memory_peak"]),
+        },
+    }
+    if "ratio_to_peer" in rows[0]:
+        parts["beside the authors' code"] = {
+            "theirs / s": lambda row: f"{row['peer_puzzle_steps_per_second']:,.0f}",
+            "ratio (least, median, greatest)": lambda row: " ".join(f"{v:.2f}" for v in row["ratio_to_peer"].values()),
+        }
+    views = []
+    for title, columns in parts.items():
+        view = Table(title=title, title_justify="left")
+        view.add_column("variant")
+        for column in columns:
+            view.add_column(column, justify="right")
+        for row in rows:
+            typed = [f"{key.rsplit('.')[-1]}={value}" for key, value in row["settings"].items() if key in varied]
+            compiled = [row["compile"]] if row["compile"] != "none" else []
+            name = " ".join([row["preset"], *typed])
+            how = ", ".join([row["device"], row["computed_in"], *compiled])
+            view.add_row(f"{name} ({how})", *(cell(row) for cell in columns.values()))
+        views.append(view)
+    return views
+
+
+def trainer_of(config: Config, shape: Shape, folder: Path) -> Trainer:
+    """A trainer on 2,048 random puzzles of a shape."""
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
     task = {"causal": config.model.has(can.CAUSAL)}
     split = Split.of_puzzles(tokens, tokens)
@@ -79,23 +237,22 @@ def _trainer(config: Config, shape: Shape, folder: Path) -> Trainer:
     return build_trainer(config, folder, load_training_set(config, pick_device(config.device)))
 
 
-def _measure(trainers: list[Trainer], rounds: int, steps: int) -> list[float]:
-    """Median seconds per optimizer step of each trainer, after two warm-up steps."""
-    seconds: list[list[float]] = [[] for _ in trainers]
-    for trainer in trainers:
-        trainer.optimizer_step()
-        trainer.optimizer_step()
-    for _ in tqdm(range(rounds), unit="round", desc="measuring", leave=False):
-        for trainer, times in zip(trainers, seconds, strict=True):
-            _wait(trainer)
-            started = time.perf_counter()
-            for _ in range(steps):
-                trainer.optimizer_step()
-            _wait(trainer)
-            times.append((time.perf_counter() - started) / steps)
-    return [float(np.median(times)) for times in seconds]
+@torch.no_grad()
+def evaluated(trainer: Trainer) -> None:
+    """T steps of a batch of puzzles, each read out, without gradient."""
+    model, training = trainer.model, trainer.model.training
+    model.eval()
+    try:
+        for record in unroll(model, trainer.carry.batch, STEPS):
+            record.readout  # noqa: B018
+    finally:
+        model.train(training)
 
 
-def _wait(trainer: Trainer) -> None:
-    if trainer.device.type == "cuda":
-        torch.cuda.synchronize(trainer.device)
+def _reached(variant: Variant, accuracy: float) -> dict[str, Any]:
+    with contextlib.ExitStack() as held:
+        found = minutes_to(variant.config, accuracy, held)
+    said = f"{found['minutes']:.2f} minutes, {found['processor_minutes']:.2f} of processor time"
+    best = "no reading" if found["exact"] is None else f"{found['exact']:.1%} at step {found['step']}"
+    print(f"{variant.name}: {'reached' if found['reached'] else 'not reached'}, {best}; {said}; {found['run']}")
+    return {"variant": variant.name} | found

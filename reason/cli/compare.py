@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
-from reason.report.compare import COLUMNS, comparison_rows, notes_on, write_comparison
+from reason.report.compare import alike, differences, figures, notes_on, write_comparison
+from reason.report.terminal import view
 from reason.runs.folders import replaced_folder
-from reason.runs.results import compared
+from reason.runs.results import compared, settings_of
 
 DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
@@ -24,9 +24,8 @@ DESCRIPTION = """Compare the evaluations of several runs in one table and one pl
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
   reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
-Prints a table and writes comparison.html, .png, .csv and .json to OUT (default runs/comparison)."""
-
-SHOWN = (0, 2, 4, 5, 6, 7, 10)  # columns that fit a terminal
+Prints the figures and the settings that differ, and writes comparison.html, .png, .csv and .json to OUT (default
+runs/comparison)."""
 
 
 def main(argv: list[str]) -> int:
@@ -44,15 +43,14 @@ def main(argv: list[str]) -> int:
         results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
         for results in evaluations
     ]
+    settings = differing([results.pop("config") for results in evaluations])
     with replaced_folder(arguments.out, "a comparison") as folder:
-        write_comparison(folder, evaluations)
-    rows = comparison_rows(evaluations)
-    view = Table(title=f"{len(rows)} runs", title_justify="left")
-    for index in SHOWN:
-        view.add_column(COLUMNS[index], justify="left" if index in (0, 10) else "right")
-    for row in rows:
-        view.add_row(*(escape(row[index]) for index in SHOWN))
-    Console().print(view)
+        write_comparison(folder, evaluations, settings)
+    console = Console()
+    console.print(alike(evaluations), markup=False, highlight=False)
+    for table in (figures(evaluations), differences(evaluations, settings)):
+        if table.rows:
+            console.print(view(table))
     for note in notes_on(evaluations):
         print(f"warning: {note}", file=sys.stderr)
     print(f"page {arguments.out / 'comparison.html'}\npicture {arguments.out / 'comparison.png'}")
@@ -60,7 +58,9 @@ def main(argv: list[str]) -> int:
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
-    """The results of an evaluation folder, or of a run's newest (or named) evaluation, with the folder's name.
+    """The results of an evaluation folder, or of a run's newest (or named) evaluation.
+
+    With the folder's name as `evaluation`, and the settings that it had as `config`.
 
     Raises:
         ConfigError: there are none, or the file is not one of results.
@@ -82,4 +82,5 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
     except ConfigError as error:
         why = str(error) if str(file) in str(error) else f"{file} holds no results ({error})"
         raise ConfigError(f"{why}; evaluate the run again") from None
-    return whole | results | {"evaluation": printable(folder.resolve().name)}
+    own = {"evaluation": printable(folder.resolve().name), "config": settings_of(folder.resolve().parents[1], results)}
+    return whole | results | own

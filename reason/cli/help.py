@@ -15,7 +15,7 @@ Train a tiny recursive reasoner. `reason presets` lists the presets.
 
   python train.py sudoku-6x6                                 its set is made if missing
   python train.py sudoku-6x6 data=data/mine run=runs/mine    another set and run folder
-  python train.py sudoku-6x6 model.l_cycles=6 optimizer.lr=3e-4
+  python train.py sudoku-6x6 model.activation=tanh optimizer.lr=1e-3   → sudoku-6x6.tanh.lr0.001-1
   python train.py run=runs/mine --resume                     or run=mine.tar.gz (reason pack)
   torchrun --nproc-per-node 8 train.py trm-mlp-sudoku        the same batch on eight GPUs
 

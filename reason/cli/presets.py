@@ -6,18 +6,20 @@ import argparse
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from reason.cli.listing import Listed, listing
 from reason.cli.typed import typed
-from reason.config.overrides import as_typed, leaves
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
-from reason.presets import PRESETS, TABLES, Preset, preset
-from reason.presets.tables import PaperTable
+
+if TYPE_CHECKING:
+    from reason.presets import Preset
+    from reason.presets.tables import PaperTable
 
 MANY = 12  # a family of more presets is a line in the list
 
@@ -54,43 +56,51 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
     console = Console()
     if arguments.departures:
-        print(departures(_tables(arguments.table) if arguments.table else TABLES))
+        print(departures(_tables(arguments.table)))
     elif arguments.table is not None:
         console.print(*(_part(table) for table in _tables(arguments.table)))
     elif arguments.memory:
         from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
 
         console.print(memory_table(arguments.name or ""))
-    elif arguments.name in (None, ""):
-        _list(console)
-    elif arguments.name not in PRESETS and any(name.startswith(arguments.name) for name in PRESETS):
-        _list(console, arguments.name)
+    elif family := _family(arguments.name or ""):
+        _list(console, family, arguments.name or "")
     else:
+        from reason.presets import preset
+
         _show(console, preset(arguments.name))
     return 0
 
 
-def _list(console: Console, beginning: str = "") -> None:
-    families: dict[str, list[Preset]] = {}
-    for name, each in PRESETS.items():
-        if name.startswith(beginning):
-            families.setdefault(name.split("-")[0], []).append(each)
+def _family(beginning: str) -> list[Listed]:
+    """The presets whose names begin so; [] for the whole name of one."""
+    found = [each for each in listing() if each.name.startswith(beginning)]
+    return [] if any(each.name == beginning for each in found) else found
+
+
+def _list(console: Console, chosen: Sequence[Listed], beginning: str) -> None:
+    families: dict[str, list[Listed]] = {}
+    for each in chosen:
+        families.setdefault(each.name.split("-")[0], []).append(each)
     view = Table(title=typed("presets: python train.py NAME"), title_justify="left")
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")
     for family, members in families.items():
         if len(members) > MANY and not beginning:
-            sizes = [each.parameter_count() for each in members]
+            sizes = [each.parameters for each in members]
             rest = f"{len(members)} presets; list them with: reason presets {family}-"
             view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", rest)
             continue
         for each in members:
-            view.add_row(each.name, f"{each.parameter_count():,}", each.summary)
+            view.add_row(each.name, f"{each.parameters:,}", each.summary)
     console.print(view)
 
 
 def _show(console: Console, chosen: Preset) -> None:
+    from reason.config.overrides import leaves
+    from reason.config.schema import Config
+
     console.print(chosen.description, highlight=False, markup=False)
     console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.seq_len} cells", highlight=False)
     config = chosen.config()
@@ -104,12 +114,16 @@ def _show(console: Console, chosen: Preset) -> None:
     console.print(view)
 
 
-def _tables(name: str) -> list[PaperTable]:
-    """The parts of a table.
+def _tables(name: str | None) -> list[PaperTable]:
+    """The parts of a table; None: of all.
 
     Raises:
         ConfigError: there is none of that name; the nearest is offered.
     """
+    from reason.presets import TABLES
+
+    if name is None:
+        return list(TABLES)
     names = list(dict.fromkeys(table.name for table in TABLES))
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
@@ -120,6 +134,8 @@ def _tables(name: str) -> list[PaperTable]:
 
 def departures(tables: Sequence[PaperTable]) -> str:
     """Markdown: a table for each published one, a line for each row; what holds for all its rows stands above them."""
+    from reason.config.overrides import as_typed
+
     parts = []
     for table in tables:
         notes = {"Stated": table.title, "Inherited": " ".join(table.inherited.split())}
@@ -136,6 +152,7 @@ def departures(tables: Sequence[PaperTable]) -> str:
 
 def _part(table: PaperTable) -> Group:
     """The rows of a table, then its title, claim and decisions."""
+    from reason.presets import PRESETS
     from reason.runs.directory import ROOT
 
     claims = any(row.claimed for row in table.rows)

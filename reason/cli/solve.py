@@ -41,10 +41,10 @@ and '+--+' may be drawn round it, and a line that ends early is filled up with f
   ...G
 
 Without steps=T a puzzle gets twice the supervision steps of training, and more where the board is larger than those
-of training. Cells that change are marked, in colour where the terminal has it. Boards are drawn after steps 1, 2, 4,
-8 … and the last that changes one; --all draws every change. Where the rules do not hold at the last step, more tries
-begin from other states. The exit status is 0 where the rules hold at the last step, 1 where they do not or the puzzle
-is malformed."""
+of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
+terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
+Where the rules do not hold at the last step, more tries begin from other states. The exit status is 0 where the rules
+hold at the last step, 1 where they do not or the puzzle is malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
 FEW = 6  # boards that are all drawn
@@ -87,9 +87,8 @@ def main(argv: list[str]) -> int:
     solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.tries)
     solved = solution.describe() | {"run": run.resolve().name}
     if arguments.gif:
-        puzzle = solution.puzzle
         captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
-        animate(arguments.gif, puzzle, solution.frames, puzzle.given(solution.question), captions)
+        animate(arguments.gif, solution.puzzle, solution.frames, solution.question, captions)
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
@@ -113,9 +112,8 @@ def _text(word: str) -> str:
 def _print(solution: Solution, solved: dict[str, Any], console: Console, every: bool) -> None:
     """The question, the steps that change something, and the verdict."""
     puzzle, question, frames = solution.puzzle, solution.question, solution.frames
-    given, nothing = puzzle.given(question), np.zeros(len(question), bool)
     console.print("[bold]question[/bold]")
-    console.print(board(puzzle, frames[0], given, nothing, nothing))
+    console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)))
     drawn = _drawn([row["step"] for row in solved["steps"] if row["changed"]], every)
     for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
         rows = list(group)
@@ -128,10 +126,11 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
             m = row["step"]
             apart = "\n" if m in drawn else ""
             cells = f"{len(row['changed'])} cell{'' if len(row['changed']) == 1 else 's'} changed"
+            struck = int((puzzle.given(question) & (frames[m] != question)).sum())
+            cells += f", {struck} clue{'' if struck == 1 else 's'} not kept (!)" if struck else ""
             console.print(f"{apart}[bold]step {m}[/bold]: {cells}{_said(row)}")
             if m in drawn:
-                changed = frames[m] != frames[m - 1]
-                console.print(board(puzzle, frames[m], given, changed, given & (frames[m] != question)))
+                console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
     console.print(f"\n{_verdict(solution, solved)}")
 
 

@@ -67,8 +67,8 @@ def _greet(trainer: Trainer) -> None:
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
     how = ", compiled" if trainer.compiled else ""
     print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
-    if config.training.compile == "auto" and not trainer.compiled:
-        print("torch.compile makes no code here (it needs a C++ compiler): training is slower, and the same")
+    for reason in trainer.reasons:
+        print(reason)
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
@@ -96,11 +96,13 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     run = pairs.pop("run", None)
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
-    asked = override(chosen.config(), pairs)
+    base = chosen.config()
+    asked = override(base, pairs)
     for key, why in inert(asked).items():
         if key in pairs:
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
-    return start(asked, Path(run) if run else None, held, make_data="data.directory" not in pairs)
+    named = Path(run) if run else None
+    return start(asked, named, held, make_data="data.directory" not in pairs, base=base)
 
 
 def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:

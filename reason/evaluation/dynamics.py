@@ -31,6 +31,7 @@ class Dynamics(Consumer):
         chosen = self.evaluator.examples[solved + failed]
         batch, examples = self.evaluator.data.take(chosen), chosen.tolist()
         paths = trajectories(model, batch, examples, steps, settings.tolerance)
+        verdicts = [True] * len(solved) + [False] * len(failed)  # of the pass, in its own precision
         spectral = [*range(min(settings.spectra, len(solved)))]
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]
         with torch.no_grad():
@@ -48,7 +49,10 @@ class Dynamics(Consumer):
                 "dynamics": {
                     "tolerance": settings.tolerance,
                     "map": settings.map,
-                    "puzzles": [asdict(path) for path in paths],
+                    "puzzles": [
+                        asdict(path) | {"solved_in_pass": verdict}
+                        for path, verdict in zip(paths, verdicts, strict=True)
+                    ],
                     "spectra": [
                         {"example": examples[row], "solved": paths[row].solved, "radius": r, "trace": t}
                         for row, r, t in spectra

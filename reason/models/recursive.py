@@ -99,7 +99,7 @@ class RecursiveModel(Reasoner):
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
         c = self.config
         noisy = self.training or c.noise_when == "always"
-        recompute = c.gradient_checkpointing and self.training
+        recompute = c.gradient_checkpointing is True and self.training
         with self.autocast():
             return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
 

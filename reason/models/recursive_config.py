@@ -52,8 +52,10 @@ class RecursiveConfig(MixingConfig):
     noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
     sigma: float = Field(0.01, gt=0, description="its magnitude σ")
     noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
-    gradient_checkpointing: bool = Field(
-        False, description="compute each call again in the backward pass: less memory, about 1.3 × the time"
+    gradient_checkpointing: bool | Literal["auto"] = Field(
+        "auto",
+        description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
+        "training would not fit without; what it came to is recorded",
     )
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
@@ -113,7 +115,7 @@ class RecursiveConfig(MixingConfig):
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
             can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
-            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing is True or "model.gradient_checkpointing=true",
         }
 
     def inert(self) -> dict[str, str]:

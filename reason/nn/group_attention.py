@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from reason.nn.attention import attend
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Linear
-from reason.nn.mlp import ACTIVATIONS, Activation
+from reason.nn.mlp import ACTIVATIONS, Activation, glu
 
 
 class GroupAttention(nn.Module):
@@ -47,8 +47,8 @@ class GroupAttention(nn.Module):
             q, k, v = heads[-1].permute(3, 0, 2, 1, 4)  # (S, B, K, d) each
             found.append(attend(q, k, v).transpose(1, 2))
         joined = torch.cat(found, dim=-1).view(positions, batch, width)
-        gate, up = (self.own(z) + self.attended(joined)).chunk(2, dim=-1)
-        return self.out(self.activation(gate) * up).transpose(0, 1)
+        y = self.own(z) + self.attended(joined)
+        return self.out(glu(y, self.activation)).transpose(0, 1)
 
 
 def _within(qkv: Tensor, members: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Linear
-from reason.nn.mlp import ACTIVATIONS, Activation
+from reason.nn.mlp import ACTIVATIONS, Activation, glu
 
 
 class GroupMixer(nn.Module):
@@ -54,8 +54,7 @@ class GroupMixer(nn.Module):
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
             message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)
             y = (y.unflatten(0, (-1, geometry.symbols)) + message).flatten(0, 1)
-        gate, up = y.chunk(2, dim=-1)
-        return self.out(self.activation(gate) * up).transpose(0, 1)
+        return self.out(glu(y, self.activation)).transpose(0, 1)
 
     def _received(self, y: Tensor, z: Tensor, pool: Tensor, spread: Tensor, relations: tuple[int, ...]) -> Tensor:
         """y (S', B, 2I) with the messages of every group added."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Linear, truncated_normal_
-from reason.nn.mlp import ACTIVATIONS, Activation
+from reason.nn.mlp import ACTIVATIONS, Activation, glu
 
 Neighbourhood = Literal["moore", "von-neumann"]
 
@@ -51,8 +51,7 @@ class LocalMixer(nn.Module):
         sent = h if geometry.inside is None else h * geometry.inside
         image, weight = sent.unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
         y = self._convolved(image, weight) if self.offsets is None else self._gathered(image, weight, self.offsets)
-        gate, up = y.flatten(1, 2).chunk(2, dim=-1)  # (B, S, I) each
-        return self.out(self.activation(gate) * up)
+        return self.out(glu(y.flatten(1, 2), self.activation))
 
     def _convolved(self, image: Tensor, weight: Tensor) -> Tensor:
         side = 2 * self.reach + 1

@@ -14,6 +14,12 @@ Activation = Literal["silu", "tanh"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
 
 
+def glu(y: Tensor, activation: Callable[[Tensor], Tensor], dim: int = -1) -> Tensor:
+    """act(gate) ⊙ up, the gate being the first half of y along `dim`."""
+    gate, up = y.chunk(2, dim=dim)
+    return activation(gate) * up
+
+
 def inner_width(width: int, expansion: float) -> int:
     """The next multiple of 256 above round(expansion · width · 2/3), as HRM and TRM size their gates."""
     return -(-round(expansion * width * 2 / 3) // 256) * 256
@@ -30,13 +36,11 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D), over the hidden axis D."""
-        gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.down(self.activation(gate) * up)
+        return self.down(glu(self.gate_up(x), self.activation))
 
     def over_sequence(self, x: Tensor) -> Tensor:
         """(S, B, D) -> (S, B, D), over the sequence axis S: the MLP mixer."""
-        gate, up = self.gate_up.over_sequence(x).chunk(2, dim=0)
-        return self.down.over_sequence(self.activation(gate) * up)
+        return self.down.over_sequence(glu(self.gate_up.over_sequence(x), self.activation, dim=0))
 
 
 class GeluMLP(nn.Module):

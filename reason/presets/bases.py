@@ -44,3 +44,19 @@ LOOPED: Changes = {  # one supervision step of T loops, and no halting head
     "rollout.halting": "none",
     "loss.weights.q_halt": 0,
 }
+CMM_BALANCED: Changes = {  # CMM's eight terms under AlgGradNorm, as sudoku-6x6-cmm-node explains its settings
+    "model.initial": "input",
+    "loss.likelihood": "stablemax3",
+    "loss.weights.lm": 1,
+    "loss.weights.q_halt": 1,
+    "loss.weights.equil_x": 1,
+    "loss.weights.equil_z": 1,
+    "loss.weights.rh_unstable_x": 1,
+    "loss.weights.rh_stable_z": 1,
+    "loss.weights.rep_x": 1,
+    "loss.weights.rep_z": 1,
+    "balance.kind": "alg-grad-norm",
+    "balance.alpha": 0,
+    "balance.every": 7,
+    "balance.targets": {"lm": 50},
+}

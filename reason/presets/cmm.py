@@ -47,19 +47,15 @@ DECAY: Changes = {
     "optimizer.schedule.after": 0.3,
     "optimizer.schedule.unit": "epoch",
 }
-RECOMPUTED: Changes = {"model.gradient_checkpointing": True}  # where 16 GB would not do; it changes no number
 OURS: Changes = {"training.precision": "amp", "optimizer.bias_correction": "inside"}
 INPUT: Changes = {"model.initial": "input"}
 UNSTATED = (
     "TRM's optimizer settings, EMA and 50,000 epochs; carry persistent where N_accum is 1, same-batch where it is more "
     "(CMM §3.5 loops over one batch); AMP is autocast, to fp16 on a V100 or T4 and to bf16 where the hardware has it; "
     "Adam-atan2 with a = 1 and its bias corrected inside, as in the package that the paper cites; gradient "
-    "checkpointing where 16 GB would not do."
+    "checkpointing where training would not fit without."
 )
-DEPARTURE = (
-    "The puzzles are generated here, not the published ones; training.compile is none (the paper compiles: type "
-    "training.compile=inductor on a GPU)."
-)
+DEPARTURE = "The puzzles are generated here, not the published ones."
 AS_ADAM: Departure = (
     lambda config: config.optimizer.kind == "adam-atan2" and config.optimizer.eps is not None,
     '"epsilon of the optimizer Adam" is added to √v̂ inside atan2; the rows -adamw take it literally.',
@@ -121,7 +117,7 @@ def hrm_again() -> Config:
 
 def trm_maze() -> Config:
     """TRM with attention on mazes, gradients accumulated."""
-    return derive(common(), MAZE_HARD | ATTENTION | RECOMPUTED | symbols(N_L=4, N_grad=10, B=128))
+    return derive(common(), MAZE_HARD | ATTENTION | symbols(N_L=4, N_grad=10, B=128))
 
 
 def table_3_base() -> Config:
@@ -141,8 +137,8 @@ def table_5_base() -> Config:
 
 def table_6_base() -> Config:
     """Equilibrium and repulsion, N_H 3 and N_L 6."""
-    repulsion = {"loss.weights.rep_x": 1e3, "loss.weights.rep_z": 1e3}
-    return derive(equilibrium_base(), repulsion | RECOMPUTED)
+    repulsion: Changes = {"loss.weights.rep_x": 1e3, "loss.weights.rep_z": 1e3}
+    return derive(equilibrium_base(), repulsion)
 
 
 TABLES = (
@@ -188,11 +184,11 @@ TABLES = (
             Row("10", "N_H=2, N_L=4, StableMax3, tanh", "77.1", symbols(N_H=2, N_L=4) | STABLEMAX3 | TANH),
             Row(
                 "11", "N_H=1, N_L=2, StableMax3, RH unstable x and RH stable z_H", "64.2",
-                symbols(N_H=1, N_L=2) | STABLEMAX3 | ROUTH_HURWITZ | RECOMPUTED,
+                symbols(N_H=1, N_L=2) | STABLEMAX3 | ROUTH_HURWITZ,
             ),
             Row(
                 "12", "N_H=2, N_L=4, StableMax3, RH unstable x and RH stable z_H", "77.9",
-                symbols(N_H=2, N_L=4) | STABLEMAX3 | ROUTH_HURWITZ | RECOMPUTED,
+                symbols(N_H=2, N_L=4) | STABLEMAX3 | ROUTH_HURWITZ,
             ),
             Row("13", "N_H=2, N_L=4, StableMax3, N_accum=2", "80.3", symbols(N_H=2, N_L=4, N_accum=2) | STABLEMAX3),
             Row("14", "N_H=3, N_L=6, StableMax3, N_accum=2", "84.1", symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3),
@@ -202,11 +198,11 @@ TABLES = (
             ),
             Row(
                 "16", "N_H=3, N_L=6, StableMax3, N_accum=2, equilibrium in x and z_H", "84.9",
-                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ | RECOMPUTED,
+                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ,
             ),
             variant(
                 "16-input", "row 16 from z_H(0) = x̂",
-                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ | RECOMPUTED | INPUT,
+                symbols(N_H=3, N_L=6, N_accum=2) | STABLEMAX3 | EQUILIBRIUM_XZ | INPUT,
             ),
         ),
         "N_accum 1 where a row names none; one Hutchinson probe for the RH terms, over the whole puzzle",
@@ -219,7 +215,7 @@ TABLES = (
             Row("1", "N_accum=3, N_grad=1", "79.2", symbols(N_accum=3)),
             Row(
                 "2", "N_accum=2, N_grad=1, all states of the H-module for gradient calculation", "74.6",
-                {"model.gradient": "all-cycles"} | RECOMPUTED, ours=EVERY_CALL,
+                {"model.gradient": "all-cycles"}, ours=EVERY_CALL,
             ),
             Row("3", "N_accum=2, N_grad=1", "78.8"),
             Row("4", "N_accum=2, N_grad=3", "81.8", symbols(N_grad=3)),

@@ -59,8 +59,7 @@ TABLE_8_ROW_3 = symbols(N_super=3, N_accum=3, N_grad=12, eps=1e-14) | {"optimize
 
 def table_7_base() -> Config:
     """NSDE, σ 0.01, B 250, N_accum 2, N_grad 4, equilibrium in z_H alone, repulsion in x̂ and z_H."""
-    noise = SDE | {"model.gradient_checkpointing": True}
-    return derive(common(), STABLEMAX3 | EQUILIBRIUM_Z | REPULSION | noise | symbols(B=250, N_accum=2, N_grad=4))
+    return derive(common(), STABLEMAX3 | EQUILIBRIUM_Z | REPULSION | SDE | symbols(B=250, N_accum=2, N_grad=4))
 
 
 def table_8_base() -> Config:
@@ -70,7 +69,7 @@ def table_8_base() -> Config:
 
 def d_128() -> Config:
     """D 128 without prefix, z_H = x̂ and z_L = 0 at the start, equilibrium and repulsion, ε 1e-12, additive noise."""
-    small = {"model.puzzle_emb_len": 0, "model.initial": "input", "model.gradient_checkpointing": False}
+    small = {"model.puzzle_emb_len": 0, "model.initial": "input"}
     return derive(table_6_base(), small | SDE | symbols(D=128, eps=1e-12))
 
 

@@ -9,14 +9,15 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from scipy.stats import t as student
 
-from reason.report.figure import COLOURS, save_png, svg
-from reason.report.page import comparison_page
-from reason.report.section import Results, number, share
+from reason.report.axes import label_ends, shares_axis, shortened, steps_axis
+from reason.report.chart import PANEL, Chart, save_png
+from reason.report.page import comparison_page, drawn
+from reason.report.palette import styled
+from reason.report.section import Results, Table, number, share
 
 COLUMNS = (
     "variant", "seeds", "parameters", "exact at the trained step", "at the last step", "against the base",
@@ -109,11 +110,12 @@ def write_ablation(
 ) -> list[dict[str, Any]]:
     """summary.json, .csv, .png and .html in `folder`; returns the summary."""
     rows = summary(variants, runs)
-    together = {"variants": list(variants), "runs": {name: list(runs.get(name, {}).values()) for name in variants}}
+    found = charts(variants, runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n")
     (folder / "summary.csv").write_text(_csv(variants, runs))
-    save_png(_plot, together, folder / "summary.png")
-    page = comparison_page(title, COLUMNS, table_rows(rows), svg(_plot, together, "summary"), [NOTE])
+    save_png(found, folder / "summary.png")
+    table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
+    page = comparison_page(title, [table], drawn(found, "summary"), [NOTE])
     (folder / "summary.html").write_text(page, encoding="utf-8")
     return rows
 
@@ -130,20 +132,28 @@ def _csv(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> 
     return out.getvalue()
 
 
-def _plot(figure: Figure, together: Results) -> None:
-    """Exact by step: the mean over seeds, a band from the least to the largest."""
-    axes = figure.subplots()
-    for index, name in enumerate(together["variants"]):
-        curves = [results["exact_by_step"] for results in together["runs"][name]]
-        if not curves:
-            continue
-        count = min(map(len, curves))
-        exact = np.array([curve[:count] for curve in curves])
-        colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
-        steps = np.arange(1, count + 1)
-        axes.plot(steps, exact.mean(0), style, marker="o", ms=3, color=colour, label=name.replace("$", r"\$"))
-        axes.fill_between(steps, exact.min(0), exact.max(0), color=colour, alpha=0.15, lw=0)
-    axes.set(xlabel="supervision steps", ylabel="exact, mean and range of the seeds", ylim=(-0.02, 1.02))
-    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+def charts(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[Chart]:
+    """Exact by step, a line a variant: the mean over seeds, a band from the least to the largest."""
+    curves = {
+        name: [results["exact_by_step"] for results in runs[name].values()] for name in variants if runs.get(name)
+    }
+    trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
+
+    def draw(axes: Axes) -> None:
+        longest = 1
+        for index, (name, found) in enumerate(curves.items()):
+            count, style = min(map(len, found)), styled(index)
+            exact, steps = np.array([curve[:count] for curve in found]), np.arange(1, count + 1)
+            every = max(1, count // 16)
+            axes.plot(steps, exact.mean(0), label=shortened(name), markevery=every, **style)
+            axes.fill_between(steps, exact.min(0), exact.max(0), color=style["color"], alpha=0.15, lw=0)
+            longest = max(longest, count)
+        shares_axis(axes, "exact, mean and range of the seeds")
+        steps_axis(axes, {"steps": longest, "trained_steps": trained})
+        label_ends(axes)
+
+    says = "; ".join(
+        f"{name}: {share(float(np.mean([curve[-1] for curve in found])))} at the last step"
+        for name, found in curves.items()
+    )
+    return [Chart("exact: whole puzzles right", says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))]

@@ -1,48 +1,92 @@
-"""Several evaluations in one table and plot."""
+"""Several evaluations beside each other: their figures, and what differs between the runs."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from reason.report.figure import COLOURS, save_png, svg
-from reason.report.page import comparison_page
-from reason.report.section import Results, interval, share, wilson_interval
+from reason.report.axes import errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
+from reason.report.chart import PANEL, Chart, save_png
+from reason.report.page import comparison_page, drawn
+from reason.report.section import Results, Table, interval, share, wilson_interval
 
-COLUMNS = (
-    "run", "preset", "parameters", "optimizer steps", "exact at step 1", "at the trained step", "95 % interval",
-    "at the last step", "rules hold", "puzzles", "set", "steps",
+COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
+FACTS = (  # of an evaluation, beside the settings of its run
+    "preset", "checkpoint_step", "parameters", "weights", "precision", "dataset", "split", "puzzles", "steps",
 )  # fmt: skip
+Settings = Mapping[str, Sequence[Any]]  # {"section.key": the value in each run}
 
 
-def comparison_rows(evaluations: Sequence[Results]) -> list[list[str]]:
+def letter(index: int) -> str:
+    """A, B, …, Z, AA, AB, …: what a run is called in tables and charts."""
+    return (letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
+
+
+def figures(evaluations: Sequence[Results]) -> Table:
     """A row for every evaluation."""
     rows = []
-    for results in evaluations:
+    for index, results in enumerate(evaluations):
         trained, exact = min(results["trained_steps"], results["steps"]), results["exact_by_step"]
         rows.append(
             [
+                letter(index),
                 results["run"],
-                results["preset"],
-                f"{results['parameters']:,}",
-                f"{results['checkpoint_step']:,}",
                 share(exact[0]),
                 f"{share(exact[trained - 1])} ({trained})",
                 interval(exact[trained - 1], results["puzzles"]),
                 f"{share(exact[-1])} ({results['steps']})",
                 share(results["valid_by_step"][-1] if results.get("valid_by_step") else None),
-                str(results["puzzles"]),
-                f"{Path(results['dataset']).name} {results['split']}",
-                str(results["steps"]),
             ]
         )
-    return rows
+    return Table("exact accuracy", COLUMNS, rows, left=(0, 1))
+
+
+def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
+    """A row for everything that is not alike in all runs: facts of the evaluations, then settings of the runs."""
+    values = {key: [results.get(key, ...) for results in evaluations] for key in FACTS} | dict(settings)
+    rows = [[key, _by_value(found)] for key, found in values.items() if any(value != found[0] for value in found)]
+    return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
+
+
+def _by_value(values: Sequence[Any]) -> str:
+    """'A C: silu; B: tanh', the runs that have each value; long ones on lines of their own."""
+    runs: dict[str, list[str]] = {}
+    for index, value in enumerate(values):
+        runs.setdefault(_text(value), []).append(letter(index))
+    said = [f"{' '.join(letters)}: {text}" for text, letters in runs.items()]
+    return ("; " if sum(map(len, said)) < 50 else "\n").join(said)
+
+
+def _text(value: Any) -> str:
+    if value is ...:
+        return "–"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return f"{value:,}" if isinstance(value, int) else value if isinstance(value, str) else json.dumps(value)
+
+
+def alike(evaluations: Sequence[Results]) -> str:
+    """What all evaluations have in common, in a line: '2 runs: sudoku-6x6 test, 1,000 puzzles, 800 optimizer steps'."""
+    words: dict[str, Callable[[Any], str]] = {
+        "dataset": lambda value: Path(value).name,
+        "split": str,
+        "puzzles": lambda value: f"{value:,} puzzles",
+        "checkpoint_step": lambda value: f"{value:,} optimizer steps",
+        "parameters": lambda value: f"{value:,} parameters",
+        "precision": str,
+    }
+    found = [
+        text(evaluations[0][key])
+        for key, text in words.items()
+        if evaluations[0].get(key) is not None and len({results.get(key) for results in evaluations}) == 1
+    ]
+    return f"{len(evaluations)} runs" + (f": {', '.join(found)}" if found else "")
 
 
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
@@ -53,6 +97,31 @@ def notes_on(evaluations: Sequence[Results]) -> list[str]:
         if len(seen) > 1:
             notes.append(f"different {what}: {', '.join(seen)}; read their figures with that label")
     return notes
+
+
+def charts(evaluations: Sequence[Results]) -> list[Chart]:
+    """Exact by step and the error, a line with its interval for every run."""
+    most = max(evaluations, key=lambda results: results["steps"])
+    puzzles = max(results["puzzles"] for results in evaluations)
+
+    def curves(axes: Axes) -> None:
+        for index, results in enumerate(evaluations):
+            plot_exact(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
+        shares_axis(axes, "exact")
+        steps_axis(axes, most)
+        label_ends(axes)
+
+    def errors(axes: Axes) -> None:
+        for index, results in enumerate(evaluations):
+            plot_error(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
+        errors_axis(axes, puzzles)
+        steps_axis(axes, most)
+        label_ends(axes)
+
+    rows = figures(evaluations).rows
+    says = "; ".join(f"{row[0]}, {row[1]}: {row[3]} at the trained step, {row[5]} at the last" for row in rows)
+    size = (PANEL[0], max(PANEL[1], 0.17 * len(evaluations) + 0.8))  # inches: a label a run
+    return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
 
 def _csv(evaluations: Sequence[Results]) -> str:
@@ -69,31 +138,14 @@ def _csv(evaluations: Sequence[Results]) -> str:
     return out.getvalue()
 
 
-def _plot(figure: Figure, together: Results) -> None:
-    """Exact by step, a line with its interval for every run."""
-    axes = figure.subplots()
-    for index, results in enumerate(together["evaluations"]):
-        colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
-        steps, exact = range(1, results["steps"] + 1), results["exact_by_step"]
-        bounds = [wilson_interval(value, results["puzzles"]) for value in exact]
-        axes.plot(steps, exact, style, marker="o", ms=3, color=colour, label=results["run"].replace("$", r"\$"))
-        axes.fill_between(steps, [b[0] for b in bounds], [b[1] for b in bounds], color=colour, alpha=0.15, lw=0)
-        if results["trained_steps"] <= results["steps"]:
-            trained = results["trained_steps"]
-            axes.plot(trained, exact[trained - 1], "o", ms=7, mfc="none", color=colour)
-    axes.set(xlabel="supervision steps (circle: those of training)", ylabel="exact", ylim=(-0.02, 1.02))
-    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def write_comparison(folder: Path, evaluations: Sequence[Results]) -> None:
-    """comparison.json, .csv, .png and .html in `folder`."""
-    title = f"{len(evaluations)} runs compared"
-    together = {"evaluations": list(evaluations)}
+def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:
+    """comparison.json, .csv, .png and .html in `folder`; `settings` are those in which the runs differ."""
+    unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
+    together = {"evaluations": list(evaluations), "differences": unlike}
     (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n")
     (folder / "comparison.csv").write_text(_csv(evaluations))
-    save_png(_plot, together, folder / "comparison.png")
-    drawing = svg(_plot, together, "comparison")
-    page = comparison_page(title, COLUMNS, comparison_rows(evaluations), drawing, notes_on(evaluations))
+    found = charts(evaluations)
+    save_png(found, folder / "comparison.png")
+    tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]
+    page = comparison_page(alike(evaluations), tables, drawn(found, "comparison"), notes_on(evaluations))
     (folder / "comparison.html").write_text(page, encoding="utf-8")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reason.report.chart import Chart, svg
+from reason.report.palette import css
 from reason.report.section import Results, Table, interval, share
 from reason.report.sections import sections_of
 from reason.report.terminal import headline
@@ -23,8 +25,21 @@ _ENVIRONMENT = Environment(
 )
 
 
-def page(results: Results, drawings: Mapping[str, str]) -> str:
-    """The report of one evaluation; drawings are <svg> texts by name."""
+class Drawing(NamedTuple):
+    """A chart on the page."""
+
+    title: str
+    svg: Markup
+    small: bool
+
+
+def drawn(charts: Sequence[Chart], name: str) -> list[Drawing]:
+    """The charts of a plot, with ids that no other plot of the page has."""
+    return [Drawing(chart.title, Markup(svg(chart, f"{name}-{i}")), chart.small) for i, chart in enumerate(charts)]
+
+
+def page(results: Results, drawings: Mapping[str, Sequence[Drawing]]) -> str:
+    """The report of one evaluation; drawings by the name of their plot."""
     return _ENVIRONMENT.get_template("report.html").render(
         results=results,
         headline=headline(results),
@@ -32,9 +47,10 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
         sections=[
             {
                 "title": section.title,
-                "drawings": [Markup(drawings[name]) for name in section.plots],
+                "drawings": [drawings[name] for name in section.charts if name in drawings],
                 "tables": section.tables(results),
                 "note": section.note(results),
+                "precision": section.precision or results.get("precision"),
             }
             for section in sections_of(results)
         ],
@@ -42,23 +58,24 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
             key: f"{value:,.3g}" if isinstance(value, float) else value
             for key, value in results.items()
             if isinstance(value, str | int | float)
-        },
+        }
+        | dict(results.get("settings", {})),
         boards=_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
         **_parts(),
     )
 
 
-def comparison_page(title: str, columns: tuple[str, ...], rows: list[list[str]], drawing: str, notes: list[str]) -> str:
+def comparison_page(title: str, tables: Sequence[Table], drawings: Sequence[Drawing], notes: Sequence[str]) -> str:
     """The page of several runs beside each other."""
     return _ENVIRONMENT.get_template("comparison.html").render(
-        title=title, table=Table(title, columns, rows), drawing=Markup(drawing), notes=notes, **_parts()
+        title=title, tables=tables, drawings=drawings, notes=notes, **_parts()
     )
 
 
 def _parts() -> dict[str, Markup]:
     folder = files("reason.report") / "template"
     return {
-        "style": Markup((folder / "page.css").read_text(encoding="utf-8")),
+        "style": Markup(css() + (folder / "page.css").read_text(encoding="utf-8")),
         "script": Markup((folder / "boards.js").read_text(encoding="utf-8")),
     }
 

@@ -1,19 +1,18 @@
-"""A Section of the report: one part of results.json as tables, figures and CSV, for the terminal and the page alike."""
+"""A Section of the report: one part of results.json as tables, charts and CSV, for the terminal and the page alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-
-matplotlib.use("agg")
-from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
+if TYPE_CHECKING:
+    from reason.report.chart import Chart
+
 Results = Mapping[str, Any]
-Plot = Callable[[Figure, Results], None]
+Charts = Callable[[Results], "Sequence[Chart]"]
 Records = Callable[[Results], Sequence[Mapping[str, Any]]]  # lines of a CSV: shares in [0, 1], None where there is none
 
 
@@ -25,6 +24,12 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: tuple[int, ...] = (0,)  # columns that are words
+    first: Sequence[int] | None = None  # rows that are shown, the others where they are unfolded; None: all
+
+    @property
+    def shown(self) -> list[Sequence[str]]:
+        """The rows that are shown at once."""
+        return list(self.rows) if self.first is None else [self.rows[index] for index in self.first]
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,10 @@ class Section:
     key: str
     title: str  # on the page
     tables: Callable[[Results], list[Table]] = lambda _: []
-    plots: Mapping[str, Plot] = field(default_factory=dict)  # by file name
+    charts: Mapping[str, Charts] = field(default_factory=dict)  # by file name of the PNG that holds them all
     records: Mapping[str, Records] = field(default_factory=dict)  # by file name
     note: Callable[[Results], str] = lambda _: ""
+    precision: str | None = None  # that its numbers were computed in; None: the precision of the pass
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
@@ -45,11 +51,14 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def shown_steps(steps: int, trained: int, at_most: int = 20) -> list[int]:
-    """Steps worth a table row: all of them when few, else 1, powers of two, the trained and the last one."""
-    if steps <= at_most:
-        return list(range(1, steps + 1))
-    return sorted({1, *(2**k for k in range(1, 20) if 2**k < steps), min(trained, steps), steps})
+def shown_steps(steps: int, trained: int) -> list[int]:
+    """Steps worth a table row: 1, 2, 4, 8, 16, …, the trained and the last one."""
+    return sorted({*(2**k for k in range(steps.bit_length())), min(trained, steps), steps})
+
+
+def rows_shown(steps: int, trained: int) -> list[int]:
+    """The rows of those steps in a table of all of them."""
+    return [step - 1 for step in shown_steps(steps, trained)]
 
 
 def share(value: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as View
+from rich.text import Text
 
 from reason.report.section import Results, Table, wilson_interval
 from reason.report.sections import sections_of
@@ -22,6 +23,7 @@ def headline(results: Results) -> str:
         f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}, {exact[0]:.1%} at "
         f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} puzzles ({results['split']})"
         + (f", {unscored} without a scored cell left out" if unscored else "")
+        + (f"; computed in {results['precision']}" if "precision" in results else "")
     )
 
 
@@ -33,12 +35,13 @@ def print_results(results: Results, console: Console) -> None:
 
 
 def view(table: Table) -> View:
-    """A table as narrow as its cells: headers break between their words."""
-    shown = View(title=table.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    """The rows that a table shows, as narrow as its cells: headers break between their words, words where they must."""
+    shown = View(title=Text(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(table.columns):
-        width = max(len(text) for text in ("-", *(row[index] for row in table.rows), *column.split()))
-        side: Literal["left", "right"] = "left" if index in table.left else "right"
-        shown.add_column(fill(column, width), justify=side)
-    for row in table.rows:
-        shown.add_row(*row)
+        width = max(len(text) for text in ("-", *(row[index] for row in table.shown), *column.split()))
+        words = index in table.left
+        side: Literal["left", "right"] = "left" if words else "right"
+        shown.add_column(Text(fill(column, width)), justify=side, no_wrap=not words, overflow="fold")
+    for row in table.shown:
+        shown.add_row(*map(Text, row))
     return shown

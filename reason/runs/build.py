@@ -18,6 +18,7 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
+from reason.runs.decided import decided
 from reason.runs.limits import refuse_large_model, refuse_large_training, row_state
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
@@ -154,6 +155,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             f"type training.batch_size={near}"
         )
     refuse_large_model(config.model, data.shape, data.device)
+    config, reasons = decided(config, [part.shape for part in data.parts], data.device, world.size)
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
@@ -171,7 +173,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
-    trainer.compiled = compiled
+    trainer.compiled, trainer.reasons = compiled, reasons
     return trainer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reason.config.overrides import override, read_config
+from reason.config.overrides import leaves, override, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -15,6 +15,7 @@ from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
+from reason.runs.curve import training_curve
 from reason.runs.directory import ROOT, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.device import pick_device
@@ -110,7 +111,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
+        "settings": {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in pairs},
         **found,
+        "training": training_curve(run),
     }
     with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)

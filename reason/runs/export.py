@@ -16,7 +16,8 @@ from typing import Any
 import torch
 
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.overrides import as_typed, derive, leaves, override, read_config
+from reason.config.differences import UNNAMED, differing
+from reason.config.overrides import as_typed, derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS
@@ -96,10 +97,8 @@ def _portable(config: Config) -> Config:
 def _command(config: Config) -> list[str]:
     """The command line of train.py that has this config: its preset and every setting that differs."""
     chosen = PRESETS.get(config.name)
-    base = leaves((chosen.config() if chosen else Config()).model_dump(mode="json"))
-    own = leaves(config.model_dump(mode="json"))
-    skipped = ("name", "device", "data.generate", "training.tracker", "evaluation.")
-    changes = {key: value for key, value in own.items() if value != base.get(key) and not key.startswith(skipped)}
+    trees = [(chosen.config() if chosen else Config()).model_dump(mode="json"), config.model_dump(mode="json")]
+    changes = {key: values[1] for key, values in differing(trees).items() if not key.startswith(UNNAMED)}
     if not names_presets_own_set(config):
         changes = {"data.directory": config.data.directory} | changes
     words = [word.replace("data.directory=", "data=") for word in as_typed(changes)]

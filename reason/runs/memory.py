@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,9 +19,9 @@ from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models import build_model
-from reason.models.base import Batch, Shape
+from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
-from reason.rollout import first_carry, supervise
+from reason.rollout import Carry, first_carry, supervise
 from reason.training.optim import unscaled_gradient
 
 
@@ -72,30 +74,35 @@ class LiveBytes(TorchDispatchMode):
         self.peak = max(self.peak, self.live)
 
 
-def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
-    """Estimate the memory of an optimizer step by running it on fake tensors, which have a shape and no memory.
+class Rehearsal(NamedTuple):
+    """What is left when two supervision steps of an optimizer step have run on fake tensors."""
 
-    Weights, moments and averages are float32. Two supervision steps run forward and backward in eager mode, at the real
-    batch size; torch.compile usually needs less. Not counted: the allocator's rounding, CUDA's own context (0.3 to
-    0.6 GB), the puzzle set (two bytes a cell). For a GPU the activations stand in float16, whose attention is the fused
-    kernel, for bfloat16 too: as many bytes.
+    model: Reasoner
+    carry: Carry
+
+
+@contextlib.contextmanager
+def rehearsal(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Callable[[int], Rehearsal]]:
+    """Fake tensors, which have a shape and no memory; a function that runs so many supervision steps on them.
+
+    Each step runs forward and backward in eager mode, at the real batch size, with the largest possible T. For a GPU
+    the activations stand in float16, whose attention is the fused kernel, for bfloat16 too: as many bytes.
     """
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
         computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
         model = build_model(config.model, shape, *computed)
+    rollout = config.rollout
+    loops = rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
-        batch = _blank(config.training.batch_size, shape)
-        carry = first_carry(model, batch)
-        rollout = config.rollout
-        loops = (
-            rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
-        )  # the largest possible T
-        with LiveBytes() as bytes_of:
-            for part in range(min(2, rollout.grad_steps)):
-                rows = partial(_blank, config.training.batch_size, shape)
+        rows = partial(_blank, config.training.batch_size, shape)
+        carry = first_carry(model, rows())
+
+        def run(steps: int) -> Rehearsal:
+            nonlocal carry
+            for part in range(steps):
                 carry, unroll = supervise(model, carry, rows, rollout, part, loops)
                 terms = evaluate_terms(unroll, config.loss, config.loss.present)
                 if part == 0 and config.balance.kind != "fixed":
@@ -105,6 +112,20 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
                 del unroll, terms
                 loss.backward()
                 del loss
+            return Rehearsal(model, carry)
+
+        yield run
+
+
+def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
+    """Estimate the memory of an optimizer step by its `rehearsal`.
+
+    Weights, moments and averages are float32; torch.compile usually needs less. Not counted: the allocator's rounding,
+    CUDA's own context (0.3 to 0.6 GB), the puzzle set (two bytes a cell).
+    """
+    with rehearsal(config, shape, computed, device) as run:
+        with LiveBytes() as bytes_of:
+            model, carry = run(min(2, config.rollout.grad_steps))
         held = [*carry.batch, *carry.state, carry.steps, carry.halted, *carry.loader]
         between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]

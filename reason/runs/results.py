@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from reason.config.overrides import leaves
 from reason.errors import ConfigError, printable
+from reason.files import read_json
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -30,6 +34,9 @@ class Compared(BaseModel):
     exact_by_step: list[Share]
     cell_by_step: list[Share]
     valid_by_step: list[Share] | None = None
+    weights: str | None = None
+    precision: str | None = None
+    settings: dict[str, Any] = {}  # that the evaluation changed
 
     @model_validator(mode="after")
     def _a_share_a_step(self) -> Compared:
@@ -53,4 +60,30 @@ def compared(results: Any) -> dict[str, Any]:
         message = first["msg"].removeprefix("Value error, ")
         where = ".".join(map(str, first["loc"]))
         raise ConfigError(f"{where}: {message[:1].lower()}{message[1:]}" if where else message) from None
-    return {key: printable(value) if isinstance(value, str) else value for key, value in read.model_dump().items()}
+    return {key: _on_one_line(value) for key, value in read.model_dump().items()}
+
+
+def _on_one_line(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {printable(key): _plain(inner) for key, inner in value.items()}
+    return printable(value) if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """A setting: a number, a truth value or none as it is, and everything else as a text on one line."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return printable(value if isinstance(value, str) else json.dumps(value))
+
+
+def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
+    """{"section.key": value} that an evaluation had: of its run's config.json, with what was changed on top.
+
+    Empty where there is no config: the file may be of another version, or of anyone.
+    """
+    try:
+        found = leaves(read_json(run / "config.json")["config"])
+    except (OSError, ConfigError, KeyError, TypeError, AttributeError):
+        return {}
+    own: dict[str, Any] = _on_one_line(found)
+    return own | results["settings"]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import shape_of_puzzle
@@ -19,7 +20,6 @@ from reason.evaluation.restarts import random_like
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
-from reason.report.drawing import character_of
 from reason.runs.directory import read_record
 
 PAD = 0  # of every family, behind a prompt

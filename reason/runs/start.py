@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reason.config.overrides import derive, override, read_config
+from reason.config.differences import run_name
+from reason.config.overrides import derive, leaves, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.runs.build import (
@@ -18,6 +19,7 @@ from reason.runs.build import (
     names_presets_own_set,
     refuse_other_set,
 )
+from reason.runs.decided import DECIDED
 from reason.runs.directory import (
     change_config,
     create_run,
@@ -36,8 +38,12 @@ from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 
 
-def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
-    """A new run; `held` keeps its folder locked and its processes joined. None: the folder runs/NAME-N.
+def start(
+    asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool, base: Config | None = None
+) -> Trainer:
+    """A new run; `held` keeps its folder locked and its processes joined.
+
+    run: None for runs/NAME-N, where NAME says how the config differs from `base` (`run_name`).
 
     make_data: a missing set is made as data.generate says.
 
@@ -52,10 +58,10 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    run = Path(world.tell(str(run or (reserve_run(config.name) if world.first else ""))))
+    run = Path(world.tell(str(run or (reserve_run(run_name(base or asked, asked)) if world.first else ""))))
     trainer = build_trainer(config, run, data, world)
     if world.first:
-        create_run(run, asked, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
+        create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
         refuse_full_disk(run, trainer.checkpoint_size())
     return trainer
@@ -92,9 +98,15 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
         raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
     if world.first:
         refuse_full_disk(run, trainer.checkpoint_size())
-        if changed != asked:
-            change_config(run, changed)  # the next --resume need not repeat them
+        if (recorded := _recorded(changed, trainer)) != asked:
+            change_config(run, recorded)  # the next --resume need not repeat them
     return trainer
+
+
+def _recorded(config: Config, trainer: Trainer) -> Config:
+    """The config with what `auto` came to for this training, so that every --resume computes alike."""
+    found = leaves(trainer.config.model_dump(mode="json"))
+    return derive(config, {key: found[key] for key in DECIDED if leaves(config.model_dump()).get(key) == "auto"})
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:

@@ -27,21 +27,24 @@ def inductor_works(device: torch.device) -> bool:
 def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
     """Compile every network call or the supervision step, in place; a graph break is an error (fullgraph).
 
-    Returns whether anything is compiled; with compile=auto that is so where code can be generated.
+    Returns whether anything is compiled; `reason.runs.decided` has decided what compile=auto comes to.
 
     Raises:
-        ConfigError: CUDA graphs were asked of another device.
+        ConfigError: CUDA graphs were asked of another device, or no code can be generated here.
     """
     backend = config.compile
-    if backend == "auto":
-        able = (config.compile_scope == "step" or bool(model.networks())) and inductor_works(device)
-        backend = "inductor" if able else "none"
+    assert backend != "auto", "decided before"
     if backend == "none":
         return False
     if records_graphs(config) and device.type != "cuda":
         raise ConfigError(
             f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
             "type training.compile_mode=default"
+        )
+    if backend == "inductor" and not inductor_works(device):
+        raise ConfigError(
+            f"training.compile=inductor makes no code for {device} here (on a CPU it needs a C++ compiler); "
+            "type training.compile=none"
         )
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
     options: dict[str, Any] = {"backend": backend, "dynamic": False, "fullgraph": True}

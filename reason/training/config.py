@@ -26,7 +26,9 @@ class TrainingConfig(BaseConfig):
         "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
     compile: Literal["none", "auto", "inductor", "aot_eager"] = Field(
-        "none", description="torch.compile; inductor needs a C++ compiler on a CPU; auto: inductor where it works"
+        "auto",
+        description="torch.compile; inductor needs a C++ compiler on a CPU; auto: inductor where it works and training "
+        "takes minutes; what it came to is recorded",
     )
     compile_scope: Literal["network", "step"] = Field(
         "network", description="unit of compilation: every network call, or the supervision step"

@@ -1,8 +1,12 @@
-"""The device of a run, and its peak memory."""
+"""The device of a run, its peak memory, and the library of its float32 products."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -21,7 +25,54 @@ def pick_device(name: str) -> torch.device:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device.type]
     if not there or (device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
         raise ConfigError(f"device={name} is not available here; type device=auto or device=cpu")
+    if device.type == "cpu":
+        float32_by_onednn()
     return device
+
+
+@functools.cache
+def float32_by_onednn() -> bool:
+    """Have oneDNN compute this process's float32 matrix products on the CPU instead of MKL; whether it does.
+
+    On AMD's AVX-512 its kernels are 1.1 to 1.4 times as fast. torch reaches them through the setting that allows
+    products in bf16, which oneDNN rounds to on CPUs with AMX alone: where a product comes out rounded, or torch lacks
+    the setting, MKL stays.
+    """
+    products: Any = getattr(torch.backends.mkldnn, "matmul", None)
+    if not torch.backends.mkldnn.is_available() or not hasattr(products, "fp32_precision"):
+        return False
+    before = products.fp32_precision
+    products.fp32_precision = "bf16"
+    if _exact():
+        return True
+    products.fp32_precision = before
+    return False
+
+
+@contextlib.contextmanager
+def torchs_own_float32(wanted: bool = True) -> Iterator[None]:
+    """Within the block, where `wanted`, float32 products are computed as torch does by default."""
+    products: Any = getattr(torch.backends.mkldnn, "matmul", None)
+    if not wanted or not hasattr(products, "fp32_precision"):
+        yield
+        return
+    before, products.fp32_precision = products.fp32_precision, "ieee"
+    try:
+        yield
+    finally:
+        products.fp32_precision = before
+
+
+def _exact() -> bool:
+    """Are the factors of a product used beyond bf16 and TF32? Asked forward and transposed, small and large."""
+    for size in (32, 256):
+        factor = torch.full((size, size), 1 + 2.0**-12)
+        expected = size * (1 + 2.0**-12)
+        ones = torch.ones(size, size)
+        for product in (factor @ ones, ones @ factor, factor.t() @ ones, (factor[None] @ ones[None])[0]):
+            if not torch.allclose(product, torch.tensor(expected), rtol=2.0**-16, atol=0):
+                return False
+    return True
 
 
 def peak_memory(device: torch.device) -> int | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from reason.errors import ConfigError
 
-# What may differ when training goes on: where things are, what is written down, and a precision that `auto` decided
-# (the type that it comes to must be the same).
+# What may differ when training goes on: where things are, what is written down, a precision that `auto` decided (the
+# type that it comes to must be the same), and how the same numbers are computed, up to rounding.
 MAY_CHANGE = (
     "name",
     "device",
@@ -18,6 +18,8 @@ MAY_CHANGE = (
     "init_from",
     "evaluation.",
     "training.precision",
+    "training.compile",
+    "model.gradient_checkpointing",
     "optimizer.backend",
     "training.tracker",
     "training.log_every",

@@ -65,6 +65,7 @@ class TrainingState:
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
         self.compiled = False  # does torch.compile make the model's code?
+        self.reasons: list[str] = []  # for what `auto` came to
         self.saved: int | None = None  # the step of the newest checkpoint
 
     @property

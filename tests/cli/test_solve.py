@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageColor
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.addition import Addition
 from datasets_gen.layout import read_split
 from datasets_gen.maze import Maze
+from datasets_gen.pictures import EDGE, board_picture
+from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.evaluation.boards import Thought
@@ -107,9 +109,26 @@ def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 def test_changed_cells_are_marked() -> None:
     puzzle = Sudoku(4)
     question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("1234 3412 2143 4321")
-    text = board(puzzle, answer, question > 1, answer != question, np.zeros(16, bool))
+    text = board(puzzle, answer, question, answer != question)
     assert text.plain.splitlines()[0] == "1 2'| 3'4'"
     assert {str(span.style) for span in text.spans} >= {"bold", "black on yellow"}
+
+
+def test_clues_that_are_not_kept_are_marked() -> None:
+    """In the terminal, with and without colour, and in the picture of a GIF or PNG: one line across that cell alone."""
+    puzzle = Sudoku(4)
+    question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("2134 3412 2143 4321")
+    text = board(puzzle, answer, question, np.zeros(16, bool))
+    assert text.plain.splitlines()[0] == "2!1 | 3 4 "
+    assert text.plain.count("!") == 1
+    assert [str(span.style) for span in text.spans if "strike" in str(span.style)] == ["bold red strike"] * 2
+    kept, struck = (np.asarray(board_picture(puzzle, tokens, question)) for tokens in (question, answer))
+    red = (struck == ImageColor.getrgb(RED)).all(-1)
+    rows, columns = np.nonzero(red)
+    assert not (kept == ImageColor.getrgb(RED)).all(-1).any()
+    assert red.sum() >= 40  # a line of 46 pixels, some under the box's edge
+    assert max(rows.max(), columns.max()) < EDGE + 48
+    assert (np.abs((rows - EDGE) + (columns - EDGE) - 48) <= 3).all()
 
 
 def test_a_solution_is_called_one_from_the_step_at_which_it_is() -> None:
@@ -187,6 +206,38 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (Path(both[0]) / "results.json").write_text("{}")
     assert main(["compare", both[0], "--out", str(out)]) == 1
     assert "holds no results" in capsys.readouterr().err
+
+
+def test_compare_fits_80_columns_and_says_what_differs(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs with long names, of other settings, and evaluated with other ones: not a word is lost."""
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [
+        "sudoku-4x4.tanh.hidden_size16.steps2.batch_size8-1",
+        "sudoku-4x4.hidden_size16.steps2.batch_size8.seed3-1",
+    ]
+    for name, change in zip(names, ("model.activation=tanh", "seed=3"), strict=True):
+        words = ["train", "sudoku-4x4", f"data={runs / 'sudoku set'}", f"run={tmp_path / name}", *NARROW, change]
+        assert main(words) == 0
+        assert main(["evaluate", str(tmp_path / name), "evaluation.boards=0", f"steps={2 + (change == 'seed=3')}"]) == 0
+    capsys.readouterr()
+    assert main(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
+    squeezed = "".join(out.split())
+    for name in names:
+        assert name in squeezed  # folded, and whole
+    rows = dict(line.split(None, 1) for line in out.splitlines() if "A: " in line)
+    said = {key: " ".join(value.split()) for key, value in rows.items()}
+    assert said["model.activation"] == "A: tanh; B: silu"
+    assert said["seed"] == "A: 0; B: 3"
+    assert said["steps"] == "A: 2; B: 3"
+    assert "training.batch_size" not in said  # alike
+    told = json.loads((tmp_path / "together/comparison.json").read_text())
+    assert told["differences"]["model.activation"] == ["tanh", "silu"]
+    (tmp_path / names[0] / "config.json").unlink()  # figures can still be compared
+    assert main(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")]) == 0
 
 
 def test_sets_are_as_the_runs_expect(runs: Path) -> None:

@@ -119,3 +119,38 @@ def test_impossible_sums_are_refused(tmp_path, capsys, flags, message):
 def test_a_mistyped_sum_is_refused(text):
     with pytest.raises(DatasetError):
         Addition().parse(text)
+
+
+@pytest.mark.parametrize("blank", [[], ["--blank-answer"]])
+def test_wrong_digits_come_with_their_probability_and_are_uniform(tmp_path, capsys, blank):
+    words = ["addition", "--digits", "3", "--train", "4000", "--test", "50", *blank]
+    for name, noise in (("clean", "0"), ("noisy", "0.2"), ("again", "0.2")):
+        assert main([*words, "--noise", noise, "--output-dir", str(tmp_path / name)]) == 0
+        assert main(["verify", str(tmp_path / name)]) == 0
+    assert "but for wrong digits (0.2 expected)" in capsys.readouterr().out
+    clean, noisy, again = (read_split(tmp_path / name, "train")[1] for name in ("clean", "noisy", "again"))
+    assert (noisy.labels == again.labels).all()
+    digits = (clean.labels >= 1) & (clean.labels <= 10)
+    assert (noisy.labels == clean.labels)[~digits].all()
+    wrong = noisy.labels[digits] != clean.labels[digits]
+    assert wrong.mean() == pytest.approx(0.2, abs=0.015)
+    shifts = (noisy.labels[digits].astype(int) - clean.labels[digits])[wrong] % 10
+    assert np.bincount(shifts, minlength=10)[1:] / len(shifts) == pytest.approx(np.full(9, 1 / 9), abs=0.02)
+    if not blank:  # the model is shown the digits that it was to predict
+        scored = noisy.labels[:, :-1] > 0
+        assert (noisy.inputs[:, 1:][scored] == noisy.labels[:, :-1][scored]).all()
+    else:
+        assert (noisy.inputs == clean.inputs).all()
+    metadata, _ = read_split(tmp_path / "noisy", "train")
+    puzzle = puzzle_of(metadata)
+    assert puzzle.noise == 0.2
+    assert puzzle.valid(noisy.inputs, noisy.labels).all()
+    assert puzzle.solved(noisy.inputs, clean.labels).all()  # the rules know the right sum
+    spoilt = noisy.labels[0].copy()
+    spoilt[np.flatnonzero(spoilt)[-1]] = 1  # the end is no digit
+    assert "where 14 is right" in puzzle.fault(noisy.inputs[0], spoilt)
+
+
+@pytest.mark.parametrize("noise", ["-0.1", "0.95", "nan"])
+def test_noise_is_a_share(noise, refused, tmp_path):
+    refused(["addition", "--noise", noise, "--output-dir", tmp_path / "set"], f"noise {noise}", "from 0 to 0.9")

@@ -7,7 +7,7 @@ from datasets_gen import parallel
 from datasets_gen.layout import DatasetError
 from datasets_gen.ratings import BIN_NAMES, EXTREME_LEVELS, LEVELS, bins_of, quotas, rating_histogram
 from datasets_gen.sudoku import Sudoku, extreme, select
-from datasets_gen.sudoku.extreme import LEAD, Lineage, descend, easy_chunk, lead
+from datasets_gen.sudoku.extreme import LEAD, Lineage, apart, descend, easy_chunk, lead
 from datasets_gen.sudoku.rating import SCALES, rate, rule_guesses
 from datasets_gen.sudoku.select import extreme_splits
 from datasets_gen.sudoku.solver import solve
@@ -16,7 +16,6 @@ from datasets_gen.sudoku.solver import solve
 @pytest.mark.parametrize("size", [4, 6, 9])
 def test_lineages_give_minimal_puzzles(size, monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
-    monkeypatch.setattr(extreme, "HARVEST", 20)
     chunk = descend(Lineage(size, 3, 0, 0))
     solved = solve(chunk.questions)
     assert (solved.counts == 1).all()
@@ -71,9 +70,31 @@ def test_puzzles_that_a_fixed_rule_finds_much_harder_are_not_given_away(monkeypa
     means = np.array([[25, most, most], [25, most + 0.1, 5], [25, 5, most + 0.1], [0, 0, 0], [0, 1, 1]])
     assert (lead(means) <= LEAD).tolist() == [True, False, False, True, False]
     chunk = descend(Lineage(9, 6, 0, 0))
-    assert 0 < len(chunk.ratings) < 600 // extreme.HARVEST
+    assert 0 < len(chunk.ratings) < 600
     assert (np.diff(lead(rule_guesses(chunk.questions))) >= 0).all()
     assert lead(rule_guesses(chunk.questions)).max() <= LEAD
+
+
+def test_puzzles_given_away_are_no_neighbours(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 300)
+    boards = descend(Lineage(9, 6, 0, 0)).questions
+    lacking = ((boards[:, None] != boards) & (boards > 0)).sum(2)  # clues of one that the other lacks
+    assert len(boards) > 1
+    assert (lacking[~np.eye(len(boards), dtype=bool)] > 1).all()
+    neighbour = boards[0].copy()
+    neighbour[np.flatnonzero(neighbour)[0]] = 0
+    assert apart(np.array([boards[0], neighbour, *boards[1:]])).tolist() == [True, False] + [True] * (len(boards) - 1)
+
+
+def test_lineages_end_without_hope_or_with_enough(monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 300)
+    full = descend(Lineage(9, 6, 0, 0)).ratings
+    monkeypatch.setattr(extreme, "HARD", 0.0)
+    few = descend(Lineage(9, 6, 0, 0, limit=1)).ratings
+    assert 0 < len(few) <= min(extreme.HARVEST, len(full) - 1)
+    monkeypatch.setattr(extreme, "HOPES", {250: 1e9})
+    monkeypatch.setattr(extreme, "GLEANINGS", 4)
+    assert 0 < len(descend(Lineage(9, 6, 0, 0)).ratings) <= 4
 
 
 def reachable_mix(monkeypatch):

@@ -1,6 +1,5 @@
-"""Files as people have them: read right, or refused in one line that names the file, the row and the reason."""
+"""Sets on disk as people have them: read right, or refused in one line that names the file, the row and the reason."""
 
-import codecs
 import json
 import os
 import shutil
@@ -19,24 +18,6 @@ DEEP = "[" * 100_000
 BOARD, ANSWER = "." * 16, "1" * 16
 
 
-@pytest.fixture
-def refused(tmp_path, capsys):
-    """Runs a command that must end in one line with all the messages, and write nothing."""
-
-    def run(words, *messages):
-        before = sorted(tmp_path.rglob("*"))
-        capsys.readouterr()
-        assert main([str(word) for word in words]) == 1
-        error = capsys.readouterr().err
-        assert error.startswith("error: ")
-        assert error.count("\n") == 1
-        for message in messages:
-            assert str(message) in error
-        assert sorted(tmp_path.rglob("*")) == before
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     """A 4×4 Sudoku set."""
@@ -51,58 +32,6 @@ def damaged(good, tmp_path):
     return Path(shutil.copytree(good, tmp_path / "damaged"))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        SUDOKU,
-        codecs.BOM_UTF8 + SUDOKU,
-        SUDOKU.replace(b"\n", b"\r\n"),
-        codecs.BOM_UTF8 + SUDOKU.replace(b"\n", b"\r\n"),
-    ],
-    ids=["plain", "byte order mark", "CRLF", "both"],
-)
-def test_csv_of_any_editor_comes_out_again_byte_for_byte(tmp_path, content):
-    (tmp_path / "file.csv").write_bytes(content)
-    assert main(["import", "sudoku-csv", str(tmp_path / "file.csv"), "--output-dir", str(tmp_path / "set")]) == 0
-    metadata, split = read_split(tmp_path / "set", "test")
-    assert len(metadata.sources) > 1
-    assert split.ratings.dtype == np.int32
-    assert main(["export", str(tmp_path / "set"), "--output", str(tmp_path / "out.csv")]) == 0
-    assert (tmp_path / "out.csv").read_bytes() == content
-
-
-HEAD = "source,question,answer,rating\n"
-LATIN = (HEAD + f"a,{BOARD},{ANSWER},1\nMöller,{BOARD},{ANSWER},1\n").encode("latin-1")
-
-
-@pytest.mark.parametrize(
-    ("content", "messages"),
-    [
-        ((HEAD + f"a,{BOARD},{ANSWER},1\n").encode("utf-16"), ["line 1", "UTF-16"]),
-        ((HEAD + f"a,{BOARD},{ANSWER},1\n").encode("utf-16-le"), ["line 1", "UTF-16"]),
-        (LATIN, ["line 3", "byte 0xf6 is not UTF-8"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1\na,{'.' * 1_000_000},{ANSWER},1\n", ["line 3", "field larger than"]),
-        (HEAD + f'a,{BOARD},{ANSWER},1\n"a,{BOARD},{ANSWER},1\n', ["line 3", "no CSV"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1\na,b,{BOARD},{ANSWER},1\n", ["line 3", "5 fields, 4 expected"]),
-        (HEAD + f"a,{BOARD}\n", ["line 2", "2 fields, 4 expected"]),
-        (HEAD.replace("source", "answer") + f"a,{BOARD},{ANSWER},1\n", ["line 1", "a column stands twice"]),
-        (HEAD + f"a,{BOARD},{ANSWER},nan\n", ["line 2", "'nan' is no number"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1e999\n", ["line 2", "more digits than"]),
-        (HEAD + f"a,{BOARD},{ANSWER},9007199254740993\n", ["line 2", "more digits than"]),
-        (HEAD + f"a,{BOARD},{ANSWER},-1\n", ["line 2", "rating -1 is negative"]),
-        (HEAD + "a,,,1\n", ["0 cells", "Sudoku size 0 is unknown"]),
-        (HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells", "Sudoku size 5 is unknown"]),
-        (HEAD + f"a,{'.' * 15}５,{ANSWER},1\n", ["puzzle 1 holds '５' in cell 16"]),
-        ("x" * 100_000, ["line 1: no column question or answer"]),
-        ("", ["line 1: no column question or answer"]),
-    ],
-)
-def test_faulty_csv(tmp_path, refused, content, messages):
-    path = tmp_path / "file.csv"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused(["import", "sudoku-csv", path, "--output-dir", tmp_path / "set"], path, *messages)
-
-
 def test_a_set_without_ratings_leaves_those_of_the_others(damaged):
     path = damaged / "train/dataset.json"
     fields = json.loads(path.read_text())
@@ -113,148 +42,6 @@ def test_a_set_without_ratings_leaves_those_of_the_others(damaged):
     _, split = read_split(damaged, "train")
     assert split.ratings[:8].tolist() == np.load(damaged / "train/all__ratings.npy").tolist()
     assert np.isnan(split.ratings[8:]).all()
-
-
-def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
-    rows = ["3.25", "", "0.1", "12345678901.5", "0.30000000000000004", "7"]
-    content = HEAD + "".join(f"s,{BOARD},{ANSWER},{rating}\n" for rating in rows)
-    (tmp_path / "file.csv").write_text(content)
-    assert main(["import", "sudoku-csv", str(tmp_path / "file.csv"), "--output-dir", str(tmp_path / "set")]) == 0
-    _, split = read_split(tmp_path / "set", "test")
-    assert split.ratings.tolist() == pytest.approx([float(r or "nan") for r in rows], rel=0, nan_ok=True)
-    assert main(["export", str(tmp_path / "set"), "--output", str(tmp_path / "out.csv")]) == 0
-    assert (tmp_path / "out.csv").read_text() == content
-    assert main(["show", str(tmp_path / "set"), "--index", "1"]) == 0
-    shown = capsys.readouterr().out
-    assert "not rated" in shown
-    assert "from 0.1 to 1.23457e+10" in shown
-    (tmp_path / "file.csv").write_text(HEAD + f"s,{BOARD},{ANSWER},4000000000\n")
-    assert main(["import", "sudoku-csv", str(tmp_path / "file.csv"), "--output-dir", str(tmp_path / "large")]) == 0
-    assert read_split(tmp_path / "large", "test")[1].ratings.tolist() == [4_000_000_000]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"num1": 1.5, "num2": 2.5, "sum": 4}', "num1 is 1.5"),
-        ('{"num1": 1.0, "num2": 2, "sum": 3}', "num1 is 1.0"),
-        ('{"num1": 1, "num2": Infinity, "sum": 3}', "num2 is inf"),
-        ('{"num1": NaN, "num2": 1, "sum": 3}', "num1 is nan"),
-        ('{"num1": true, "num2": 1, "sum": 2}', "num1 is True"),
-        ('{"num1": "1", "num2": 1, "sum": 2}', "num1 is '1'"),
-        ('{"num1": -1, "num2": 1, "sum": 0}', "num1 is -1"),
-        ('{"num1": [[1]], "num2": 1, "sum": 0}', "num1 is a list"),
-        ('{"num1": 1, "num2": 1, "sum": 2, "answer": 3}', "1 + 1 is not 3"),
-        ('{"num1": 1, "num2": 1, "sum": 2, "expression": "1 + 2"}', "expression '1 + 2' is not num1 + num2"),
-        ('{"num1": 1, "num2": 1}', "neither sum nor answer"),
-        ('{"num1": 1, "sum": 1}', "no num2"),
-        (f'{{"num1": 1{"0" * 5000}, "num2": 1, "sum": 1}}', "digits"),
-        ('{"num1": 1,', "line 3, column 1"),
-        (f'{{"num1": 1{"0" * 1000}, "num2": 1, "sum": 1{"0" * 999}1}}', "more than 1000 digits"),
-        ("[1, 2]", "no object"),
-        (DEEP, "nested too deeply"),
-    ],
-)
-def test_faulty_sums(tmp_path, refused, line, message):
-    path = tmp_path / "file.jsonl"
-    path.write_text('{"num1": 1, "num2": 2, "sum": 3}\n\n' + line + "\n")
-    refused(["import", "addition-jsonl", path, "--output-dir", tmp_path / "set"], f"{path}, line 3", message)
-
-
-def test_sums_as_the_code_of_stars_reads_them(tmp_path):
-    rows = '{"num1": 95, "num2": 17, "expression": "95 + 17", "answer": 112}\r\n\r\n'
-    (tmp_path / "file.jsonl").write_bytes(codecs.BOM_UTF8 + rows.encode())
-    assert main(["import", "addition-jsonl", str(tmp_path / "file.jsonl"), "--output-dir", str(tmp_path / "set")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
-
-
-GRID = [[0, 1], [2, 3]]
-
-
-@pytest.mark.parametrize(
-    ("grid", "message"),
-    [
-        ([], "0x0 cells"),
-        ([[]], "1x0 cells"),
-        ([1, 2], "a list of no rows"),
-        (5, "5 of no rows"),
-        (None, "None of no rows"),
-        ([[0] * 30] * 31, "31x30 cells"),
-        ([[0] * 31] * 31, "31x31 cells"),
-        ([[0, 1], [2]], "row 2: 1 cells, 2 expected"),
-        ([[0, 10], [2, 3]], "row 1, column 2: colour 10"),
-        ([[0, 1], [-1, 3]], "row 2, column 1: colour -1"),
-        ([[0, 1], [2, 1.7]], "row 2, column 2: colour 1.7"),
-        ([[0, True]], "colour True"),
-        ([[0, "1"]], "colour '1'"),
-        ([[0, [1]]], "colour a list"),
-        ([[float("inf")]], "colour inf"),
-    ],
-)
-@pytest.mark.parametrize("place", ["train pair 2, input", "train pair 1, output", "test pair 1, input", "solution 1"])
-def test_faulty_grids(tmp_path, refused, grid, message, place):
-    pairs = {"train": [{"input": GRID, "output": GRID}, {"input": GRID, "output": GRID}], "test": [{"input": GRID}]}
-    solutions = [GRID]
-    if place == "solution 1":
-        solutions = [grid]
-    else:
-        part, _, number, key = place.replace(",", "").split()
-        pairs[part][int(number) - 1] = {**pairs[part][int(number) - 1], key: grid}
-    (tmp_path / "a_challenges.json").write_text(json.dumps({"abc": pairs}))
-    (tmp_path / "a_solutions.json").write_text(json.dumps({"abc": solutions}))
-    path = tmp_path / f"a_{'solutions' if place == 'solution 1' else 'challenges'}.json"
-    words = ["import", "arc", tmp_path / "a_challenges.json", "--output-dir", tmp_path / "set"]
-    refused(words, f"{path}: task abc, {place}", message)
-
-
-@pytest.mark.parametrize(
-    ("challenges", "solutions", "message"),
-    [
-        ({}, None, "holds no ARC tasks"),
-        ({"a": []}, None, "task a: no object with the lists train and test"),
-        ({"a": {"train": {}, "test": []}}, None, "task a: no object with the lists"),
-        ({"a": {"train": [], "test": []}}, None, "task a: not one pair"),
-        ({"a": {"train": [{"input": GRID}], "test": []}}, None, "train pair 1: no object with input and output"),
-        ({"a|||b": {"train": [], "test": [{"input": GRID}]}}, None, "no |||"),
-        ({"\x1b[31m": 1}, None, "task '\\x1b[31m'"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, None, "no solution"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, [], "holds no solutions"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, {"b": [GRID]}, "task 'b' is not among the challenges"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, {"a": [GRID, GRID]}, "another number of solutions"),
-        ('{"a": 1, "a": 2}', None, "'a' stands twice in one object"),
-        ("{", None, "line 1, column 2: no JSON"),
-        (DEEP, None, "nested too deeply"),
-    ],
-)
-def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
-    path = tmp_path / "a_challenges.json"
-    path.write_text(challenges if isinstance(challenges, str) else json.dumps(challenges))
-    if solutions is not None:
-        (tmp_path / "a_solutions.json").write_text(json.dumps(solutions))
-    refused(["import", "arc", path, "--output-dir", tmp_path / "set"], message)
-
-
-def test_a_task_in_a_file_of_its_own_and_the_same_task_twice(tmp_path, refused, capsys):
-    task = {
-        "train": [{"input": GRID, "output": GRID}],
-        "test": [{"input": GRID[::-1], "output": GRID}, {"input": GRID}],
-    }
-    (tmp_path / "007bbfb7.json").write_text(json.dumps(task))
-    words = [
-        "import",
-        "arc",
-        str(tmp_path / "007bbfb7.json"),
-        "--split",
-        "train",
-        "--output-dir",
-        str(tmp_path / "set"),
-    ]
-    assert main(words) == 0
-    assert "1 test pairs of training tasks have no solution" in capsys.readouterr().err
-    assert json.loads((tmp_path / "set/identifiers.json").read_text())[1] == "007bbfb7"
-    shutil.copytree(tmp_path, tmp_path / "more", ignore=shutil.ignore_patterns("set"))
-    words[3:3] = [str(tmp_path / "more/007bbfb7.json")]
-    refused([*words[:-1], tmp_path / "two"], "task 007bbfb7 is in another source too")
 
 
 def rewrite(path, change):

@@ -11,9 +11,8 @@ from scipy.stats import spearmanr
 
 from datasets_gen.streams import stream
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
 from datasets_gen.sudoku.construct import completions, full_grid, thin
-from datasets_gen.sudoku.guesses import BAND, CELL, MIXED, NO_CAP, search
-from datasets_gen.sudoku.patterns import patterns
 from datasets_gen.sudoku.rating import RULES, combined, rate, rule_guesses, shuffles
 from datasets_gen.sudoku.solver import solve
 
@@ -38,8 +37,7 @@ def test_every_rule_finds_as_many_solutions_as_the_other_solver(size, rule, seed
     board[clues[: 1 + seed % 2]] = 0  # minimal: several solutions now
     if seed % 3 == 0:
         board[clues[2]] = board[clues[2]] % size + 1  # often a contradiction
-    nothing = np.empty((0, size, 3), np.uint32)
-    found, tree, way = search(board, rule, 2000, NO_CAP, seed, nothing, patterns(size))
+    found, tree, way = search(board, rule, 2000, NO_CAP, seed, NOTHING)
     assert found == solve(board[None], limit=2000).counts[0]
     assert way <= tree
     assert found <= tree + 1

@@ -109,4 +109,6 @@ def test_report_files(changes: dict[str, object], tmp_path: Path) -> None:
 def test_long_curves_are_shown_at_telling_steps() -> None:
     assert shown_steps(64, 8) == [1, 2, 4, 8, 16, 32, 64]
     assert shown_steps(64, 12) == [1, 2, 4, 8, 12, 16, 32, 64]
-    assert shown_steps(20, 8) == list(range(1, 21))
+    assert shown_steps(20, 8) == [1, 2, 4, 8, 16, 20]
+    assert shown_steps(1, 8) == [1]
+    assert shown_steps(3, 8) == [1, 2, 3]

@@ -15,7 +15,6 @@ import torch
 from rich.console import Console
 
 from datasets_gen.__main__ import main as generate
-from datasets_gen.layout import read_identifiers
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
@@ -27,8 +26,7 @@ from reason.evaluation.exit_gate import ExitGate
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
-from reason.evaluation.votes import Votes
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import LoopedConfig, build_model
 from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.section import Section, Table
@@ -218,7 +216,7 @@ def test_a_filled_batch_has_one_shape_and_counts_once(trained: Trained) -> None:
 
 
 def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
-    """Twice the same figures, another seed others; the stream of whoever calls goes on as if nothing had been drawn."""
+    """Twice the same figures, another seed others; the caller's stream goes on as if nothing had been drawn."""
     model, data = trained
     torch.manual_seed(7)
     expected = torch.rand(3)
@@ -230,56 +228,6 @@ def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
         assert torch.equal(torch.rand(3), expected)
     assert found[0] == found[1]
     assert found[0]["returns"] != found[2]["returns"]
-
-
-@pytest.fixture(scope="module")
-def arc(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
-    directory = tmp_path_factory.mktemp("sets") / "arc"
-    challenges = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
-    words = ["import", "arc", *challenges, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
-    assert generate(words) == 0
-    return PuzzleData(directory, "test")
-
-
-def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
-    """A model that knows three of four copies' answers at the last step, and none before it."""
-    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none",
-                                        h_cycles=1, l_cycles=1, puzzle_emb_len=1), arc.shape)  # fmt: skip
-    labels = torch.where(arc.labels == -100, 0, arc.labels).long()
-    numbers = arc.take(torch.arange(len(arc))).identifiers.tolist()
-    names = read_identifiers(arc.directory, arc.metadata)
-    last = {names[number].partition("|||")[0]: number for number in sorted(numbers)}  # of each task's four copies
-    wrong = torch.tensor([number in last.values() for number in numbers])
-    rows = {(number, *arc.inputs[i].tolist()): i for i, number in enumerate(numbers)}
-    readout, encode = model.readout, model.encode
-
-    def remember(batch: Any) -> torch.Tensor:
-        asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
-        model.rows = [rows[number, *question] for number, question in asked]
-        return encode(batch)
-
-    def recite(state: Any, step: int | None = None) -> Any:
-        said = labels[model.rows].clone()
-        said[wrong[model.rows] if step == 4 else slice(None)] = 2
-        return readout(state, step)._replace(logits=torch.nn.functional.one_hot(said, arc.shape.vocab_size).float())
-
-    model.encode, model.readout = remember, recite
-    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, arc, 4, 5)
-    assert [row["step"] for row in results["votes"]] == [3, 4]
-    early, late = results["votes"]
-    assert early["pass_at"] == {"1": 0.0, "2": 0.0}
-    assert late["pass_at"] == {"1": 1.0, "2": 1.0}
-    assert late["unanswered"] == 0
-    assert results["exact_by_step"][-1] == pytest.approx(1 - wrong.float().mean().item())
-    tasks = json.loads((arc.directory / "test_puzzles.json").read_text())
-    asked = sum(len(task["test"]) for task in tasks.values())
-    assert read(model, arc, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
-    write_report(tmp_path, results)
-    assert "pass@2" in (tmp_path / "report.html").read_text()
-    console = Console(record=True, width=80)
-    print_results(results, console)
-    assert "pass@1" in console.export_text()
-    assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(arc.directory, "train"), 4, 5))
 
 
 class Norms(Consumer):

@@ -32,7 +32,9 @@ def test_the_page_opens_and_its_slider_moves(size: str, scheme: str, page_file: 
     with api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, offline=True)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, offline=True, reduced_motion="reduce"
+        )
         page = context.new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -42,6 +44,7 @@ def test_the_page_opens_and_its_slider_moves(size: str, scheme: str, page_file: 
         page.goto(page_file.as_uri())
         board, slider, caption = page.locator(".board"), page.locator("#step"), page.locator(".said")
         assert "the question" in caption.inner_text()
+        assert page.locator(".play").get_attribute("aria-label") == "play"  # reduced motion: it waits
         before = board.inner_text()
         slider.focus()
         page.keyboard.press("ArrowRight")
@@ -65,3 +68,22 @@ def test_the_page_opens_and_its_slider_moves(size: str, scheme: str, page_file: 
             page.screenshot(path=str(Path(folder) / f"{size}-{scheme}.png"), full_page=True)
         browser.close()
     assert said == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
+def test_the_boards_play_by_themselves_until_they_are_touched(page_file: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_context(offline=True, reduced_motion="no-preference").new_page()
+        page.goto(page_file.as_uri())
+        slider, button = page.locator("#step"), page.locator(".play")
+        assert button.get_attribute("aria-label") == "pause"
+        page.wait_for_function("document.getElementById('step').value > 1", timeout=10_000)
+        second = "document.querySelectorAll('.picks button')[1].getAttribute('aria-pressed') === 'true'"
+        page.wait_for_function(second, timeout=20_000)  # the next puzzle
+        slider.fill("2")
+        assert button.get_attribute("aria-label") == "play"
+        page.wait_for_timeout(1500)
+        assert slider.input_value() == "2"
+        browser.close()

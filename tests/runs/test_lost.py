@@ -178,10 +178,10 @@ def test_numbers_are_those_of_ascii(half: Path, sudoku_4x4: Path, here: Path) ->
     """Folders that str.isdigit() takes for numbered, and int() does not."""
     for name in ("step-²", "step-٣", "step-"):
         (half / "checkpoints" / name).mkdir()
-    (here / "runs/sudoku-4x4-²").mkdir(parents=True)
+    (here / "runs/sudoku-4x4.hidden_size16.steps4.batch_size8-²").mkdir(parents=True)
     assert main(RESUME) == 0
     assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "--max-steps", "1"]) == 0
-    assert (here / "runs/sudoku-4x4-1/config.json").exists()
+    assert (here / "runs/sudoku-4x4.hidden_size16.steps4.batch_size8-1/config.json").exists()
     assert main(["evaluate", "steps=1", "evaluation.boards=0"]) == 0  # the newest run
 
 

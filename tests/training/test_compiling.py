@@ -63,20 +63,16 @@ def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, 
     both(override(tiny, short | symbols), {"training.compile": "aot_eager"}, tmp_path, steps=3)
 
 
-def test_auto_compiles_where_code_can_be_generated(
+def test_inductor_is_refused_where_no_code_can_be_generated(
     tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = override(tiny, {"training.compile": "auto"})
-    for works in (True, False):
-        monkeypatch.setattr(compiling, "inductor_works", lambda device, works=works: works)
-        assert trainer_of(config, tmp_path / str(works)).compiled is works
-
     def missing(*_: object, **__: object) -> None:
         raise RuntimeError("no C++ compiler")
 
-    monkeypatch.undo()
     monkeypatch.setattr(torch, "compile", missing)
     assert not compiling.inductor_works(torch.device("cpu"))
+    with pytest.raises(ConfigError, match=r"makes no code for cpu here .*; type training\.compile=none"):
+        trainer_of(override(tiny, {"training.compile": "inductor"}), tmp_path / "run")
 
 
 @pytest.mark.slow

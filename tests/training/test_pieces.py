@@ -7,7 +7,8 @@ import torch
 
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
-from reason.training.device import pick_device
+from reason.training import device
+from reason.training.device import float32_by_onednn, pick_device
 from reason.training.ema import Ema, EmaConfig
 from reason.training.precision import dtypes
 
@@ -51,3 +52,23 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     assert pick_device("cpu") == CPU
     with pytest.raises(ConfigError, match="device=auto"):
         pick_device("cuda:99")
+
+
+def test_float32_products_stay_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN computes them where it does not round the factors; where it would, torch's setting stays as it was."""
+    products = torch.backends.mkldnn.matmul
+    before = products.fp32_precision
+    float32_by_onednn.cache_clear()
+    try:
+        assert float32_by_onednn() == (products.fp32_precision == "bf16")
+        for rows, inner, columns in ((7, 5, 3), (300, 81, 512)):
+            a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+            torch.testing.assert_close(a @ b, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
+        float32_by_onednn.cache_clear()
+        products.fp32_precision = "ieee"
+        monkeypatch.setattr(device, "_exact", lambda: False)
+        assert not float32_by_onednn()
+        assert products.fp32_precision == "ieee"
+    finally:
+        products.fp32_precision = before
+        float32_by_onednn.cache_clear()

@@ -10,9 +10,12 @@ from reason.report.sections.exits import EXITS
 from reason.report.sections.halting import HALTING
 from reason.report.sections.policies import POLICIES
 from reason.report.sections.restarts import RESTARTS
+from reason.report.sections.training import TRAINING
 from reason.report.sections.votes import VOTES
 
-SECTIONS = (ACCURACY, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT)
+SECTIONS = (
+    ACCURACY, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
+)  # fmt: skip
 
 
 def sections_of(results: Results) -> list[Section]:

@@ -4,49 +4,59 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from reason.report.figure import BLUE, GREEN, ORANGE, steps_axis
-from reason.report.section import Results, Section, Table, interval, share, shown_steps, wilson_interval
+from reason.report.axes import by_step, errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
+from reason.report.chart import Chart
+from reason.report.palette import GREEN, ORANGE
+from reason.report.section import Results, Section, Table, interval, rows_shown, share, wilson_interval
 
 COLUMNS = ("step", "exact", "95 % interval", "rules hold", "cells", "says halt", "")
 
 
 def tables(results: Results) -> list[Table]:
-    """A row for every step worth one."""
+    """A row for every step."""
     nothing, trained = [None] * results["steps"], results["trained_steps"]
     valid, halted = (results.get(f"{key}_by_step") or nothing for key in ("valid", "halted"))
     rows = [
         [
             str(step),
-            share(results["exact_by_step"][step - 1]),
-            interval(results["exact_by_step"][step - 1], results["puzzles"]),
+            share(exact),
+            interval(exact, results["puzzles"]),
             share(valid[step - 1]),
             share(results["cell_by_step"][step - 1]),
             share(halted[step - 1]),
             "← trained to here" if step == trained else "",
         ]
-        for step in shown_steps(results["steps"], trained)
+        for step, exact in enumerate(results["exact_by_step"], start=1)
     ]
-    return [Table("accuracy by supervision step", COLUMNS, rows, left=(6,))]
+    shown = rows_shown(results["steps"], trained)
+    return [Table("accuracy by supervision step", COLUMNS, rows, left=(6,), first=shown)]
 
 
-def plot(figure: Figure, results: Results) -> None:
-    """Exact with its interval, rule-valid and cell accuracy against supervision steps."""
-    axes = figure.subplots()
-    steps, exact = range(1, results["steps"] + 1), results["exact_by_step"]
-    low, high = np.transpose([wilson_interval(value, results["puzzles"]) for value in exact])
-    axes.plot(steps, exact, marker="o", ms=3, color=BLUE, label="exact (whole puzzle right)")
-    axes.fill_between(steps, low, high, color=BLUE, alpha=0.2, lw=0)
-    axes.plot(steps, results["cell_by_step"], color=ORANGE, label="cells")
+def charts(results: Results) -> list[Chart]:
+    """The plain curve, and what is wrong on a logarithmic axis."""
+    exact, puzzles, steps = results["exact_by_step"], results["puzzles"], range(1, results["steps"] + 1)
     valid = results.get("valid_by_step")
-    if valid and valid != exact:
-        axes.plot(steps, valid, color=GREEN, ls="--", label="rules hold")
-    axes.set(ylabel=f"accuracy ({results['split']} split)", ylim=(0, 1.02))
-    axes.set_title(results["run"].replace("$", r"\$"))
-    steps_axis(axes, results)
-    axes.legend(loc="lower right")
+
+    def curve(axes: Axes) -> None:
+        plot_exact(axes, exact, puzzles, "exact")
+        axes.plot(steps, results["cell_by_step"], color=ORANGE, ls="--", label="cells")
+        if valid and valid != exact:
+            axes.plot(steps, valid, color=GREEN, ls=":", lw=2, label="rules hold")
+        shares_axis(axes, f"share of {puzzles:,} puzzles ({results['split']})")
+        steps_axis(axes, results)
+        label_ends(axes)
+
+    def error(axes: Axes) -> None:
+        plot_error(axes, exact, puzzles, "exact")
+        errors_axis(axes, puzzles)
+        steps_axis(axes, results)
+
+    return [
+        Chart("exact: whole puzzles right", by_step(exact, results), curve),
+        Chart("error, 1 − exact", by_step([1 - value for value in exact], results), error),
+    ]
 
 
 def records(results: Results) -> list[dict[str, Any]]:
@@ -67,13 +77,13 @@ def records(results: Results) -> list[dict[str, Any]]:
 
 
 NOTE = """Each step applies the same network again. Dotted: the steps taken in training. “Says halt”: the share
-whose halting head would stop here. Intervals are Wilson's at 95 %."""
+whose halting head would stop here. Intervals are Wilson's at 95 %. Open mark: no puzzle is wrong, drawn below 1/n."""
 
 ACCURACY = Section(
     "exact_by_step",
     "Accuracy by supervision step",
     tables,
-    {"accuracy_by_step": plot},
+    {"accuracy_by_step": charts},
     {"accuracy_by_step": records},
     lambda _: NOTE,
 )

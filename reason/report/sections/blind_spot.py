@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from reason.report.figure import BLUE, ORANGE, numbers
-from reason.report.section import Plot, Results, Section, Table, number, share, shown_steps
-
-GREY = "grey"
+from reason.report.axes import label_ends, log_axis, numbers, shares_axis
+from reason.report.chart import Chart
+from reason.report.palette import BLUE, GREY, ORANGE, styled
+from reason.report.section import Charts, Results, Section, Table, number, rows_shown, share
 
 
 def tables(results: Results) -> list[Table]:
@@ -20,7 +19,7 @@ def tables(results: Results) -> list[Table]:
     found = results["blind_spot"]
     rows = [
         [
-            str(loop),
+            str(row["loop"]),
             *(number(row["norm"][key]) for key in ("mean", "p99")),
             *(number(row[key], ".1e") for key in ("r", "g")),
             *(number(row.get(key), ".1e") for key in ("g_1", "g_4")),
@@ -28,8 +27,7 @@ def tables(results: Results) -> list[Table]:
             number(row["ce"]),
             share(row["exact"]),
         ]
-        for loop in shown_steps(len(found["by_loop"]), found["loops"])
-        for row in found["by_loop"][loop - 1 : loop]
+        for row in found["by_loop"]
     ]
     columns = ("loop", "‖h‖ mean", "p99", "r", "g", "g_1", "g_4", "a_rad", "‖b_⊥‖", "CE", "exact")
     clamps = [
@@ -37,7 +35,12 @@ def tables(results: Results) -> list[Table]:
         for way, row in found["clamp"].items()
     ]
     return [
-        Table(f"readout blind spot, {found['puzzles']} puzzles", columns, rows),
+        Table(
+            f"readout blind spot, {found['puzzles']} puzzles, in float64",
+            columns,
+            rows,
+            first=rows_shown(len(rows), found["loops"]),
+        ),
         Table("the scale held from loop 1 on", ("way", "CE", "clamped", "ΔCE", "norm ratio"), clamps),
     ]
 
@@ -64,106 +67,116 @@ def _column(found: Results, *keys: str) -> tuple[list[int], np.ndarray]:
 
 
 def _loops(axes: Axes, found: Results) -> None:
-    axes.axvline(found["loops"], color=GREY, ls=":", lw=1, label="trained to here")
+    axes.axvline(found["loops"], color=GREY, ls=":", lw=1)
     axes.set_xlabel("loop k")
 
 
 def _norms(axes: Axes, found: Results) -> None:
-    for name, style in (("mean", "-"), ("median", "--"), ("p99", "-."), ("max", ":")):
-        axes.plot(*_column(found, "norm", name), style, color=BLUE, label=name)
+    for index, name in enumerate(("mean", "median", "p99", "max")):
+        axes.plot(*_column(found, "norm", name), **styled(index), markevery=4, label=name)
     loops, mean = _column(found, "norm", "mean")
     std = _column(found, "norm", "std")[1]
     axes.fill_between(loops, np.maximum(mean - std, 0), mean + std, color=BLUE, alpha=0.15, lw=0)
     _loops(axes, found)
-    axes.set(ylabel="‖h‖₂ of a token", yscale="log", title="token norms")
+    log_axis(axes, "y")
 
 
 def _alignment(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "r"), marker="o", ms=3, color=BLUE, label="r = |cos(∇L, h)|")
-    axes.axhline(found["random_r"], color=ORANGE, ls="--", label="random direction √(2/πD)")
+    axes.plot(*_column(found, "r"), marker="o", color=BLUE, label="r = |cos(∇L, h)|")
+    axes.axhline(found["random_r"], color=ORANGE, ls="--", label="√(2/πD), random")
     _loops(axes, found)
-    axes.set(yscale="log", title="how much of the readout's gradient is radial")
+    log_axis(axes, "y")
 
 
 def _radial(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "g"), marker="o", ms=3, color=BLUE)
+    axes.plot(*_column(found, "g"), marker="o", color=BLUE)
     _loops(axes, found)
-    axes.set(ylabel="g = ∂L/∂log s", title="signed radial derivative")
+    axes.set_ylabel("g = ∂L/∂log s")
 
 
 def _future(axes: Axes, found: Results) -> None:
-    for t, color in ((1, BLUE), (2, ORANGE), (4, GREY)):
+    for index, t in enumerate((1, 2, 4)):
         rows = [row for row in found["by_loop"] if f"g_{t}" in row]
         slopes = np.abs(numbers([row[f"g_{t}"] for row in rows]))
-        axes.plot(numbers([row["scale"] for row in rows]), slopes, marker="o", ms=3, color=color, label=f"t = {t}")
-    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|", xscale="log", yscale="log", title="slope of later losses")
+        axes.plot(numbers([row["scale"] for row in rows]), slopes, label=f"t = {t}", **styled(index))
+    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|")
+    log_axis(axes, "x")
+    log_axis(axes, "y")
 
 
 def _update(axes: Axes, found: Results) -> None:
     axes.plot(*_column(found, "a_rad"), color=BLUE, label="a_rad")
-    axes.plot(*_column(found, "scale_step"), "x", color=ORANGE, ms=4, label="measured step of s")
+    axes.plot(*_column(found, "scale_step"), "x", color=ORANGE, ms=4, label="step of s")
     axes.plot(*_column(found, "b"), color=GREY, ls="--", label="‖b‖ rms")
     _loops(axes, found)
-    axes.set(yscale="symlog", title="radial part of the loop's update")
+    axes.set_yscale("symlog")
 
 
 def _angle(axes: Axes, found: Results) -> None:
     axes.plot(*_column(found, "b_perp"), color=BLUE, label="‖b_⊥‖ rms")
     axes.plot(*_column(found, "angular"), "x", color=ORANGE, ms=4, label="‖u′ − u‖ rms · s")
     _loops(axes, found)
-    axes.set(yscale="log", title="angular part of the loop's update")
+    log_axis(axes, "y")
 
 
 def _clamp(axes: Axes, found: Results) -> None:
     names = [f"{mode}\nnorm × {number(row['norm_ratio'], '.2f')}" for mode, row in found["clamp"].items()]
     axes.bar(names, numbers([row["delta_ce"] for row in found["clamp"].values()]), color=BLUE, width=0.5)
     axes.axhline(0, color=GREY, lw=1)
-    axes.set(ylabel="ΔCE (nats)", title=f"the scale held from loop 1 to {found['loops']}")
+    axes.set_ylabel("ΔCE (nats)")
 
 
 def _sweep(axes: Axes, found: Results) -> None:
     rows = found["scale_sweep"]
     losses = numbers([row["ce"] for row in rows])
-    axes.plot([row["alpha"] for row in rows], losses, marker="o", ms=3, color=BLUE)
+    axes.plot([row["alpha"] for row in rows], losses, marker="o", color=BLUE)
     margin = max(0.05, 0.05 * float(np.ptp(losses)))  # flat shall look flat
     axes.set(ylim=(losses.min() - margin, losses.max() + margin))
-    axes.set(xscale="log", xlabel="α", ylabel="CE of the readout of α·h_K (nats)", title="scale sweep")
+    axes.set(xlabel="α", ylabel="CE of the readout of α·h_K (nats)")
+    log_axis(axes, "x")
 
 
 def _depth(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "ce"), marker="o", ms=3, color=BLUE, label="CE (left)")
+    axes.plot(*_column(found, "ce"), marker="o", color=BLUE)
     _loops(axes, found)
-    axes.set(ylabel="CE (nats)", yscale="log", title=f"CE(1) − CE({found['loops']}) = {number(found['ce_gap'])}")
-    exact = axes.twinx()
-    exact.plot(*_column(found, "exact"), marker="o", ms=3, color=ORANGE)
-    exact.set(ylabel="exact", ylim=(0, 1.02))
-    axes.plot([], [], color=ORANGE, marker="o", ms=3, label="exact (right)")
+    axes.set_ylabel("CE (nats)")
+    log_axis(axes, "y")
 
 
-def _plot(draw: Callable[[Axes, Results], None]) -> Plot:
-    def plot(figure: Figure, results: Results) -> None:
-        axes, found = figure.subplots(), results["blind_spot"]
-        if not np.isfinite(_column(found, "norm", "mean")[1]).all():
-            axes.text(0.5, 0.5, "the state diverged", ha="center")
-            return
-        draw(axes, found)
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize="small")
-
-    return plot
+def _exact(axes: Axes, found: Results) -> None:
+    axes.plot(*_column(found, "exact"), marker="o", color=BLUE)
+    _loops(axes, found)
+    shares_axis(axes, "exact")
 
 
-PLOTS = {
-    "norms": _norms,
-    "alignment": _alignment,
-    "radial": _radial,
-    "future": _future,
-    "update": _update,
-    "angle": _angle,
-    "clamp": _clamp,
-    "sweep": _sweep,
-    "depth": _depth,
+def _charts(title: str, draw: Callable[[Axes, Results], None]) -> Charts:
+    def charts(results: Results) -> list[Chart]:
+        found = results["blind_spot"]
+        finite = np.isfinite(_column(found, "norm", "mean")[1]).all()
+
+        def drawn(axes: Axes) -> None:
+            if not finite:
+                axes.text(0.5, 0.5, "the state diverged", ha="center")
+                return
+            draw(axes, found)
+            label_ends(axes)
+
+        return [Chart(title, "the numbers are in the table" if finite else "the state diverged", drawn)]
+
+    return charts
+
+
+CHARTS = {
+    "norms": ("token norms ‖h‖₂", _norms),
+    "alignment": ("how much of the readout's gradient is radial", _alignment),
+    "radial": ("signed radial derivative", _radial),
+    "future": ("slope of later losses", _future),
+    "update": ("radial part of the loop's update", _update),
+    "angle": ("angular part of the loop's update", _angle),
+    "clamp": ("the scale held from loop 1", _clamp),
+    "sweep": ("scale sweep", _sweep),
+    "depth": ("cross-entropy by loop", _depth),
+    "exact": ("exact by loop", _exact),
 }
 
 NOTE = """h = s·u is what the head reads. r: mean |cos| of the loss's gradient with h; g: ∂L/∂log s, g_t: the
@@ -174,7 +187,8 @@ BLIND_SPOT = Section(
     "blind_spot",
     "The readout's blind spot",
     tables,
-    {f"blind_spot_{name}": _plot(draw) for name, draw in PLOTS.items()},
+    {f"blind_spot_{name}": _charts(*what) for name, what in CHARTS.items()},
     {"blind_spot": records},
     lambda _: NOTE,
+    precision="float64",
 )

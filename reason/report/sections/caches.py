@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
+from collections.abc import Callable
 
-from reason.report.figure import BLUE, ORANGE
+from matplotlib.axes import Axes
+
+from reason.report.chart import Chart
+from reason.report.palette import BLUE, ORANGE
 from reason.report.section import Results, Section, Table, number, share
 
 
@@ -22,14 +25,20 @@ def tables(results: Results) -> list[Table]:
     return [Table("greedy decoding with shared caches", columns, rows)]
 
 
-def plot(figure: Figure, results: Results) -> None:
+def charts(results: Results) -> list[Chart]:
     """Exact beside memory."""
-    left, right = figure.subplots(1, 2, sharey=True)
-    ways = _ways(results)[::-1]
-    left.barh(ways, [row["exact"] for row in results["caches"]][::-1], color=BLUE)
-    left.set(xlabel="exact", xlim=(0, 1.02))
-    right.barh(ways, [row["bytes"] for row in results["caches"]][::-1], color=ORANGE)
-    right.set(xlabel="bytes a text")
+    ways, rows = _ways(results), results["caches"]
+
+    def drawing(key: str, colour: str) -> Callable[[Axes], None]:
+        def draw(axes: Axes) -> None:
+            axes.barh(ways[::-1], [row[key] for row in rows][::-1], color=colour)
+            axes.set_xlim(0, 1.02) if key == "exact" else None
+
+        return draw
+
+    exact = ", ".join(f"{way} {share(row['exact'])}" for way, row in zip(ways, rows, strict=True))
+    memory = ", ".join(f"{way} {row['bytes']:,.0f}" for way, row in zip(ways, rows, strict=True))
+    return [Chart("exact", exact, drawing("exact", BLUE)), Chart("bytes a text", memory, drawing("bytes", ORANGE))]
 
 
 NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
@@ -39,7 +48,7 @@ CACHES = Section(
     "caches",
     "Shared caches",
     tables,
-    {"caches": plot},
+    {"caches": charts},
     {"caches": lambda results: results["caches"]},
     lambda _: NOTE,
 )

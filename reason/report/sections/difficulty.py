@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from reason.report.figure import steps_axis
+from reason.report.axes import by_step, label_ends, shares_axis, steps_axis
+from reason.report.chart import Chart
+from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share, wilson_interval
 
 
@@ -29,17 +29,22 @@ def tables(results: Results) -> list[Table]:
     return [Table("by difficulty", columns, rows)]
 
 
-def plot(figure: Figure, results: Results) -> None:
+def charts(results: Results) -> list[Chart]:
     """Exact by step, a line for every bin."""
-    axes = figure.subplots()
     bins = results["difficulty"]["bins"]
-    for row, colour in zip(bins, plt.get_cmap("viridis")(np.linspace(0.3, 0.8, len(bins))), strict=True):
-        steps = range(1, results["steps"] + 1)
-        label = f"{row['bin']} ({row['puzzles']})"
-        axes.plot(steps, row["exact_by_step"], marker="o", ms=2.5, color=colour, label=label)
-    axes.set(ylabel="exact", ylim=(-0.02, 1.02), title=f"by {results['difficulty']['by']}")
-    steps_axis(axes, results)
-    axes.legend(title="(puzzles)", fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+    def draw(axes: Axes) -> None:
+        for index, row in enumerate(bins):
+            exact = row["exact_by_step"]
+            every = max(1, len(exact) // 16)
+            label = f"{row['bin']} (n {row['puzzles']})"
+            axes.plot(range(1, len(exact) + 1), exact, label=label, markevery=every, **styled(index))
+        shares_axis(axes, "exact")
+        steps_axis(axes, results)
+        label_ends(axes)
+
+    says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in bins)
+    return [Chart(f"exact by {results['difficulty']['by']}", says, draw)]
 
 
 def records(results: Results) -> list[dict[str, Any]]:
@@ -54,4 +59,4 @@ def records(results: Results) -> list[dict[str, Any]]:
     return found
 
 
-DIFFICULTY = Section("difficulty", "By difficulty", tables, {"difficulty": plot}, {"difficulty": records})
+DIFFICULTY = Section("difficulty", "By difficulty", tables, {"difficulty": charts}, {"difficulty": records})

@@ -1,83 +1,127 @@
-"""What the dynamics of a few puzzles do."""
+"""Dynamics of solved and failed puzzles."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from reason.report.figure import BLUE, RED, numbers
+from reason.report.axes import label_ends, log_axis, numbers
+from reason.report.chart import Chart
+from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, number
+
+LINES: dict[bool, dict[str, Any]] = {
+    True: {"color": BLUE, "lw": 1, "alpha": 0.8},
+    False: {"color": ORANGE, "ls": "--", "lw": 1, "alpha": 0.8},
+}
 
 
 def tables(results: Results) -> list[Table]:
-    """How the probed trajectories end, and the spectra of a few."""
+    """How the probed trajectories end, beside the verdicts of the pass, and the spectra of a few."""
     found = results["dynamics"]
-    ends = Counter((_state(puzzle), puzzle["end"]) for puzzle in found["puzzles"])
-    rows = [[state, end, str(count)] for (state, end), count in sorted(ends.items(), reverse=True)]
-    tables = [Table("how the probed trajectories end", ("puzzle", "end", "count"), rows, left=(0, 1))]
+    ends = Counter((_state(puzzle), _said(puzzle["solved_in_pass"]), puzzle["end"]) for puzzle in found["puzzles"])
+    rows = [[*what, str(count)] for what, count in sorted(ends.items(), reverse=True)]
+    columns = ("in float64", f"in the pass ({results.get('precision', 'its precision')})", "end", "count")
+    tables = [Table("how the probed trajectories end", columns, rows, left=(0, 1, 2))]
     spectra = [
         [str(row["example"]), _state(row), *(number(row[key], ".3f") for key in ("radius", "trace"))]
         for row in found["spectra"]
     ]
     if spectra:
         columns = ("puzzle", "", "spectral radius", "trace / N")
-        tables.append(Table(f"spectra of “{found['map']}” at the last step", columns, spectra, left=(0, 1)))
+        tables.append(Table(f"spectra of “{found['map']}” at the last step, in float64", columns, spectra, left=(0, 1)))
     return tables
 
 
 def _state(row: Results) -> str:
-    return "solved" if row["solved"] else "failed"
+    return _said(row["solved"])
 
 
-def plot(figure: Figure, results: Results) -> None:
+def _said(solved: bool) -> str:
+    return "solved" if solved else "failed"
+
+
+def charts(results: Results) -> list[Chart]:
     """Residuals and norms by step, and how a push dies out, of solved and failed puzzles."""
-    figure.set_size_inches(7, 5.2)
-    (upper, size), (push, low) = figure.subplots(2, 2)
     found = results["dynamics"]
-    drawn: set[bool] = set()
-    for puzzle, returns, swings in zip(found["puzzles"], found["returns"], found["oscillation"], strict=True):
-        solved = puzzle["solved"]
-        line = {"color": BLUE if solved else RED, "lw": 0.9, "alpha": 0.7}
-        label = None if solved in drawn else _state(puzzle)
-        drawn.add(solved)
-        upper.plot(range(1, len(puzzle["residual"]) + 1), numbers(puzzle["residual"]), label=label, **line)
-        size.plot(numbers(puzzle["norm"]), **line)
-        push.plot(numbers(returns), **line)
-        low.plot(range(1, len(swings) + 1), numbers(swings), marker="o", ms=2, **line)
-    upper.set(yscale="log", title="residual ‖z′ − z‖/‖z‖")
-    upper.axhline(found["tolerance"], color="grey", ls=":", lw=1)
-    upper.legend(fontsize="small")
-    size.set(title="norm ‖z‖")
-    push.set(yscale="log", title="distance of a pushed state", xlabel="steps after the push")
-    low.set(title="oscillation of the low state", xlabel="update inside a step")
-    low.axhline(1, color="grey", ls=":", lw=1)
-    for axes in (upper, size, push, low):
-        axes.grid(alpha=0.25)
-        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
+    puzzles = found["puzzles"]
+
+    def curves(axes: Axes, values: Sequence[Sequence[float | None]], first: int, log: bool = False) -> None:
+        named: set[bool] = set()
+        for puzzle, row in zip(puzzles, values, strict=True):
+            solved = puzzle["solved"]
+            axes.plot(
+                range(first, len(row) + first),
+                numbers(row),
+                label=None if solved in named else _said(solved),
+                **LINES[solved],
+            )
+            named.add(solved)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        if log:
+            log_axis(axes, "y")
+        label_ends(axes)
+
+    def residual(axes: Axes) -> None:
+        axes.set_xlabel("supervision steps")
+        axes.axhline(found["tolerance"], color=GREY, ls=":", lw=1)
+        curves(axes, [puzzle["residual"] for puzzle in puzzles], 1, log=True)
+
+    def norm(axes: Axes) -> None:
+        axes.set_xlabel("supervision steps")
+        curves(axes, [puzzle["norm"] for puzzle in puzzles], 0)
+
+    def push(axes: Axes) -> None:
+        axes.set_xlabel("steps after the push")
+        curves(axes, found["returns"], 0, log=True)
+
+    def low(axes: Axes) -> None:
+        axes.set_xlabel("update inside a step")
+        axes.axhline(1, color=GREY, ls=":", lw=1)
+        curves(axes, found["oscillation"], 1)
+
+    return [
+        Chart("residual ‖z′ − z‖/‖z‖", _last("last", [puzzle["residual"] for puzzle in puzzles], puzzles), residual),
+        Chart("norm ‖z‖", _last("last", [puzzle["norm"] for puzzle in puzzles], puzzles), norm),
+        Chart("distance of a pushed state", _last("last", found["returns"], puzzles), push),
+        Chart("oscillation of the low state", _last("last update", found["oscillation"], puzzles), low),
+    ]
 
 
-def planes(figure: Figure, results: Results) -> None:
+def _last(what: str, values: Sequence[Sequence[float | None]], puzzles: Sequence[Results]) -> str:
+    """The ends of curves in words."""
+    ends = [f"{number(row[-1])} ({_state(p)})" for row, p in zip(values, puzzles, strict=True) if row]
+    return f"{what}: {', '.join(ends) or 'none'}"
+
+
+def planes(results: Results) -> list[Chart]:
     """Each probed trajectory in its own two principal components, from a circle to a square."""
-    puzzles = results["dynamics"]["puzzles"]
-    columns = min(4, len(puzzles))
-    rows = -(-len(puzzles) // columns)
-    figure.set_size_inches(7, 0.4 + 1.8 * rows)
-    grid = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axes in grid[len(puzzles) :]:
-        axes.axis("off")
-    for axes, puzzle in zip(grid, puzzles, strict=False):
-        x, y = np.transpose([numbers(point) for point in puzzle["plane"]])
-        colour = BLUE if puzzle["solved"] else RED
-        axes.plot(x, y, color=colour, lw=0.8, alpha=0.8, marker=".", ms=2.5)
-        axes.plot(x[0], y[0], "o", mfc="none", color=colour, ms=6)
-        axes.plot(x[-1], y[-1], "s", color=colour, ms=5)
-        axes.set_title(f"{puzzle['example']}: {puzzle['end']}\n{sum(puzzle['explained']):.0%} of variance", fontsize=7)
-        axes.set_xticks([])
-        axes.set_yticks([])
+
+    def drawing(puzzle: Results) -> Callable[[Axes], None]:
+        def draw(axes: Axes) -> None:
+            x, y = np.transpose([numbers(point) for point in puzzle["plane"]])
+            colour = LINES[puzzle["solved"]]["color"]
+            axes.plot(x, y, color=colour, lw=0.8, alpha=0.8, marker=".", ms=2.5)
+            axes.plot(x[0], y[0], "o", mfc="none", color=colour, ms=6)
+            axes.plot(x[-1], y[-1], "s", color=colour, ms=5)
+            axes.set(xticks=[], yticks=[])
+
+        return draw
+
+    return [
+        Chart(
+            f"{puzzle['example']}: {puzzle['end']}",
+            f"{_state(puzzle)}, {sum(puzzle['explained']):.0%} of the variance in this plane",
+            drawing(puzzle),
+            size=(2.4, 1.9),
+        )
+        for puzzle in results["dynamics"]["puzzles"]
+    ]
 
 
 def records(results: Results) -> list[dict[str, Any]]:
@@ -86,6 +130,7 @@ def records(results: Results) -> list[dict[str, Any]]:
         {
             "example": puzzle["example"],
             "solved": int(puzzle["solved"]),
+            "solved_in_pass": int(puzzle["solved_in_pass"]),
             "end": puzzle["end"],
             "step": step,
             "residual": puzzle["residual"][step - 1] if step else None,
@@ -98,14 +143,26 @@ def records(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-NOTE = """Blue: solved, red: failed. A spectral radius above 1 spreads along the map's fastest direction; “–”: not
-converged. Trajectories: each in its own two principal components, from the circle to the square."""
+def note(results: Results) -> str:
+    """How to read it, and where float64 and the pass disagree."""
+    puzzles, precision = results["dynamics"]["puzzles"], results.get("precision", "its precision")
+    other = sum(puzzle["solved"] != puzzle["solved_in_pass"] for puzzle in puzzles)
+    count = f"{other} of {len(puzzles)} probed puzzles" if other else f"None of {len(puzzles)} probed puzzles"
+    verb = "are" if other > 1 else "is"
+    return (
+        f"Probes are of a float64 copy of the model, accuracy is of the pass in {precision}: {count} {verb} solved in "
+        "one and not in the other. Solid: solved in float64, dashed: failed. A spectral radius above 1 spreads along "
+        "the map's fastest direction; “–”: not converged. Trajectories: each in its own two principal components, from "
+        "the circle to the square."
+    )
+
 
 DYNAMICS = Section(
     "dynamics",
     "Dynamics",
     tables,
-    {"dynamics": plot, "trajectories": planes},
+    {"dynamics": charts, "trajectories": planes},
     {"dynamics": records},
-    lambda _: NOTE,
+    note,
+    precision="float64",
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from reason.report.figure import BLUE
+from reason.report.axes import label_ends, shares_axis
+from reason.report.chart import Chart
+from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, number, share
 
 
@@ -35,21 +38,31 @@ def tables(results: Results) -> list[Table]:
     return [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
 
 
-def plot(figure: Figure, results: Results) -> None:
+def charts(results: Results) -> list[Chart]:
     """Accuracy against mean loops, and where the gate leaves."""
-    left, right = figure.subplots(1, 2)
     found = results["exits"]
-    for kind, colour, marker in (("fixed", "grey", "s"), ("gate", BLUE, "o")):
-        rows = sorted(found[kind], key=lambda row: row["mean_loops"])
-        left.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], marker, color=colour, ls="-", label=kind)
-    left.set(xlabel="mean loops of a cell", ylabel="exact", ylim=(0, 1.02))
-    left.grid(alpha=0.25)
-    left.legend(loc="lower right")
-    right.bar(range(1, found["loops"] + 1), [p or 0 for p in found["p"]], color=BLUE)
-    right.set(xlabel="loop t", ylabel="mean p(t)", xticks=range(1, found["loops"] + 1))
+
+    def accuracy(axes: Axes) -> None:
+        for kind, colour, style in (("fixed", GREY, "s--"), ("gate", BLUE, "o-")):
+            rows = sorted(found[kind], key=lambda row: row["mean_loops"])
+            axes.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], style, color=colour, label=kind)
+        axes.set(xlabel="mean loops of a cell")
+        shares_axis(axes, "exact")
+        label_ends(axes)
+
+    def leaving(axes: Axes) -> None:
+        axes.bar(range(1, found["loops"] + 1), [p or 0 for p in found["p"]], color=BLUE)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes.set(xlabel="loop t", ylabel="mean p(t)")
+
+    told = "; ".join(
+        f"{r['way']} {r['at']:g}: {share(r['exact'])}, {number(r['mean_loops'])} loops" for r in records(results)
+    )
+    chances = ", ".join(f"{number(p, '.2f')} at loop {t}" for t, p in enumerate(found["p"], start=1))
+    return [Chart("exact against mean loops", told, accuracy), Chart("where the gate leaves", chances, leaving)]
 
 
 NOTE = """A cell leaves at the first loop where the gate's distribution exceeds the quantile, and keeps what it said
 there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells."""
 
-EXITS = Section("exits", "Leaving by the exit gate", tables, {"exits": plot}, {"exits": records}, lambda _: NOTE)
+EXITS = Section("exits", "Leaving by the exit gate", tables, {"exits": charts}, {"exits": records}, lambda _: NOTE)

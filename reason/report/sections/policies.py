@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from reason.report.figure import COLOURS
+from reason.report.axes import doubling_axis, errorbars, label_ends, shares_axis
+from reason.report.chart import Chart
+from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share
 
 COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95", "speedup")
@@ -30,22 +31,26 @@ def tables(results: Results) -> list[Table]:
     return [Table(f"stopping policies, calibrated on {found['calibrated_on']}", COLUMNS, rows)]
 
 
-def plot(figure: Figure, results: Results) -> None:
-    """Mean steps against exact: every signal's thresholds as a line, calibrated policies as points."""
-    axes = figure.subplots()
-    for (signal, points), colour in zip(results["policies"]["frontiers"].items(), COLOURS, strict=False):
-        mean, exact = [p["mean_steps"] for p in points], [p["exact"] for p in points]
-        axes.plot(mean, exact, color=colour, lw=1.2, alpha=0.7, label=signal)
-        for row in results["policies"]["rows"]:
-            if row["signal"] == signal:
-                mark = "o" if row["name"].endswith("calibrated") else "s"
-                axes.plot(row["mean_steps"], row["exact"], mark, ms=6, color=colour)
-    axes.set(xlabel="mean steps", ylabel="exact", xscale="log", title="stopping policies (points: those of the table)")
-    axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-    axes.set_xticks([t for t in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if t <= results["steps"]])
-    axes.grid(alpha=0.25)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+def charts(results: Results) -> list[Chart]:
+    """Mean steps against exact: every signal's thresholds as a line, calibrated policies as points with intervals."""
+    found = results["policies"]
+    rows = {signal: [row for row in found["rows"] if row["signal"] == signal] for signal in found["frontiers"]}
+
+    def draw(axes: Axes) -> None:
+        for index, (signal, points) in enumerate(found["frontiers"].items()):
+            colour, mark = styled(index)["color"], styled(index)["marker"]
+            mean, exact = [p["mean_steps"] for p in points], [p["exact"] for p in points]
+            axes.plot(mean, exact, label=signal, markevery=max(1, len(points) // 6), **styled(index))
+            for row in rows[signal]:
+                filled = {} if row["name"].endswith("calibrated") else {"mfc": "none"}
+                at = {"color": colour, "marker": mark, "ms": 6, **filled}
+                errorbars(axes, [row["mean_steps"]], [row["exact"]], found["puzzles"], **at)
+        shares_axis(axes, "exact", whole=False)
+        doubling_axis(axes, results["steps"], "mean supervision steps")
+        label_ends(axes)
+
+    says = "; ".join(f"{r['name']}: {share(r['exact'])} after {r['mean_steps']:.1f} steps" for r in found["rows"])
+    return [Chart("exact against mean steps", says, draw)]
 
 
 def note(results: Results) -> str:
@@ -53,7 +58,8 @@ def note(results: Results) -> str:
     found = results["policies"]
     return (
         f"Calibrated on {found['calibrated_on']}, reported on {found['puzzles']} puzzles. Speedup: seconds of all "
-        "steps over seconds with finished puzzles leaving the batch."
+        "steps over seconds with finished puzzles leaving the batch. Lines: every threshold of a signal; filled "
+        "points: calibrated, open: as trained or fixed; bars: Wilson's 95 % interval."
     )
 
 
@@ -61,7 +67,7 @@ POLICIES = Section(
     "policies",
     "When to stop",
     tables,
-    {"policies": plot},
+    {"policies": charts},
     {"policies": lambda results: results["policies"]["rows"]},
     note,
 )

@@ -1,5 +1,6 @@
 "use strict";
-// The board viewer: a puzzle, its answer after every supervision step, and a slider over the steps.
+// The board viewer: a puzzle, its answer after every supervision step, and a slider over the steps. It plays by itself,
+// one puzzle after the other, until someone touches it; not for readers who ask for reduced motion.
 {
   const data = JSON.parse(document.getElementById("boards").textContent);
   const root = document.getElementById("viewer");
@@ -7,7 +8,9 @@
   const picks = root.querySelector(".picks"), play = root.querySelector(".play");
   const text = data.rows === 1; // a line of text: the question above, the answer below
   const cells = data.rows * data.columns;
-  let puzzle = null, frames = [], timer = 0;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const PUZZLE = 8000, LEAST = 60, MOST = 500, REST = 2000; // milliseconds: of a puzzle, of a step, at a puzzle's end
+  let puzzle = null, index = 0, frames = [], timer = 0, onward = false;
 
   // Frame 0 is the question, frame m the answer after step m.
   function unfold(one) {
@@ -41,7 +44,7 @@
 
   function show(step) {
     const now = frames[step], before = frames[Math.max(step - 1, 0)];
-    let changed = 0, wrong = 0;
+    let changed = 0, wrong = 0, clues = 0;
     for (let i = 0; i < cells; i++) {
       const scored = puzzle.label[i] >= 0, classes = [];
       if (text) {
@@ -61,26 +64,57 @@
         classes.push("wrong");
         wrong++;
       }
+      if (step > 0 && !text && scored && puzzle.given[i] && now[i] !== puzzle.question[i]) {
+        classes.push("clue");
+        clues++;
+      }
       paint(board.children[text ? cells + i : i], i, now[i], classes);
     }
     const halting = step > 0 && puzzle.halting ? ` The halting head gives ${(100 * puzzle.halting[step - 1]).toFixed(1)} %.` : "";
     said.textContent = step === 0
       ? `Puzzle ${puzzle.example}: the question.`
       : `Puzzle ${puzzle.example}, step ${step} of ${frames.length - 1}: ${changed} cells changed, ` +
-        (wrong ? `${wrong} not as in the label.` : "all as in the label.") + halting;
+        (wrong ? `${wrong} not as in the label` : "all as in the label") +
+        (clues ? `, ${clues} of them clues that it changed.` : ".") + halting;
     board.setAttribute("aria-label", said.textContent);
     slider.value = step;
   }
 
   function stop() {
-    clearInterval(timer);
+    clearTimeout(timer);
     timer = 0;
+    said.setAttribute("aria-live", "polite"); // a step that someone chose is read out, those that play are not
     play.textContent = "▶";
     play.setAttribute("aria-label", "play");
   }
 
-  function pick(index) {
-    stop();
+  function start(all) {
+    onward = all;
+    said.setAttribute("aria-live", "off");
+    play.textContent = "❚❚";
+    play.setAttribute("aria-label", "pause");
+    timer = setTimeout(tick, Number(slider.value) === 0 ? MOST : pace());
+  }
+
+  function pace() {
+    return Math.min(MOST, Math.max(LEAST, PUZZLE / frames.length));
+  }
+
+  function tick() {
+    const next = Number(slider.value) + 1, last = frames.length - 1;
+    if (next <= last) {
+      show(next);
+      if (next < last) timer = setTimeout(tick, pace());
+      else if (onward && index + 1 < data.puzzles.length) timer = setTimeout(tick, REST);
+      else stop();
+    } else {
+      pick(index + 1);
+      timer = setTimeout(tick, MOST);
+    }
+  }
+
+  function pick(number) {
+    index = number;
     puzzle = data.puzzles[index];
     frames = unfold(puzzle);
     slider.max = frames.length - 1;
@@ -88,27 +122,24 @@
     show(0);
   }
 
-  data.puzzles.forEach((one, index) => {
+  data.puzzles.forEach((one, number) => {
     const button = document.createElement("button");
     button.type = "button";
     button.className = one.solved ? "solved" : "failed";
     button.textContent = `${one.solved ? "✓" : "✗"} ${one.example}`;
     button.title = one.solved ? "solved" : "failed";
-    button.addEventListener("click", () => pick(index));
+    button.addEventListener("click", () => { stop(); pick(number); });
     picks.append(button);
   });
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
   play.addEventListener("click", () => {
     if (timer) return stop();
     if (Number(slider.value) === frames.length - 1) show(0);
-    play.textContent = "❚❚";
-    play.setAttribute("aria-label", "pause");
-    timer = setInterval(() => {
-      const next = Number(slider.value) + 1;
-      if (next < frames.length) show(next);
-      if (next >= frames.length - 1) stop();
-    }, 400);
+    start(false);
   });
+  root.querySelector(".of-clues").hidden = text || !data.puzzles.some((one) => one.given.includes(true));
   lay();
   pick(0);
+  if (still) stop();
+  else start(true);
 }

@@ -11,74 +11,95 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.patterns import ALONE, BITS, BOX, FORCED, SPREAD, STACKS
+from datasets_gen.sudoku.boards import BAND_OF, BIT_OF, CELLS, CLOSED, FILLINGS, PEERS, SHARED, UNITS, WORDS
+from datasets_gen.sudoku.patterns import ALONE, BITS, BOX, CROWDED, FORCED, OPEN, SPREAD, STACKS
 
 CELL, BAND, MIXED = range(3)  # rules of branching
 NO_CAP = 1 << 40
+NOTHING = np.empty((0, 9, 3), np.uint32)  # what `search` gets where the solutions need not be noted
 STRIDES = np.array([5, 7, 11, 13, 17, 19, 23, 25, 29, 31, 35, 37, 41, 43, 47, 49], np.int64)  # coprime to 4n²
 
 
 @compiled
-def _close(state, digit, table):
+def _pattern(places, size):
+    """What permutations leave of the pattern of a digit's places in a band."""
+    return np.int64(CLOSED[size, 0, STACKS[places & 511] | STACKS[places >> 9 & 511] << 3 | STACKS[places >> 18] << 6])
+
+
+@compiled
+def _columns(places):
+    """The columns that a digit may take in a band."""
+    return (places | places >> 9 | places >> 18) & 511
+
+
+@compiled
+def _turned(first, second, third):
+    """Columns that a digit may take, of three bands: the patterns of three stacks; and the other way round."""
+    return (
+        first & 7 | (second & 7) << 3 | (third & 7) << 6,
+        first >> 3 & 7 | second & 56 | (third & 56) << 3,
+        first >> 6 | second >> 3 & 56 | third & 448,
+    )
+
+
+@compiled
+def _alone(places):
+    """Of a digit's places in a band those that are alone in their box."""
+    first, second, third = places & 511, places >> 9 & 511, places >> 18
+    twice = first & second | (first | second) & third
+    return places & np.int64(OPEN[STACKS[twice] | CROWDED[first | second | third]])
+
+
+@compiled
+def _close(state, digit):
     """Locked candidates of one digit to a fixpoint, and its lone places; False where a band has no place for it."""
-    cells, closed = table.cells, table.closed
+    size = len(state)
+    top, centre, bottom = np.int64(state[digit, 0]), np.int64(state[digit, 1]), np.int64(state[digit, 2])
     while True:
-        left, middle, right = np.int64(0), np.int64(0), np.int64(0)
-        for band in range(3):
-            places = np.int64(state[digit, band])
-            pattern = STACKS[places & 511] | STACKS[places >> 9 & 511] << 3 | STACKS[places >> 18] << 6
-            places &= np.int64(SPREAD[closed[0, pattern]])
-            if places == 0 and cells[band]:
-                return False
-            state[digit, band] = places
-            state[digit, 6 + band] = closed[0, pattern]
-            columns = (places | places >> 9 | places >> 18) & 511
-            left |= (columns & 7) << 3 * band
-            middle |= (columns >> 3 & 7) << 3 * band
-            right |= (columns >> 6) << 3 * band
-        kept_left, kept_middle, kept_right = closed[1, left], closed[1, middle], closed[1, right]
-        if kept_left == left and kept_middle == middle and kept_right == right:
-            break
-        if kept_left == 0 or kept_middle == 0 or (kept_right == 0 and right):
+        upper, inner, lower = _pattern(top, size), _pattern(centre, size), _pattern(bottom, size)
+        top, centre, bottom = top & SPREAD[upper], centre & SPREAD[inner], bottom & SPREAD[lower]
+        if top == 0 or centre == 0 or (bottom == 0 and CELLS[size, 2]):
             return False
-        left, middle, right = np.int64(kept_left), np.int64(kept_middle), np.int64(kept_right)
-        for band in range(3):
-            columns = (left >> 3 * band & 7) | (middle >> 3 * band & 7) << 3 | (right >> 3 * band & 7) << 6
-            state[digit, band] = np.int64(state[digit, band]) & (columns | columns << 9 | columns << 18)
-    for band in range(3):
-        places, alone = np.int64(state[digit, band]), np.int64(0)
-        for stack in range(3):
-            here = places & BOX << 3 * stack
-            if here & (here - 1) == 0:
-                alone |= here
-        state[digit, 3 + band] = alone
+        before = _turned(_columns(top), _columns(centre), _columns(bottom))
+        left, middle, right = CLOSED[size, 1, before[0]], CLOSED[size, 1, before[1]], CLOSED[size, 1, before[2]]
+        if left == before[0] and middle == before[1] and right == before[2]:
+            break
+        if left == 0 or middle == 0 or (right == 0 and before[2]):
+            return False
+        kept = _turned(np.int64(left), np.int64(middle), np.int64(right))
+        top, centre, bottom = (
+            top & kept[0] * 0o001001001,
+            centre & kept[1] * 0o001001001,
+            bottom & kept[2] * 0o001001001,
+        )
+    state[digit, 0], state[digit, 1], state[digit, 2] = top, centre, bottom
+    state[digit, 3], state[digit, 4], state[digit, 5] = _alone(top), _alone(centre), _alone(bottom)
+    state[digit, 6], state[digit, 7], state[digit, 8] = upper, inner, lower
     state[digit, 9], state[digit, 10], state[digit, 11] = left, middle, right
     return True
 
 
 @compiled
-def _deduce(state, dirty, table):
+def _deduce(state, dirty):
     """Draw every single, locked candidate and triple; False where a contradiction shows.
 
     dirty has a bit for every digit that lost a place since it was closed.
     """
-    cells, digits = table.cells, len(state)
+    digits = len(state)
     while True:
         digit = 0
         while dirty:
-            if dirty & 1 and not _close(state, digit, table):
+            if dirty & 1 and not _close(state, digit):
                 return False
             dirty >>= 1
             digit += 1
         for band in range(3):
-            once, twice, taken, clash = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+            once = twice = taken = clash = np.int64(0)
             for digit in range(digits):
                 places, alone = np.int64(state[digit, band]), np.int64(state[digit, 3 + band])
-                twice |= once & places
-                once |= places
-                clash |= taken & alone
-                taken |= alone
-            if clash or once != np.int64(cells[band]):
+                once, twice = once | places, twice | once & places
+                taken, clash = taken | alone, clash | taken & alone
+            if clash or once != np.int64(CELLS[digits, band]):
                 return False
             naked, shared = once & ~(twice | taken), twice & taken
             if naked | shared == 0:
@@ -86,19 +107,16 @@ def _deduce(state, dirty, table):
             for digit in range(digits):
                 places = np.int64(state[digit, band])
                 kept = places & ~(shared & ~np.int64(state[digit, 3 + band]))
-                if places & naked:
-                    for stack in range(3):
-                        box = BOX << 3 * stack
-                        single = places & naked & box
-                        if single & (single - 1):
-                            return False
-                        if single:
-                            kept &= ~box | single
+                single = places & naked
+                if single:
+                    if single != _alone(single):
+                        return False
+                    kept &= single | np.int64(OPEN[STACKS[_columns(single)]])
                 if kept != places:
                     state[digit, band] = kept
                     dirty |= 1 << digit
         if dirty == 0:
-            dirty = _triples(state, table)
+            dirty = _triples(state)
         if dirty <= 0:
             return dirty == 0
 
@@ -116,7 +134,7 @@ def _restrict(state, digit, block, pattern):
 
 
 @compiled
-def _triples(state, table):
+def _triples(state):
     """Strike out by triples, once: in the crossing of a line and a box, as many digits as it has cells.
 
     Where no other digit may stand in the crossing, these stand nowhere else in the line and the box; where these have
@@ -125,20 +143,13 @@ def _triples(state, table):
     """
     digits, dirty = len(state), 0
     for block in range(6):
-        a1, a2, a3, a4 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-        b1, b2, b3, b4 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        a1 = a2 = a3 = a4 = b1 = b2 = b3 = b4 = np.int64(0)
         for digit in range(digits):
             pattern = np.int64(state[digit, 6 + block])
             locked = np.int64(ALONE[pattern])
-            a4 |= a3 & pattern
-            a3 |= a2 & pattern
-            a2 |= a1 & pattern
-            a1 |= pattern
-            b4 |= b3 & locked
-            b3 |= b2 & locked
-            b2 |= b1 & locked
-            b1 |= locked
-        if table.sizes[block // 3] == 2:
+            a1, a2, a3, a4 = a1 | pattern, a2 | a1 & pattern, a3 | a2 & pattern, a4 | a3 & pattern
+            b1, b2, b3, b4 = b1 | locked, b2 | b1 & locked, b3 | b2 & locked, b4 | b3 & locked
+        if SHARED[digits, block // 3] == 2:
             a4, a3, b4, b3 = a3, a2, b3, b2
         if a1 & ~a3 or b4:
             return -1
@@ -156,13 +167,10 @@ def _triples(state, table):
 def _count(state, counts):
     """counts[k, band] (n + 2, 3): the cells with at least k candidates; True where one has two."""
     for band in range(3):
-        a1, a2, a3, a4 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        a1 = a2 = a3 = a4 = np.int64(0)
         for digit in range(len(state)):
             places = np.int64(state[digit, band])
-            a4 |= a3 & places
-            a3 |= a2 & places
-            a2 |= a1 & places
-            a1 |= places
+            a1, a2, a3, a4 = a1 | places, a2 | a1 & places, a3 | a2 & places, a4 | a3 & places
         counts[2, band], counts[3, band], counts[4, band] = a2, a3, a4
     return counts[2, 0] | counts[2, 1] | counts[2, 2] != 0
 
@@ -173,30 +181,28 @@ def _ones(word):
 
 
 @compiled
-def _choose_cell(state, counts, table):
+def _choose_cell(state, counts):
     """Of the cells with the fewest candidates the one with the most open neighbours that share them."""
-    band_of, bit_of, peers = table.band_of, table.bit_of, table.peers
+    size = len(state)
     few, exact = 1, np.zeros(3, np.int64)
     while exact[0] | exact[1] | exact[2] == 0:
         few += 1
         for band in range(3):
             exact[band] = counts[few, band] & ~counts[few + 1, band]
     best, chosen, most = -1, -1, -1
-    for cell in range(len(band_of)):
-        band, bit = band_of[cell], np.int64(bit_of[cell])
+    for cell in range(size * size):
+        band, bit = BAND_OF[size, cell], np.int64(BIT_OF[size, cell])
         if exact[band] & bit == 0:
             continue
         first, score = -1, 0
         near, middle, far = np.int64(0), np.int64(0), np.int64(0)
-        for digit in range(len(state)):
+        for digit in range(size):
             if np.int64(state[digit, band]) & bit:
                 first = digit
-                near |= np.int64(state[digit, 0])
-                middle |= np.int64(state[digit, 1])
-                far |= np.int64(state[digit, 2])
+                near, middle, far = near | state[digit, 0], middle | state[digit, 1], far | state[digit, 2]
         for other in range(3):
             sharing = near if other == 0 else middle if other == 1 else far
-            sharing &= np.int64(peers[cell, other]) & counts[2, other]
+            sharing &= np.int64(PEERS[size, cell, other]) & counts[2, other]
             score += _ones(sharing) + 3 * _ones(sharing & ~counts[3, other])
         if score > most:
             best, chosen, most = cell, first, score
@@ -204,23 +210,23 @@ def _choose_cell(state, counts, table):
 
 
 @compiled
-def _choose_band(state, table):
+def _choose_band(state):
     """In the block that can be filled in the fewest ways, of the digit with the fewest, an open crossing.
 
     Returns 81 + 9 block + entry, and the digit; -1 where every crossing is settled.
     """
-    fillings, digits, block, fewest = table.fillings, len(state), -1, np.int64(1000)
+    digits, block, fewest = len(state), -1, np.int64(1000)
     for each in range(6):
         ways = np.int64(0)
         for digit in range(digits):
-            ways += fillings[each // 3, state[digit, 6 + each]]
+            ways += FILLINGS[digits, each // 3, state[digit, 6 + each]]
         if digits < ways < fewest:
             block, fewest = each, ways
     if block < 0:
         return -1, -1
     chosen, fewest = -1, np.int64(1000)
     for digit in range(digits):
-        ways = np.int64(fillings[block // 3, state[digit, 6 + block]])
+        ways = np.int64(FILLINGS[digits, block // 3, state[digit, 6 + block]])
         if 1 < ways < fewest:
             chosen, fewest = digit, ways
     pattern, entry = np.int64(state[chosen, 6 + block]), 0
@@ -231,77 +237,77 @@ def _choose_band(state, table):
 
 
 @compiled
-def _choose_mixed(state, counts, seed, table):
+def _choose_mixed(state, counts, seed):
     """At random a cell with two candidates or a digit with two places in a unit; where there is none, with three."""
-    units, band_of, bit_of = table.units, table.band_of, table.bit_of
-    digits, total = len(state), 4 * len(band_of)
+    size = len(state)
+    cells, total = size * size, 4 * size * size
     at, stride = (seed >> 33 & 0xFFFFFF) % total, STRIDES[seed >> 59 & 15]
     for few in range(2, 5):
         for _ in range(total):
             at += stride
-            if at >= total:
-                at -= total
-            if at < len(band_of):
-                band, bit = band_of[at], np.int64(bit_of[at])
+            at -= total if at >= total else 0
+            if at < cells:
+                band, bit = BAND_OF[size, at], np.int64(BIT_OF[size, at])
                 if counts[few, band] & ~counts[few + 1, band] & bit:
                     digit = 0
                     while np.int64(state[digit, band]) & bit == 0:
                         digit += 1
                     return at, digit
                 continue
-            unit, digit = divmod(at - len(band_of), digits)
-            number, first = 0, np.int64(-1)
-            for k in range(digits):
-                cell = np.int64(units[unit, k])
-                if np.int64(state[digit, band_of[cell]]) & np.int64(bit_of[cell]):
-                    number += 1
-                    first = cell
-            if number == few:
-                return first, digit
+            unit, digit = (at - cells) // size, (at - cells) % size
+            places = np.int64(state[digit, 0] & WORDS[size, unit, 0])
+            places |= np.int64(state[digit, 1] & WORDS[size, unit, 1]) << 27
+            places |= np.int64(state[digit, 2] & WORDS[size, unit, 2]) << 1
+            for _ in range(1, few):
+                places &= places - 1
+            if places and places & (places - 1) == 0:
+                k = size - 1
+                while state[digit, BAND_OF[size, UNITS[size, unit, k]]] & BIT_OF[size, UNITS[size, unit, k]] == 0:
+                    k -= 1
+                return np.int64(UNITS[size, unit, k]), digit
     return -1, -1
 
 
 @compiled
 def _is_new(state, seen):
     """Whether a place is left that was not seen in two solutions; always where nothing is noted."""
-    for digit in range(len(state) if len(seen) else 0):
+    for digit in range(len(state)):
         for band in range(3):
-            if state[digit, band] & ~seen[1, digit, band]:
+            if len(seen) == 0 or state[digit, band] & ~seen[1, digit, band]:
                 return True
-    return len(seen) == 0
+    return False
 
 
 @compiled
-def search(board, rule, limit, cap, seed, seen, table):
+def search(board, rule, limit, cap, seed, seen):
     """(solutions found, at most `limit`; guesses made, at most `cap`; guesses that the last solution rests on).
 
     board (S,): a value n + d bars the digit d from a cell. seen (2, n, 3) uint32, or (0, n, 3): the places of every
     digit in one solution or more and in two or more are noted there, and branches that can add nothing are left out.
     """
-    digits, band_of, bit_of = table.units.shape[1], table.band_of, table.bit_of
+    digits = int(np.sqrt(len(board)))
     state = np.zeros((digits, 12), np.uint32)
     saved = np.empty((2 * len(board), digits, 12), np.uint32)
     guessed = np.empty((2 * len(board), 2), np.int64)
     counts = np.zeros((6, 3), np.int64)
-    state[:, :3] = table.cells
+    state[:, :3] = CELLS[digits]
     for cell in range(len(board)):
         for digit in range(digits if board[cell] else 0):
             if (digit == (board[cell] - 1) % digits) != (board[cell] <= digits):
-                state[digit, band_of[cell]] &= ~bit_of[cell]
-    dirty = (1 << digits) - 1
-    depth, found, guesses, height = 0, 0, 0, 0
+                state[digit, BAND_OF[digits, cell]] &= ~BIT_OF[digits, cell]
+    depth, found, guesses, height, dirty = 0, 0, 0, 0, (1 << digits) - 1
     while True:
         at, digit = -1, -1
-        if _deduce(state, dirty, table) and _is_new(state, seen):
-            if _count(state, counts):
-                seed = seed * 6364136223846793005 + 1442695040888963407
+        if _deduce(state, dirty) and _is_new(state, seen):
+            if rule == BAND:
+                at, digit = _choose_band(state)
+            if at < 0 and _count(state, counts):
                 if rule == MIXED:
-                    at, digit = _choose_mixed(state, counts, seed, table)
-                elif rule == BAND:
-                    at, digit = _choose_band(state, table)
+                    seed = seed * 6364136223846793005 + 1442695040888963407
+                    at, digit = _choose_mixed(state, counts, seed)
                 if at < 0:
-                    at, digit = _choose_cell(state, counts, table)
-            else:
+                    at, digit = _choose_cell(state, counts)
+            if at < 0:
                 found, height = found + 1, depth
                 if len(seen):
                     seen[1] |= seen[0] & state[:, :3]
@@ -312,39 +318,33 @@ def search(board, rule, limit, cap, seed, seen, table):
             if guesses == cap:
                 return found, guesses, height
             guesses += 1
-            for k in range(digits):
-                for j in range(12):
-                    saved[depth, k, j] = state[k, j]
+            saved[depth] = state
             guessed[depth, 0], guessed[depth, 1] = at, digit
             depth += 1
             if at >= 81:
                 _restrict(state, digit, (at - 81) // 9, np.int64(FORCED[1 << (at - 81) % 9]))
-            for stack in range(3 if at < 81 else 0):
-                box, band, bit = BOX << 3 * stack, band_of[at], np.int64(bit_of[at])
-                if bit & box:
-                    state[digit, band] = np.int64(state[digit, band]) & ~box | bit
+            else:
+                state[digit, BAND_OF[digits, at]] &= ~PEERS[digits, at, BAND_OF[digits, at]]
         elif depth == 0:
             return found, guesses, height
         else:
             depth -= 1
             at, digit = guessed[depth, 0], guessed[depth, 1]
-            for k in range(digits):
-                for j in range(12):
-                    state[k, j] = saved[depth, k, j]
+            state[:] = saved[depth]
             if at >= 81:
                 _restrict(state, digit, (at - 81) // 9, 511 ^ 1 << (at - 81) % 9)
             else:
-                state[digit, band_of[at]] &= ~bit_of[at]
+                state[digit, BAND_OF[digits, at]] &= ~BIT_OF[digits, at]
         dirty = 1 << digit
 
 
 @compiled
-def minimise(board, solution, order, fewest, table):
+def minimise(board, solution, order, fewest):
     """Blank the cells of `board` (S,) in place, in the given order, where one solution remains, to `fewest` clues."""
-    digits = table.units.shape[1]
-    clues = (board > 0).sum()
+    digits = int(np.sqrt(len(board)))
+    clues, nothing = (board > 0).sum(), np.empty((0, digits, 3), np.uint32)
     for cell in order:
         if board[cell] and clues > fewest:
             board[cell] = digits + solution[cell]
-            board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, table.nothing, table)[0] else 0
+            board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, nothing)[0] else 0
             clues -= board[cell] == 0

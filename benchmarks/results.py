@@ -1,0 +1,149 @@
+"""Measured results: small files in docs/results/, and the page docs/results.md that is written from them.
+
+python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/results/NAME.json, of these evaluations
+python benchmarks/results.py write                                    docs/results.md, of all files and claims.yaml
+
+A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an evaluation
+with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot probes. Runs
+that differ in the seed alone make one row, mean ± standard deviation (n − 1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reason.config.differences import UNNAMED, differing
+from reason.files import read_json
+from reason.presets import preset
+from reason.training.log import read_metrics
+
+HOME = Path(__file__).parents[1] / "docs"
+FOLDER = "results"
+DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
+APART = ("seed", "data.", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
+Json = dict[str, Any]
+
+
+def keep(folder: Path) -> Json:
+    """The figures of one evaluation and of the run that it read."""
+    run = folder.parent.parent
+    results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
+    config = saved["config"]
+    last = read_metrics(run)[-1]
+    spots = results.get("blind_spot")
+    return {
+        "preset": results["preset"],
+        "changes": changes(results["preset"], config),
+        "seed": config["seed"],
+        "trained_on": config["data"]["generate"],
+        "optimizer_steps": results["checkpoint_step"],
+        "puzzle_steps": last["puzzle_steps"],
+        "minutes": round(last["seconds"] / 60, 1),
+        "parameters": results["parameters"],
+        "trained_steps": results["trained_steps"],
+        "weights": results["weights"],
+        "read_on": f"{results['dataset']} {results['split']}",
+        "puzzles": results["puzzles"],
+        "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
+        **({"norms": {str(t): row["norm"]["mean"] for t, row in enumerate(spots["by_loop"], 1)}} if spots else {}),
+    }
+
+
+def changes(name: str, config: Json) -> Json:
+    """The settings, flat, in which a config differs from its preset."""
+    apart = differing([preset(name).config().model_dump(mode="json"), config])
+    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART)}
+
+
+def shown(steps: int) -> list[int]:
+    """1, 2, 4, … and the last."""
+    return sorted({1 << power for power in range(steps.bit_length())} | {steps})
+
+
+def grouped(runs: list[Json]) -> list[list[Json]]:
+    """Runs that differ in the seed alone, together."""
+    groups: dict[str, list[Json]] = {}
+    for run in runs:
+        key = json.dumps([run[name] for name in ("preset", "changes", "trained_on", "read_on", "puzzles", "weights")])
+        groups.setdefault(key, []).append(run)
+    return list(groups.values())
+
+
+def spread(values: list[float], form: str = ".1f", unit: str = " %") -> str:
+    """Mean ± standard deviation."""
+    mean = format(statistics.fmean(values), form)
+    return f"{mean}{unit}" if len(values) == 1 else f"{mean} ± {format(statistics.stdev(values), form)}{unit}"
+
+
+def study(name: str, runs: list[Json]) -> list[str]:
+    """The tables of one file."""
+    steps = sorted({int(step) for run in runs for step in run["exact"]})
+    lines = [f"## {name}", ""]
+    head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
+    rows, norms = [], []
+    for group in grouped(runs):
+        first = group[0]
+        variant = ", ".join(f"{key}={value}" for key, value in first["changes"].items())
+        label = f"`{first['preset']}`" + (f" `{variant}`" if variant else "")
+        seeds = ", ".join(str(run["seed"]) for run in group)
+        minutes = spread([run["minutes"] for run in group], unit="")
+        cells = [label, first["read_on"], f"{first['puzzles']:,}", seeds, f"{first['parameters']:,}"]
+        cells += [f"{first['puzzle_steps']:,}", minutes]
+        for step in steps:
+            values = [100 * run["exact"][str(step)] for run in group if str(step) in run["exact"]]
+            cells.append(spread(values) if values else "")
+        rows.append(cells)
+        if all("norms" in run for run in group):
+            loops = list(first["norms"])
+            norms.append([label, *(spread([run["norms"][t] for run in group], unit="") for t in loops)])
+    lines += table(head, rows)
+    if norms:
+        loops = list(next(run for run in runs if "norms" in run)["norms"])
+        lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
+    made = sorted({run["trained_on"] for run in runs})
+    return [*lines, "", "Trained on `" + "`; `".join(made) + "`.", ""]
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Markdown."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def page(home: Path) -> str:
+    """docs/results.md."""
+    said = yaml.safe_load((home / FOLDER / "claims.yaml").read_text())
+    claims = [[row[key] for key in ("paper", "claim", "file", "found", "verdict")] for row in said["claims"]]
+    lines = ["# Results: claims and measurements", "", said["about"].strip(), ""]
+    lines += table(["paper", "claim", "file", "found", "verdict"], claims)
+    lines += ["", said["columns"].strip(), ""]
+    for file in sorted((home / FOLDER).glob("*.json")):
+        lines += study(file.stem, read_json(file)["runs"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Keep or write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    keeping = commands.add_parser("keep", help="put evaluations into docs/results/NAME.json")
+    keeping.add_argument("name")
+    keeping.add_argument("evaluations", nargs="+", type=Path, metavar="RUN/evaluation/EVALUATION")
+    commands.add_parser("write", help="write docs/results.md")
+    arguments = parser.parse_args(argv)
+    if arguments.command == "keep":
+        runs = [keep(folder) for folder in arguments.evaluations]
+        text = json.dumps({"runs": runs}, indent=1, ensure_ascii=False) + "\n"
+        (HOME / FOLDER / f"{arguments.name}.json").write_text(text)
+    else:
+        (HOME / "results.md").write_text(page(HOME))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

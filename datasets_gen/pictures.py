@@ -1,0 +1,56 @@
+"""A board as a picture: what a GIF, a PNG and `show --png` draw alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from datasets_gen.puzzles import Puzzle
+
+PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#b3203c"
+OUTLINE = "#e0a52b"  # of a changed cell that has a colour of its own
+EDGE, FOOT = 8, 28  # pixels
+
+
+def character_of(characters: str, token: int) -> str:
+    """How a token is written; '?' for one that a model says and the puzzle does not know."""
+    return characters[token] if 0 <= token < len(characters) else "?"
+
+
+def board_picture(
+    puzzle: Puzzle,
+    tokens: np.ndarray,
+    question: np.ndarray,
+    before: np.ndarray | None = None,
+    caption: str = "",
+    pixels: int = 480,
+) -> Image.Image:
+    """Tokens (S,) as an answer to `question` (S,): clues grey and struck through where they were changed.
+
+    before: the board of the step before, from which cells that differ are marked. pixels: of the longer side, roughly.
+    """
+    rows, columns = puzzle.grid_shape
+    given, changed = puzzle.given(question), np.zeros(len(tokens), bool) if before is None else tokens != before
+    side = max(10, min(48, pixels // max(rows, columns)))
+    width, foot = columns * side + 2 * EDGE, FOOT if caption else 0
+    image = Image.new("RGB", (max(width, 280) if caption else width, rows * side + 2 * EDGE + foot), PAPER)
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default(round(0.6 * side))
+    for cell, token in enumerate(tokens.tolist()):
+        row, column = divmod(cell, columns)
+        x, y = EDGE + column * side, EDGE + row * side
+        fill = puzzle.fills.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
+        draw.rectangle((x, y, x + side, y + side), fill=fill, outline=LINE)
+        if changed[cell] and token in puzzle.fills:
+            draw.rectangle((x + 1, y + 1, x + side - 1, y + side - 1), outline=OUTLINE, width=2)
+        draw.text((x + side / 2, y + side / 2), character_of(puzzle.glyphs, token), fill=INK, font=font, anchor="mm")
+        if given[cell] and token != question[cell]:
+            draw.line((x + 1, y + side - 1, x + side - 1, y + 1), fill=WRONG, width=max(2, side // 16))
+    if puzzle.box_shape:
+        height, width_of_box = puzzle.box_shape
+        for row in range(0, rows + 1, height):
+            draw.line((EDGE, EDGE + row * side, EDGE + columns * side, EDGE + row * side), fill=INK, width=2)
+        for column in range(0, columns + 1, width_of_box):
+            draw.line((EDGE + column * side, EDGE, EDGE + column * side, EDGE + rows * side), fill=INK, width=2)
+    draw.text((EDGE, rows * side + 2 * EDGE), caption, fill=INK, font=ImageFont.load_default(15))
+    return image

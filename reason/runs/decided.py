@@ -1,0 +1,105 @@
+"""What `auto` comes to for a run, decided once, before its first step; config.json and checkpoints record it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+import reason.settings.capabilities as can
+from reason.config.overrides import Changes, derive
+from reason.config.schema import Config
+from reason.models import RecursiveConfig
+from reason.models.base import Shape
+from reason.models.mixing import needs_of
+from reason.nn.dtypes import Dtypes
+from reason.runs.limits import DEEPEST, available_memory
+from reason.runs.memory import estimate_memory, readable_size
+from reason.runs.work import work_of
+from reason.training.compiling import inductor_works
+from reason.training.precision import dtypes
+
+DECIDED = ("model.gradient_checkpointing", "training.compile")
+REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
+SHORTEST = 50  # optimizer steps below which nothing is counted
+CUDA_ITSELF = 600_000_000  # bytes, of its context
+
+
+class Machine(NamedTuple):
+    """Roughly: FLOP/s of float32 and of 16-bit products, bytes/s written, seconds a kernel launch."""
+
+    flops: float
+    half_flops: float
+    bytes: float
+    launch: float
+
+
+MACHINES = {"cpu": Machine(1e11, 2e11, 8e9, 2e-5), "cuda": Machine(2e13, 1e14, 5e11, 1e-5)}  # a laptop, a GPU
+
+
+class Decided(NamedTuple):
+    """A config without `auto` where one was left to the machine, and why, a line for each."""
+
+    config: Config
+    reasons: list[str]
+
+
+def decided(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Decided:
+    """Whether to checkpoint gradients and whether to compile, where the config leaves it open.
+
+    model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
+    training.compile: inductor where it works and training would take four minutes or more without, by the operations
+    counted from shapes on a rough machine of the device's kind; the same config decides alike on all of them.
+    """
+    share = max(1, config.training.batch_size // processes)
+    computed = dtypes(config.training.precision, device)
+    changes: Changes = {}
+    reasons = []
+    if isinstance(config.model, RecursiveConfig) and config.model.gradient_checkpointing == "auto":
+        plain = derive(config, {"model.gradient_checkpointing": False, "training.batch_size": share})
+        size, available = _exceeding(plain, shapes, device, computed)
+        changes["model.gradient_checkpointing"] = size is not None
+        if size is not None:
+            there = f"of {readable_size(available)} that are available"
+            reasons.append(f"gradient checkpointing: training would hold {readable_size(size)} {there} on {device}")
+    if config.training.compile == "auto":
+        pays = _takes_long(derive(config, changes | {"training.batch_size": share}), shapes, device, computed)
+        works = pays and inductor_works(device)
+        changes["training.compile"] = "inductor" if works else "none"
+        if works:
+            reasons.append("torch.compile: the first steps take half a minute or more, the rest less")
+        elif pays:
+            reasons.append("torch.compile makes no code here (it needs a C++ compiler): training is slower")
+    return Decided(derive(config, changes) if changes else config, reasons)
+
+
+def _exceeding(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> tuple[int | None, int]:
+    """(estimated bytes, available bytes) of the largest puzzles; None where they fit, or nothing is known."""
+    available = available_memory(device)
+    if available is None:
+        return None, 0
+    available -= CUDA_ITSELF if device.type == "cuda" else 0
+    largest = max(shapes, key=lambda shape: shape.seq_len)
+    if DEEPEST * _states(config, largest) <= available / 2:
+        return None, available  # an estimate takes a second
+    size = estimate_memory(config, largest, computed, device.type).total
+    return (size if size > available else None), max(0, available)
+
+
+def _states(config: Config, shape: Shape) -> int:
+    """Bytes of z_H and z_L in float32."""
+    assert isinstance(config.model, RecursiveConfig), "no other family recomputes"
+    positions = needs_of(config.model, config.model.puzzle_emb_len).positions_of(shape)
+    return 8 * config.training.batch_size * positions * config.model.hidden_size
+
+
+def _takes_long(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> bool:
+    """Would training take REPAID seconds or more in eager mode?"""
+    compiles = config.model.has(can.NETWORKS) or config.training.compile_scope == "step"
+    if device.type not in MACHINES or not compiles or config.training.steps < SHORTEST:
+        return False
+    machine = MACHINES[device.type]
+    flops = machine.flops if (computed.products or computed.states) == torch.float32 else machine.half_flops
+    each = [work_of(config, shape, computed, device.type) for shape in shapes]
+    seconds = sum(work.seconds(flops, machine.bytes, machine.launch) for work in each) / len(each)
+    return config.training.steps * seconds >= REPAID

@@ -1,0 +1,120 @@
+"""A training step of the authors' HRM or TRM code, from a checkout of the user's, beside this project's own.
+
+Nothing of that code is part of this project: it is imported from where it lies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import RecursiveConfig
+from reason.models.base import Shape
+from reason.training.optim import build_optimizer
+
+TRM = ("models.recursive_reasoning.trm", "TinyRecursiveReasoningModel_ACTV1")
+HRM = ("models.hrm.hrm_act_v1", "HierarchicalReasoningModel_ACTV1")
+POSITIONS = {"rotary": "rope", "learned": "learned", "none": "none"}
+
+
+def peer_step(
+    directory: Path, config: Config, shape: Shape, dtype: torch.dtype, device: torch.device, compiled: bool = False
+) -> Callable[[], object]:
+    """A function that takes one optimizer step of their model, at this config's sizes, on random puzzles.
+
+    Batch, forward pass with their halting, their StableMax loss, backward pass, an update by this project's optimizer
+    (theirs needs CUDA) and no average of the weights, which they keep in a second place. `compiled`: torch.compile of
+    their loss head, as their pretrain.py does.
+
+    Raises:
+        ConfigError: no such code lies there, it cannot be imported, or it has no model like this config's.
+    """
+    model = config.model
+    if not isinstance(model, RecursiveConfig) or model.mixer not in ("attention", "mlp"):
+        raise ConfigError("--peer: the authors' code has models with attention or an MLP mixer; name such a preset")
+    if model.positions not in POSITIONS or config.rollout.grad_steps > 1:
+        raise ConfigError("--peer: the authors' code has no positions by row and column, and rollout.grad_steps=1")
+    module, name = HRM if model.separate_networks else TRM
+    if not (directory / f"{module.replace('.', '/')}.py").is_file():
+        wanted = "HRM" if model.separate_networks else "TRM"
+        raise ConfigError(f"--peer {directory}: no {module.replace('.', '/')}.py; name a checkout of the {wanted} code")
+    sizes = {
+        "batch_size": config.training.batch_size,
+        "seq_len": shape.seq_len,
+        "vocab_size": shape.vocab_size,
+        "num_puzzle_identifiers": shape.num_puzzle_identifiers,
+        "puzzle_emb_ndim": model.hidden_size * min(1, model.puzzle_emb_len),
+        "H_cycles": model.h_cycles,
+        "L_cycles": model.l_cycles,
+        "H_layers": model.num_h_layers or model.num_layers,
+        "L_layers": model.num_layers,
+        "hidden_size": model.hidden_size,
+        "expansion": model.expansion,
+        "num_heads": model.num_heads,
+        "pos_encodings": POSITIONS[model.positions],
+        "rope_theta": model.rope_theta,
+        "halt_max_steps": config.rollout.supervision_steps,
+        "halt_exploration_prob": config.rollout.halt_exploration_prob,
+        "forward_dtype": str(dtype).removeprefix("torch."),
+    }
+    if not model.separate_networks:
+        of_halting = config.rollout.halting != "q-learning"
+        sizes |= {
+            "mlp_t": model.mixer == "mlp", "puzzle_emb_len": model.puzzle_emb_len, "no_ACT_continue": of_halting
+        }  # fmt: skip
+    with _importable(directory), torch.device(device):
+        try:
+            theirs = getattr(importlib.import_module(module), name)(sizes)
+            head = importlib.import_module("models.losses").ACTLossHead(theirs, "stablemax_cross_entropy")
+        except ImportError as error:
+            raise ConfigError(f"--peer {directory}: {error}; install what that code imports") from None
+    head.train()
+    optimizer = build_optimizer(list(head.parameters()), config.optimizer, device)
+    stepped = torch.compile(head, dynamic=False) if compiled else head
+    draw = _puzzles(config.training.batch_size, shape, device)
+    with torch.device(device):
+        carry = head.initial_carry(draw())
+
+    def step() -> None:
+        nonlocal carry
+        with torch.device(device):
+            carry, loss, *_ = stepped(carry=carry, batch=draw(), return_keys=[])
+        (loss / config.training.batch_size).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        for buffer in head.buffers():
+            buffer.grad = None  # the puzzle embeddings', whose sign-SGD is not taken
+
+    return step
+
+
+def _puzzles(rows: int, shape: Shape, device: torch.device) -> Callable[[], dict[str, Any]]:
+    generator = torch.Generator(device).manual_seed(0)
+
+    def draw() -> dict[str, Any]:
+        cells = (rows, shape.seq_len)
+        tokens = torch.randint(1, shape.vocab_size, cells, generator=generator, device=device)
+        zeros = torch.zeros(rows, dtype=torch.int32, device=device)
+        return {"inputs": tokens.int(), "labels": tokens, "puzzle_identifiers": zeros}
+
+    return draw
+
+
+@contextlib.contextmanager
+def _importable(directory: Path) -> Iterator[None]:
+    """Within the block `models` is theirs."""
+    sys.path.insert(0, str(directory.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(directory.resolve()))
+        for name in [name for name in sys.modules if name == "models" or name.startswith("models.")]:
+            del sys.modules[name]

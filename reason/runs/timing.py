@@ -1,0 +1,73 @@
+"""Times of several things, measured in turns, and the peak of the machine's matrix products beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from reason.training.device import torchs_own_float32
+
+PEAK = "gemm"  # the name of the machine's peak among the things that take turns
+
+
+class Spread(NamedTuple):
+    """Least, median and greatest of repeated measurements."""
+
+    least: float
+    median: float
+    most: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Spread:
+        """Of (rounds,) values."""
+        return cls(float(values.min()), float(np.median(values)), float(values.max()))
+
+
+class Turn(NamedTuple):
+    """What is timed: a step of it, and whether float32 products are those that torch has by default."""
+
+    step: Callable[[], object]
+    torchs_own: bool = False
+    once: bool = False  # in a turn, however many steps it has
+
+
+def in_turns(turns: Mapping[str, Turn], rounds: int, steps: int, device: torch.device) -> dict[str, np.ndarray]:
+    """Seconds of a step by name, (rounds,) each, after a warm-up: the turns follow one another in a round.
+
+    Whatever else the machine does affects all of them, so that ratios of one round are comparable.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in turns}
+    for turn in turns.values():
+        _timed(turn, 1 if turn.once else 2, device)
+    for _ in tqdm(range(rounds), unit="round", desc="measuring", leave=False):
+        for name, turn in turns.items():
+            count = 1 if turn.once else steps
+            seconds[name].append(_timed(turn, count, device) / count)
+    return {name: np.array(measured) for name, measured in seconds.items()}
+
+
+def _timed(turn: Turn, steps: int, device: torch.device) -> float:
+    with torchs_own_float32(turn.torchs_own):
+        _wait(device)
+        started = time.perf_counter()
+        for _ in range(steps):
+            turn.step()
+        _wait(device)
+        return time.perf_counter() - started
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def gemm(device: torch.device, dtype: torch.dtype) -> tuple[Turn, int]:
+    """A large square product of that type, and its FLOPs: what is called the machine's peak."""
+    size = 8192 if device.type == "cuda" else 1536
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return Turn(lambda: a @ b, once=True), 2 * size**3

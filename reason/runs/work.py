@@ -1,0 +1,59 @@
+"""The work of an optimizer step, counted from shapes: FLOPs of products, bytes written, kernels launched."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from reason.config.overrides import derive
+from reason.config.schema import Config
+from reason.models import RecursiveConfig
+from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
+from reason.runs.memory import rehearsal
+
+
+class Work(NamedTuple):
+    """Of one optimizer step in eager mode, without the optimizer's own (a few operations a weight)."""
+
+    flops: int  # 2 per multiply-add, of matrix products, convolutions and attention
+    bytes: int  # that operations write
+    kernels: int  # operations that write any
+
+    def seconds(self, flops: float, bytes: float, launch: float) -> float:
+        """At so many FLOP/s, bytes/s and seconds a launch, one after the other."""
+        return self.flops / flops + self.bytes / bytes + self.kernels * launch
+
+
+class _Written(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = self.kernels = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if not function.is_view:
+            written = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+            self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in written)
+            self.kernels += bool(written)
+        return result
+
+
+def work_of(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
+    """The work of an optimizer step, at the typical T; what gradient checkpointing computes again is not counted."""
+    if isinstance(config.model, RecursiveConfig):
+        config = derive(config, {"model.gradient_checkpointing": False})
+    loops = {"rollout.loops.distribution": "fixed", "rollout.loops.count": config.rollout.loops.typical}
+    config = derive(config, loops)
+    steps = config.rollout.grad_steps
+    with (
+        rehearsal(config, shape, computed, device) as run,
+        FlopCounterMode(display=False) as flops,
+        _Written() as written,
+    ):
+        run(1)
+    return Work(*(steps * count for count in (flops.get_total_flops(), written.bytes, written.kernels)))

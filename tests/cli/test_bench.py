@@ -1,0 +1,148 @@
+"""reason bench: variants, the authors' code and the machine's peak in turns; minutes to an accuracy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import NARROW
+
+from reason.cli import main
+from reason.errors import ConfigError
+from reason.evaluation.monitor import SplitMonitor
+from reason.presets import preset
+from reason.runs import timing
+from reason.runs.peer import peer_step
+from reason.runs.timing import Spread, Turn, in_turns
+from reason.training.monitor import Reading
+
+TRM = """
+import torch
+
+class TinyRecursiveReasoningModel_ACTV1(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        print(sorted(sizes.items()))
+        self.weight = torch.nn.Parameter(torch.zeros(sizes["vocab_size"]))
+"""
+LOSSES = """
+import torch
+
+class ACTLossHead(torch.nn.Module):
+    def __init__(self, model, kind):
+        super().__init__()
+        self.model = model
+
+    def initial_carry(self, batch):
+        return 0
+
+    def forward(self, carry, batch, return_keys):
+        assert batch["inputs"].shape == batch["labels"].shape == (8, 16)
+        return carry + 1, self.model.weight.sum(), {}, {}, False
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder laid out as the authors' TRM code."""
+    folder = tmp_path / "theirs"
+    (folder / "models/recursive_reasoning").mkdir(parents=True)
+    (folder / "models/recursive_reasoning/trm.py").write_text(TRM)
+    (folder / "models/losses.py").write_text(LOSSES)
+    return folder
+
+
+def bench(*words: str) -> list[dict[str, Any]]:
+    assert main(["bench", *words, "--json", "bench.json"]) == 0
+    return json.loads(Path("bench.json").read_text())["results"]
+
+
+def test_variants_take_turns(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = bench("sudoku-4x4", *NARROW, "model.l_cycles=1,2", "--rounds", "2", "--steps", "1")
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("l_cycles=1", "l_cycles=2", "1.00 ×"))
+    assert rows[1]["flops"] > rows[0]["flops"] > 0
+    for row in rows:
+        assert 0 < row["share_of_peak"]["least"] <= row["share_of_peak"]["median"] <= row["share_of_peak"]["most"]
+        assert row["seconds"]["median"] * row["puzzle_steps_per_second"] == pytest.approx(row["puzzle_steps"])
+        assert row["evaluated_per_second"] > 0
+        assert row["memory_estimated"] > 0
+        assert (row["compile"], row["gradient_checkpointing"]) == ("none", False)
+    assert rows[0]["ratio"] == {"least": 1, "median": 1, "most": 1}
+
+
+def test_the_authors_code_is_timed_where_it_lies(
+    checkout: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With this config's sizes; `models` is theirs while it is imported and no longer."""
+    few = ("--rounds", "1", "--steps", "1", "--peer", str(checkout))
+    (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", *few)
+    out = capsys.readouterr().out
+    assert "('hidden_size', 16)" in out
+    assert "('mlp_t', True)" in out
+    assert "('batch_size', 8)" in out
+    assert row["ratio_to_peer"]["median"] > 0
+    assert not [name for name in sys.modules if name.split(".")[0] == "models"]
+    assert str(checkout) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("maze-10x10", "models with attention or an MLP mixer"),
+        ("sudoku-6x6-hrm", "name a checkout of the HRM code"),
+        ("arc-few", "no positions by row and column"),
+        ("sudoku-4x4", "No module named 'no_such_package'; install what that code imports"),
+    ],
+)
+def test_what_the_authors_code_cannot_do_is_said(name: str, message: str, checkout: Path) -> None:
+    (checkout / "models/losses.py").write_text("import no_such_package")
+    chosen = preset(name)
+    with pytest.raises(ConfigError, match=message):
+        peer_step(checkout, chosen.config(), chosen.shape, torch.float32, torch.device("cpu"))
+
+
+def test_turns_alternate_and_the_others_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    products = torch.backends.mkldnn.matmul
+    before, products.fp32_precision = products.fp32_precision, "bf16"
+    turns = {
+        "ours": Turn(lambda: order.append(f"ours {products.fp32_precision}")),
+        "theirs": Turn(lambda: order.append(f"theirs {products.fp32_precision}"), torchs_own=True),
+        "peak": Turn(lambda: order.append("peak"), once=True),
+    }
+    try:
+        seconds = in_turns(turns, 2, 3, torch.device("cpu"))
+        assert products.fp32_precision == "bf16"
+    finally:
+        products.fp32_precision = before
+    assert {name: len(times) for name, times in seconds.items()} == {"ours": 2, "theirs": 2, "peak": 2}
+    warm = 5
+    assert order[warm:] == 2 * (3 * ["ours bf16"] + 3 * ["theirs ieee"] + ["peak"])
+    assert Spread.of(seconds["ours"]).least <= Spread.of(seconds["ours"]).most
+    assert timing.gemm(torch.device("cpu"), torch.float32)[1] == 2 * 1536**3
+
+
+def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Training ends with its steps where no reading is high enough."""
+    words = ("sudoku-4x4", *NARROW, f"data.directory={monitored_4x4}", "training.monitor.every=2")
+    (row,) = bench(*words, "--to-accuracy", "0.999")
+    assert "not reached" in capsys.readouterr().out
+    assert (row["reached"], row["puzzles"]) == (False, 11)
+    assert row["minutes"] > 0
+    assert (here / row["run"] / "config.json").is_file()
+    assert main(["bench", "sudoku-4x4", "--to-accuracy", "99"]) == 1
+    assert "a share above 0 and at most 1" in capsys.readouterr().err
+
+
+def test_training_ends_at_the_first_reading_that_is_high_enough(
+    monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SplitMonitor, "read", lambda self, model, ema, step: Reading(step, step / 10, 0.5, 11, 0.1))
+    words = ("sudoku-4x4", *NARROW, f"data.directory={monitored_4x4}", "training.monitor.every=1")
+    (row,) = bench(*words, "--to-accuracy", "0.15")
+    assert (row["reached"], row["step"], row["exact"]) == (True, 2, 0.2)

@@ -1,0 +1,159 @@
+"""What charts draw: values, scales, intervals and labels, read back from their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from matplotlib.axes import Axes
+from PIL import Image
+
+from reason.report.axes import spread
+from reason.report.chart import Chart, save_png, svg
+from reason.report.compare import charts as compared_charts
+from reason.report.compare import letter
+from reason.report.section import wilson_interval
+from reason.report.sections import sections_of
+from reason.report.sections.accuracy import ACCURACY
+from reason.report.sections.policies import POLICIES
+from reason.report.sections.restarts import RESTARTS, WAYS
+from reason.report.sections.training import TRAINING
+
+
+@pytest.fixture
+def axes() -> Iterator[Axes]:
+    figure, axes = plt.subplots()
+    yield axes
+    plt.close(figure)
+
+
+def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Labelled lines: x and y."""
+    found = {str(line.get_label()): line.get_data() for line in axes.get_lines()}
+    return {label: (np.asarray(x, float), np.asarray(y, float)) for label, (x, y) in found.items() if label[:1] != "_"}
+
+
+def labels(axes: Axes) -> set[str]:
+    """Texts beside the axes."""
+    return {text.get_text() for text in axes.texts}
+
+
+def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> None:
+    results = whole | {"exact_by_step": [0.25, 0.5, 0.75, 11 / 12, 1.0]}
+    curve, error = ACCURACY.charts["accuracy_by_step"](results)
+    curve.draw(axes)
+    assert lines(axes)["exact"][1].tolist() == results["exact_by_step"]
+    assert lines(axes)["cells"][1].tolist() == results["cell_by_step"]
+    assert axes.get_yscale() == "linear"
+    assert labels(axes) >= {"exact", "cells"}
+    axes.clear()
+    error.draw(axes)
+    assert axes.get_yscale() == "log"
+    drawn = lines(axes)["exact"][1]
+    assert drawn[:4] == pytest.approx(1 - np.array(results["exact_by_step"][:4]))
+    assert drawn[4] == 0.5 / results["puzzles"]  # none is wrong: below one puzzle, and an open mark says so
+    (open_mark,) = [line for line in axes.get_lines() if line.get_markerfacecolor() == "none"]
+    assert [float(x) for x in open_mark.get_xdata()] == [5]
+    assert axes.get_ylim()[0] < drawn[4]
+    axes.figure.canvas.draw()
+    ticks = [text.get_text() for text in axes.get_yticklabels()]
+    assert "10%" in ticks
+    assert "100%" in ticks
+
+
+def test_restarts_and_policies_have_labels_and_intervals(whole: dict, axes: Axes) -> None:
+    initial = RESTARTS.charts["restarts"](whole)[0]
+    initial.draw(axes)
+    rows = whole["restarts"]["initial"]["rows"]
+    given = {label: way for way, label in WAYS.items() if rows[0][way] is not None}
+    assert labels(axes) == set(given)
+    for label, way in given.items():
+        assert lines(axes)[label][1].tolist() == [row[way] for row in rows]
+    assert [text for text in axes.get_xticks() if text in (1, 2)] == [1, 2]
+    low, high = wilson_interval(rows[0]["majority"], whole["puzzles"])
+    assert any(segment[:, 1].tolist() == pytest.approx([low, high]) for segment in segments(axes))
+    axes.clear()
+    (policies,) = POLICIES.charts["policies"](whole)
+    policies.draw(axes)
+    assert labels(axes) == set(whole["policies"]["frontiers"])
+    for row in whole["policies"]["rows"]:
+        low, high = wilson_interval(row["exact"], whole["policies"]["puzzles"])
+        bar = [[row["mean_steps"], low], [row["mean_steps"], high]]
+        assert any(np.allclose(segment, bar) for segment in segments(axes))
+
+
+def segments(axes: Axes) -> list[np.ndarray]:
+    """The vertical lines of error bars."""
+    found = [segment for bars in axes.collections for segment in getattr(bars, "get_segments", list)()]
+    return [np.asarray(segment) for segment in found if len(segment) == 2]
+
+
+def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> None:
+    loss, exact = TRAINING.charts["training"](whole)
+    loss.draw(axes)
+    assert axes.get_yscale() == "log"
+    assert axes.get_lines()[0].get_xydata().tolist() == whole["training"]["loss"]  # type: ignore[union-attr]
+    axes.clear()
+    exact.draw(axes)
+    assert {label: y.tolist() for label, (_, y) in lines(axes).items()} == {"training": [0.25], "validation": [0, 0.5]}
+    assert "0.5 at step 4" in loss.says
+    assert exact.says == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
+
+
+def test_every_chart_of_a_report_says_what_it_shows(whole: dict) -> None:
+    charts = [chart for section in sections_of(whole) for of in section.charts.values() for chart in of(whole)]
+    assert len(charts) >= 15
+    assert all(chart.title and chart.says for chart in charts)
+    assert len({chart.title for chart in charts}) == len(charts)
+
+
+def test_a_png_holds_all_charts_of_a_plot(tmp_path: Path) -> None:
+    charts = [Chart("a", "nothing", lambda axes: None) for _ in range(3)]
+    save_png(charts, tmp_path / "three.png")
+    with Image.open(tmp_path / "three.png") as picture:
+        assert picture.size == (round(2 * 4.6 * 150), round(2 * 3.2 * 150))
+
+
+def test_no_text_of_a_chart_is_mathematics() -> None:
+    """Names of runs hold $ and _, and ticks of logarithms are not left as TeX."""
+
+    def draw(axes: Axes) -> None:
+        axes.plot([1, 2], [1e-9, 1], label="a$b_{c}$")
+        axes.legend()
+
+    assert "a$b_{c}$" in svg(Chart("t", "s", draw), "x")
+
+
+def test_a_curve_of_many_runs_has_a_label_for_each(whole: dict, axes: Axes) -> None:
+    runs = [whole | {"run": f"r{i}"} for i in range(30)]
+    curves, _ = compared_charts(runs)
+    assert curves.size[1] > 5
+    curves.draw(axes)
+    assert labels(axes) == {letter(i) for i in range(30)}
+    assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
+
+
+@given(some.lists(some.floats(-1, 2), max_size=12), some.floats(0.001, 0.08))
+def test_labels_are_apart_and_in_order(wanted: list[float], gap: float) -> None:
+    placed = spread(wanted, gap)
+    order = np.argsort(wanted, kind="stable")
+    assert (np.diff(placed[order]) >= gap - 1e-12).all()
+    assert all(-1e-12 <= place <= 1 + 1e-12 for place in placed)
+    if len(wanted) == 1:
+        assert placed[0] == np.clip(wanted[0], 0, 1)
+
+
+def test_labels_that_fit_stay_where_they_are() -> None:
+    assert spread([0.9, 0.1, 0.5], 0.1).tolist() == [0.9, 0.1, 0.5]
+
+
+def test_error_of_one_puzzle(whole: dict, axes: Axes) -> None:
+    results: dict[str, Any] = whole | {"puzzles": 1, "exact_by_step": [0.0, 0.0, 1.0, 1.0, 1.0]}
+    ACCURACY.charts["accuracy_by_step"](results)[1].draw(axes)
+    assert lines(axes)["exact"][1].tolist() == [1, 1, 0.5, 0.5, 0.5]

@@ -1,0 +1,141 @@
+"""The page as a browser reads it: its order, its tables, its pictures and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from reason.report import write_report
+from reason.report.section import shown_steps
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Node:
+    """An element: its name, attributes, children and text."""
+
+    def __init__(self, name: str, attributes: dict[str, str | None]):
+        self.name, self.attributes = name, attributes
+        self.children: list[Node] = []
+        self.text = ""
+
+    def all(self, name: str) -> list[Node]:
+        found = [child for child in self.children if child.name == name]
+        return found + [deeper for child in self.children for deeper in child.all(name)]
+
+
+class Tree(HTMLParser):
+    """Builds it; an end tag that closes nothing is a fault."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = [Node("", {})]
+        self.order: list[Node] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        node = Node(tag, dict(attrs))
+        self.open[-1].children.append(node)
+        self.order.append(node)
+        if tag not in VOID:
+            self.open.append(node)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        node = Node(tag, dict(attrs))
+        self.open[-1].children.append(node)
+        self.order.append(node)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop().name == tag
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].text += data
+
+
+@pytest.fixture(scope="module")
+def tree(whole: dict, tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    folder: Path = tmp_path_factory.mktemp("page")
+    write_report(folder, whole)
+    found = Tree()
+    found.feed((folder / "report.html").read_text())
+    assert len(found.open) == 1  # everything is closed
+    return found
+
+
+def test_the_boards_come_first(tree: Tree) -> None:
+    (main,) = tree.open[0].all("main")
+    assert main.children[0].attributes["id"] == "viewer"
+    (slider,) = main.children[0].all("input")
+    assert slider.attributes["type"] == "range"
+    assert slider.attributes["aria-label"] == "supervision step"
+    script = next(node for node in tree.open[0].all("script") if "type" not in node.attributes)
+    assert "prefers-reduced-motion" in script.text
+
+
+def test_every_drawing_is_named_and_ids_are_unique(tree: Tree) -> None:
+    drawings = tree.open[0].all("svg")
+    assert len(drawings) >= 15
+    for figure in tree.open[0].all("figure"):
+        (svg,), (caption,) = figure.all("svg"), figure.all("figcaption")
+        assert svg.attributes["role"] == "img"
+        assert str(svg.attributes["aria-label"]).startswith(f"{caption.text}: ")
+        assert "width" not in svg.attributes  # as wide as the page lets it
+        assert "viewbox" in svg.attributes
+    ids = [node.attributes["id"] for node in tree.order if "id" in node.attributes]
+    assert len(ids) == len(set(ids))
+    links = [str(node.attributes["href"]) for node in tree.order if node.name == "use"]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+def test_drawings_fit_a_phone(tree: Tree) -> None:
+    """Text of 9 px and more where a chart is 358 px wide, a small one 160."""
+    for svg in tree.open[0].all("svg"):
+        width = float(str(svg.attributes["viewbox"]).split()[2])
+        shown = 358 if width > 250 else 160
+        sizes = [
+            float(size) for node in svg.all("text") for size in re.findall(r"font-size: ([\d.]+)", str(node.attributes))
+        ]
+        assert all(size * shown / width >= 9 for size in sizes)
+
+
+def test_tables_show_steps_that_double_and_unfold_to_all(whole: dict, tree: Tree) -> None:
+    section = next(
+        node for node in tree.open[0].all("section") if node.all("h2")[:1] and "Accuracy" in node.all("h2")[0].text
+    )
+    first, unfolded = section.all("table")
+    (details,) = section.all("details")
+    assert details.all("table") == [unfolded]
+
+    def steps(table: Node) -> list[int]:
+        return [int(row.all("td")[0].text) for row in table.all("tr") if row.all("td")]
+
+    assert steps(first) == [1, 2, 4, 5] == shown_steps(5, 2)
+    assert steps(unfolded) == [1, 2, 3, 4, 5]
+    assert all(cell.attributes.get("scope") == "col" for cell in first.all("th"))
+
+
+def test_every_section_says_in_which_precision_it_was_computed(tree: Tree) -> None:
+    found = {}
+    for section in tree.open[0].all("section"):
+        notes = [node.text for node in section.all("p") if node.attributes.get("class") == "note"]
+        if notes:
+            found[section.all("h2")[0].text] = notes[0]
+    assert found.pop("Dynamics").endswith("Computed in float64.")
+    assert all(note.endswith("Computed in bfloat16.") for note in found.values())
+    assert len(found) >= 6
+
+
+def test_where_float64_and_the_pass_disagree_is_said(whole: dict, tmp_path: Path) -> None:
+    dynamics = json.loads(json.dumps(whole["dynamics"]))
+    for puzzle in dynamics["puzzles"]:
+        puzzle["solved_in_pass"] = puzzle["solved"]
+    write_report(tmp_path, whole | {"dynamics": dynamics})
+    assert "None of 2 probed puzzles is solved in one and not in the other" in (tmp_path / "report.html").read_text()
+    dynamics["puzzles"][0]["solved_in_pass"] ^= True
+    write_report(tmp_path, whole | {"dynamics": dynamics})
+    assert "in bfloat16: 1 of 2 probed puzzles is solved in one" in (tmp_path / "report.html").read_text()

@@ -1,0 +1,85 @@
+"""What `auto` comes to: by the memory that is available and by the work counted from shapes; recorded, then kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from reason.cli import main
+from reason.config.overrides import override, read_config
+from reason.config.schema import Config
+from reason.nn.dtypes import Dtypes
+from reason.nn.mlp import inner_width
+from reason.presets import PRESETS, preset
+from reason.runs import decided as decisions
+from reason.runs.decided import decided
+from reason.runs.memory import estimate_memory
+from reason.runs.work import Work, work_of
+
+CPU = torch.device("cpu")
+SMALL = PRESETS["sudoku-4x4"].shape
+
+
+def test_gradients_are_checkpointed_where_training_would_not_fit(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At one byte below the estimate, and at no other size; a process holds its own share of the rows."""
+    large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
+    needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
+    for available, expected in ((needed, False), (needed - 1, True)):
+        monkeypatch.setattr(decisions, "available_memory", lambda _, size=available: size)
+        config, reasons = decided(large, [SMALL], CPU)
+        assert config.model.gradient_checkpointing is expected
+        assert [line.partition(":")[0] for line in reasons] == ["gradient checkpointing"] * expected
+    assert decided(large, [SMALL], CPU, processes=2).config.model.gradient_checkpointing is False
+    typed = override(large, {"model.gradient_checkpointing": "false", "training.compile": "none"})
+    assert decided(typed, [SMALL], CPU) == (typed, [])
+
+
+def test_long_training_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = Work(flops=int(decisions.MACHINES["cpu"].flops), bytes=0, kernels=0)
+    monkeypatch.setattr(decisions, "work_of", lambda *_: second)
+    for works, steps, expected in ((True, 240, "inductor"), (True, 239, "none"), (False, 240, "none")):
+        monkeypatch.setattr(decisions, "inductor_works", lambda _, works=works: works)
+        config, reasons = decided(override(tiny, {"training.steps": str(steps)}), [SMALL, SMALL], CPU)
+        assert config.training.compile == expected
+        assert len(reasons) == (steps == 240)
+
+
+def test_short_training_is_not_counted(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "work_of", lambda *_: pytest.fail("it was counted"))
+    monkeypatch.setattr(decisions, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    config = decided(tiny, [SMALL], CPU).config
+    assert (config.training.compile, config.model.gradient_checkpointing) == ("none", False)
+
+
+def test_a_run_records_and_keeps_what_auto_came_to(half: Path, sudoku_4x4: Path) -> None:
+    asked = preset("sudoku-4x4").config()
+    assert (asked.training.compile, asked.model.gradient_checkpointing) == ("auto", "auto")
+    recorded = read_config(half / "config.json")
+    assert (recorded.training.compile, recorded.model.gradient_checkpointing) == ("none", False)
+    older = json.loads((half / "config.json").read_text())
+    older["config"]["model"]["gradient_checkpointing"] = older["config"]["training"]["compile"] = "auto"
+    (half / "config.json").write_text(json.dumps(older))  # as an earlier version wrote it
+    assert main(["train", "run=half", "--resume", "--max-steps", "3"]) == 0
+    assert read_config(half / "config.json") == recorded
+    assert main(["train", "run=half", "--resume", "model.gradient_checkpointing=true"]) == 0
+    assert read_config(half / "config.json").model.gradient_checkpointing is True
+
+
+@pytest.mark.parametrize("recomputed", ["true", "false"])
+def test_flops_are_those_of_the_shapes(recomputed: str, tiny: Config) -> None:
+    """MLP mixer: every weight acts on each column of its operand; three times as much where there is a gradient."""
+    config = override(tiny, {"model.gradient_checkpointing": recomputed, "rollout.grad_steps": "2"})
+    model, rows, cells = config.model, config.training.batch_size, SMALL.seq_len
+    width, expansion = model.hidden_size, model.expansion
+    mixer = 3 * cells * inner_width(cells, expansion) * width  # gate, up and down, for each of D columns
+    mlp = 3 * width * inner_width(width, expansion) * cells
+    call = 2 * model.num_layers * (mixer + mlp)
+    calls = model.h_cycles * (model.l_cycles + 1) + 2 * (model.l_cycles + 1)
+    heads = 3 * 2 * (cells * width * SMALL.vocab_size + 2 * width)
+    work = work_of(config, SMALL, Dtypes(torch.float32), "cpu")
+    assert work.flops == pytest.approx(2 * rows * (call * calls + heads), rel=0.02)
+    assert work.kernels > 100
+    assert work.bytes > 4 * rows * cells * width * calls

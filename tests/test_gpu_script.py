@@ -1,0 +1,57 @@
+"""benchmarks/gpu.py: its parts on a CPU, and what it writes when one fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "gpu.py"
+
+
+@pytest.fixture
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_script", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, tmp_path: Path) -> None:
+    allowed: list[float] = []
+
+    def fails(seconds: float, folder: Path) -> None:
+        allowed.append(seconds)
+        raise RuntimeError("no device")
+
+    def works(seconds: float, folder: Path) -> int:
+        allowed.append(seconds)
+        assert json.loads((tmp_path / "out.json").read_text())["first"]["error"] == "RuntimeError: no device"
+        return 7
+
+    script.measure({"first": (0.25, fails), "second": (0.75, works)}, tmp_path / "out.json", minutes=2)
+    assert json.loads((tmp_path / "out.json").read_text())["second"]["result"] == 7
+    assert allowed == [pytest.approx(30, abs=1), pytest.approx(120, abs=2)], "what one part leaves is the others'"
+    assert sum(share for share, _ in script.parts(None).values()) == pytest.approx(1)
+    with pytest.raises(RuntimeError, match="status 2"):
+        script.run([*script.REASON, "no-such-command"], 60, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_parts_work_on_a_cpu(script: ModuleType, tmp_path: Path) -> None:
+    small = ["device=cpu", "model.hidden_size=16", "training.batch_size=4"]
+    parts = {
+        "bench": (0.3, script.bench(["sudoku-4x4", *small])),
+        "memory": (0.3, script.memory(["sudoku-4x4", "trm-mlp-sudoku"], small)),
+        "resume": (0.4, script.resumable("cpu", 4)),
+    }
+    found = script.measure(parts, tmp_path / "out.json", minutes=20)
+    assert found["resume"]["result"]["same_weights"], found
+    assert found["bench"]["result"]["results"][0]["puzzle_steps_per_second"] > 0
+    assert [row["memory_peak"] for row in found["memory"]["result"]] == [None, None]
+    assert all(row["memory_estimated"] > 0 for row in found["memory"]["result"])

@@ -1,0 +1,55 @@
+"""docs/results.md is what the kept files say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from reason.cli import main
+from reason.config.overrides import leaves
+from reason.presets import preset
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import results  # noqa: E402
+
+FILES = sorted((ROOT / "docs/results").glob("*.json"))
+
+
+def test_the_page_is_written_from_the_files() -> None:
+    assert (ROOT / "docs/results.md").read_text() == results.page(ROOT / "docs")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
+    for run in json.loads(file.read_text())["runs"]:
+        assert set(run["changes"]) <= set(leaves(preset(run["preset"]).config().model_dump(mode="json")))
+        assert run["puzzles"] > 0
+        assert all(0 <= share <= 1 for share in run["exact"].values())
+
+
+def test_a_run_is_kept_and_seeds_make_a_row(
+    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (0, 1):
+        words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "ema.decay=none", f"seed={seed}"]
+        assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run=r{seed}"]) == 0
+        assert main(["evaluate", f"r{seed}", "steps=3", "name=e"]) == 0
+    (here / "results").mkdir()
+    (here / "results/claims.yaml").write_text("about: a\ncolumns: c\nclaims: []\n")
+    monkeypatch.setattr(results, "HOME", here)
+    assert results.main(["keep", "mine", "r0/evaluation/e", "r1/evaluation/e"]) == 0
+    assert results.main(["write"]) == 0
+    kept = json.loads((here / "results/mine.json").read_text())["runs"]
+    shares = [json.loads((here / f"r{seed}/evaluation/e/results.json").read_text())["exact_by_step"] for seed in (0, 1)]
+    for run, exact in zip(kept, shares, strict=True):
+        assert run["changes"] == {
+            "ema.decay": None, "model.hidden_size": 16, "training.batch_size": 8, "training.steps": 2
+        }  # fmt: skip
+        assert run["puzzle_steps"] == 16
+        assert [run["exact"][t] for t in "123"] == [round(share, 6) for share in exact]
+    row = next(line for line in (here / "results.md").read_text().splitlines() if "0, 1" in line)
+    assert results.spread([100 * exact[2] for exact in shares]) in row
