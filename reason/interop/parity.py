@@ -18,6 +18,7 @@ from reason.losses.balance import weighted_sum
 from reason.models.base import IGNORE, Batch
 from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll
+from reason.training.device import torchs_own_float32
 
 Arrays = Mapping[str, np.ndarray]
 LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
@@ -36,7 +37,8 @@ def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
     `train.LOSS`: the losses of the first training step, halting without exploration; `train.halted`: who halts.
     `grad.NAME`: the gradients of that step.
 
-    Without batch.labels nothing is trained; without batch.puzzle_identifiers they are 0.
+    Without batch.labels nothing is trained; without batch.puzzle_identifiers they are 0. float32 products are those of
+    torch by default, as in the recordings: the rounding of others grows with every step.
     """
     inputs = torch.from_numpy(recorded["batch.inputs"]).long()
     rows = np.zeros(len(inputs), np.int64)
@@ -44,9 +46,10 @@ def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
     unlabelled = torch.full_like(inputs, IGNORE)
     scored = unlabelled if labels is None else torch.from_numpy(labels).long()
     batch = Batch(inputs, scored, torch.from_numpy(identifiers).long())
-    ours = _forward(model, batch, recorded)
-    if labels is not None and "train.loss" in recorded:
-        ours |= _training(model, config, batch)
+    with torchs_own_float32():
+        ours = _forward(model, batch, recorded)
+        if labels is not None and "train.loss" in recorded:
+            ours |= _training(model, config, batch)
     return ours
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 import reason.settings.capabilities as can
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
@@ -18,7 +20,7 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
-from reason.runs.decided import decided
+from reason.runs.decided import choices, decided
 from reason.runs.limits import refuse_large_model, refuse_large_training, row_state
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
@@ -156,6 +158,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
         )
     refuse_large_model(config.model, data.shape, data.device)
     config, reasons = decided(config, [part.shape for part in data.parts], data.device, world.size)
+    config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # memory may differ between GPUs
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 import reason.settings.capabilities as can
-from reason.config.overrides import Changes, derive
+from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.models import RecursiveConfig
 from reason.models.base import Shape
@@ -42,6 +42,11 @@ class Decided(NamedTuple):
 
     config: Config
     reasons: list[str]
+
+
+def choices(config: Config) -> Changes:
+    """The settings that can be `auto`, as far as the config has them."""
+    return {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in DECIDED}
 
 
 def decided(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Decided:

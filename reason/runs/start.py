@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reason.config.differences import run_name
-from reason.config.overrides import derive, leaves, override, read_config
+from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.runs.build import (
@@ -19,7 +19,7 @@ from reason.runs.build import (
     names_presets_own_set,
     refuse_other_set,
 )
-from reason.runs.decided import DECIDED
+from reason.runs.decided import choices
 from reason.runs.directory import (
     change_config,
     create_run,
@@ -105,8 +105,8 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
 
 def _recorded(config: Config, trainer: Trainer) -> Config:
     """The config with what `auto` came to for this training, so that every --resume computes alike."""
-    found = leaves(trainer.config.model_dump(mode="json"))
-    return derive(config, {key: found[key] for key in DECIDED if leaves(config.model_dump()).get(key) == "auto"})
+    assert isinstance(trainer.config, Config)
+    return derive(config, choices(trainer.config))
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:

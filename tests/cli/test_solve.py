@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -225,9 +226,11 @@ def test_compare_fits_80_columns_and_says_what_differs(
     assert main(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
-    squeezed = "".join(out.split())
-    for name in names:
-        assert name in squeezed  # folded, and whole
+    lines = [line.split() for line in out.splitlines()]
+    for run, name in zip("AB", names, strict=True):
+        at = next(i for i, words in enumerate(lines) if words[:1] == [run])
+        folded = itertools.takewhile(lambda words: len(words) == 1, lines[at + 1 :])
+        assert lines[at][1] + "".join(words[0] for words in folded) == name
     rows = dict(line.split(None, 1) for line in out.splitlines() if "A: " in line)
     said = {key: " ".join(value.split()) for key, value in rows.items()}
     assert said["model.activation"] == "A: tanh; B: silu"

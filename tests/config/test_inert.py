@@ -42,6 +42,7 @@ SMALL: Changes = {
     "training.steps": STEPS,
     "training.batch_size": 6,  # of 8: some of each half of the set
     "training.only": "all",
+    "training.compile": "none",
     "training.precision": "fp32",
     "training.monitor.puzzles": 0,
 }
