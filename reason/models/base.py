@@ -57,6 +57,11 @@ class ModelConfig(BaseConfig):
 
     kind: str = ""
 
+    @property
+    def recomputation(self) -> bool | str | None:
+        """gradient_checkpointing: true, false or auto; None of a family that has none."""
+        return getattr(self, "gradient_checkpointing", None)
+
     def refuse_training(self) -> None:
         """Raise ConfigError where a setting is for evaluation alone."""
 

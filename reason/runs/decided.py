@@ -9,9 +9,8 @@ import torch
 import reason.settings.capabilities as can
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
-from reason.models import RecursiveConfig
 from reason.models.base import Shape
-from reason.models.mixing import needs_of
+from reason.models.mixing import MixingConfig, needs_of
 from reason.nn.dtypes import Dtypes
 from reason.runs.limits import DEEPEST, available_memory
 from reason.runs.memory import estimate_memory, readable_size
@@ -60,7 +59,7 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
     computed = dtypes(config.training.precision, device)
     changes: Changes = {}
     reasons = []
-    if isinstance(config.model, RecursiveConfig) and config.model.gradient_checkpointing == "auto":
+    if config.model.recomputation == "auto":
         plain = derive(config, {"model.gradient_checkpointing": False, "training.batch_size": share})
         size, available = _exceeding(plain, shapes, device, computed)
         changes["model.gradient_checkpointing"] = size is not None
@@ -93,8 +92,9 @@ def _exceeding(config: Config, shapes: list[Shape], device: torch.device, comput
 
 def _states(config: Config, shape: Shape) -> int:
     """Bytes of z_H and z_L in float32."""
-    assert isinstance(config.model, RecursiveConfig), "no other family recomputes"
-    positions = needs_of(config.model, config.model.puzzle_emb_len).positions_of(shape)
+    assert isinstance(config.model, MixingConfig), "no other family recomputes"
+    prefix = getattr(config.model, "puzzle_emb_len", 0)
+    positions = needs_of(config.model, prefix).positions_of(shape)
     return 8 * config.training.batch_size * positions * config.model.hidden_size
 
 

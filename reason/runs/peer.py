@@ -10,10 +10,11 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+import reason.settings.capabilities as can
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig
@@ -37,8 +38,8 @@ def peer_step(
     Raises:
         ConfigError: no such code lies there, it cannot be imported, or it has no model like this config's.
     """
-    model = config.model
-    if not isinstance(model, RecursiveConfig) or model.mixer not in ("attention", "mlp"):
+    model = cast(RecursiveConfig, config.model)
+    if not model.has(can.HALTING_HEAD) or model.mixer not in ("attention", "mlp"):
         raise ConfigError("--peer: the authors' code has models with attention or an MLP mixer; name such a preset")
     if model.positions not in POSITIONS or config.rollout.grad_steps > 1:
         raise ConfigError("--peer: the authors' code has no positions by row and column, and rollout.grad_steps=1")

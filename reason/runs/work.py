@@ -11,7 +11,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.models import RecursiveConfig
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.runs.memory import rehearsal
@@ -45,7 +44,7 @@ class _Written(TorchDispatchMode):
 
 def work_of(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
     """The work of an optimizer step, at the typical T; what gradient checkpointing computes again is not counted."""
-    if isinstance(config.model, RecursiveConfig):
+    if config.model.recomputation is not None:
         config = derive(config, {"model.gradient_checkpointing": False})
     loops = {"rollout.loops.distribution": "fixed", "rollout.loops.count": config.rollout.loops.typical}
     config = derive(config, loops)
