@@ -91,6 +91,7 @@ PRESETS: dict[str, Preset] = {
         _of_recipe("maze-10x10-cmm-node", structured.maze_10x10_cmm_node, MAZE_10),
         _of_recipe("maze-10x10-cmm-nsde", structured.maze_10x10_cmm_nsde, MAZE_10),
         _of_recipe("maze-any", structured.maze_any, MAZE_15),
+        _of_recipe("sudoku-6x6-groups", structured.sudoku_6x6_groups, SUDOKU_6),
         _of_recipe("sudoku-9x9", structured.sudoku_9x9, SUDOKU_9),
         _of_recipe("sudoku-9x9-long", structured.sudoku_9x9_long, SUDOKU_9),
         _of_recipe("sudoku-9x9-hrm", structured.sudoku_9x9_hrm, SUDOKU_9),

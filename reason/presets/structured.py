@@ -116,15 +116,36 @@ def sudoku_9x9() -> Config:
             "model.expansion": 2,
             "rollout.supervision_steps": 16,
             "optimizer.lr": 3e-3,
-            "training.steps": 20000,
+            "optimizer.muon_lr": 0.01,
+            "training.steps": 10000,
             "training.checkpoint_every": 1000,
         },
     )
 
 
+def sudoku_6x6_groups() -> Config:
+    """TRM with messages in rows, columns, boxes and cells, on 6×6 Sudoku: sudoku-6x6's set, 45,282 parameters.
+
+    As sudoku-9x9, with N_super 8 and in eager mode. Measured, seed 0: 86.5 % exact at step 1, 99.5 % at
+    steps 4 and 8 (n 1,000); the monitor reads 99.4 % after 700 steps; 3 min 18 s of one core's time, its readings included.
+    """
+    return derive(
+        sudoku_9x9(),
+        {
+            "data.directory": "data/sudoku-6x6",
+            "data.generate": "sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0",
+            "rollout.supervision_steps": 8,
+            "training.compile": "none",
+            "training.steps": 800,
+            "training.checkpoint_every": 200,
+            "training.monitor.every": 100,
+        },
+    )
+
+
 def sudoku_9x9_long() -> Config:
-    """The same for three times as long. Not measured yet."""
-    return derive(sudoku_9x9(), {"training.steps": 60000})
+    """The same for four times as long. Not measured yet."""
+    return derive(sudoku_9x9(), {"training.steps": 40000})
 
 
 def maze_10x10_hrm() -> Config:
