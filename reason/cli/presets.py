@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reason.presets import Preset
     from reason.presets.tables import PaperTable
 
-MANY = 12  # a family of more presets is a line in the list
+MANY = 16  # a family of more presets is a line in the list
 
 DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
 

@@ -127,7 +127,7 @@ def sudoku_6x6_groups() -> Config:
     """TRM with messages in rows, columns, boxes and cells, on 6×6 Sudoku: sudoku-6x6's set, 45,282 parameters.
 
     As sudoku-9x9, with N_super 8 and in eager mode. Measured, seed 0: 86.5 % exact at step 1, 99.5 % at
-    steps 4 and 8 (n 1,000); the monitor reads 99.4 % after 700 steps; 3 min 18 s of one core's time, its readings included.
+    steps 4 and 8 (n 1,000); the monitor reads 99.4 % after 700 steps; 3 min 18 s of one core's time with its readings.
     """
     return derive(
         sudoku_9x9(),

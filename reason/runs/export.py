@@ -88,10 +88,11 @@ def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
 
 
 def _portable(config: Config) -> Config:
-    """The config with its sets in data/ where they lay elsewhere, and no path of the run that it began from."""
+    """The config with its sets in data/ where they lay elsewhere, and the run that it began from in runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     generate = config.data.generate if names_presets_own_set(config) else None
-    return derive(config, {"data.directory": ",".join(names) or None, "data.generate": generate, "init_from": None})
+    begun = config.init_from and f"runs/{Path(config.init_from).name}"
+    return derive(config, {"data.directory": ",".join(names) or None, "data.generate": generate, "init_from": begun})
 
 
 def _command(config: Config) -> list[str]:

@@ -34,7 +34,7 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.Ca
     assert f"report {folder.relative_to(here)}/report.html" in out
     assert {path.name for path in folder.iterdir()} == {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png",
-        "difficulty.csv", "difficulty.png", "halting.png", ".written.json",
+        "difficulty.csv", "difficulty.png", "halting.png", "training.png", ".written.json",
     }  # fmt: skip
     config = json.loads((here / "runs/mine/config.json").read_text())
     assert config["config"]["seed"] == 0
@@ -50,9 +50,12 @@ def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.Cap
     assert main(["train", "sudoku-4x4", *NARROW, "seed=1"]) == 0
     assert "making it" not in capsys.readouterr().out
     assert (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns == made
-    assert sorted(path.name for path in (here / "runs").iterdir()) == ["sudoku-4x4-1", "sudoku-4x4-2"]
+    settings = "hidden_size16.steps4.batch_size8-1"
+    assert {path.name for path in (here / "runs").iterdir()} == {
+        f"sudoku-4x4.{settings}", f"sudoku-4x4.seed1.{settings}"
+    }  # fmt: skip
     assert main(["evaluate"]) == 0
-    assert "no run named; taking the newest: runs/sudoku-4x4-2" in capsys.readouterr().out
+    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
