@@ -35,7 +35,7 @@ def keep(folder: Path) -> Json:
     run = folder.parent.parent
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
-    last = read_metrics(run)[-1]
+    last = next(line for line in reversed(read_metrics(run)) if "puzzle_steps" in line)
     spots = results.get("blind_spot")
     return {
         "preset": results["preset"],
@@ -48,7 +48,7 @@ def keep(folder: Path) -> Json:
         "parameters": results["parameters"],
         "trained_steps": results["trained_steps"],
         "weights": results["weights"],
-        "read_on": f"{results['dataset']} {results['split']}",
+        "read_on": f"{Path(results['dataset']).name} {results['split']}",
         "puzzles": results["puzzles"],
         "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
         **({"norms": {str(t): row["norm"]["mean"] for t, row in enumerate(spots["by_loop"], 1)}} if spots else {}),
