@@ -55,7 +55,9 @@ def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.Cap
         f"sudoku-4x4.{settings}", f"sudoku-4x4.seed1.{settings}"
     }  # fmt: skip
     assert main(["evaluate"]) == 0
-    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in " ".join(capsys.readouterr().out.split())
+    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
