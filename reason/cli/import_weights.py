@@ -114,8 +114,8 @@ def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], fil
             return
         halved = dtype != torch.float32
         ours = _reproduced_in(dtype, config, shape, weights, recorded)
-        single = _reproduced_in(torch.float32, config, shape, weights, recorded) if halved else None
-        found, allowed = deviations(ours, recorded, relative=halved), limits(ours, single)
+        wider = _reproduced_in(torch.float32 if halved else torch.float64, config, shape, weights, recorded)
+        found, allowed = deviations(ours, recorded, relative=halved), limits(ours, wider, dtype)
         kinds = tuple(f"{kind}." for kind in LIMITS)
         unread = [name for name in recorded.files if name.startswith(kinds) and name not in found]
     for kind, what in (("eval", "states, logits, q"), ("train", "losses"), ("grad", "gradients")):
@@ -124,8 +124,8 @@ def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], fil
             worst = max(of_kind, key=lambda key: of_kind[key] / allowed[key])
             size, limit = of_kind[worst], allowed[worst]
             measure = "relative" if halved or kind == "grad" else "absolute"
-            rounding = f"; {str(dtype).removeprefix('torch.')} explains {limit:.1e}" if halved else ""
-            verdict = "" if size <= limit else f": NOT the recorded model, {limit:g} would be"
+            rounding = f"; {str(dtype).removeprefix('torch.')} explains {limit:.1e}"
+            verdict = "" if size <= limit else ": NOT the recorded model"
             print(
                 f"against the recording, {what}: {measure} deviation at most {size:.1e} "
                 f"({worst}, of {len(of_kind)}){rounding}{verdict}"
@@ -139,7 +139,7 @@ def _reproduced_in(
 ) -> dict[str, np.ndarray]:
     model = cast(RecursiveModel, build_model(config.model, shape, dtype))
     load_foreign(model, weights)
-    return reproduced(model, config, recorded)
+    return reproduced(model.double() if dtype == torch.float64 else model, config, recorded)
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -25,8 +25,9 @@ LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "t
 
 
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
-LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # beyond these it is another model, where both are float32
-SPREADS = 2.0  # times the rounding of a narrower type: beyond that it is another model
+LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # up to these it is the same model, where both are float32
+SPREADS = {torch.float32: 16.0}  # times the rounding of the type, beyond which it is another model; of others:
+SPREAD = 2.0  # a few bits leave little to chance, while float32 in another order of sums is up to 8 times as far
 DROWNED = 0.1  # of a state that is rounding: steps after that say nothing about the model
 
 
@@ -70,18 +71,18 @@ def deviations(ours: Arrays, theirs: Arrays, relative: bool = False) -> dict[str
     }
 
 
-def limits(ours: Arrays, single: Arrays | None = None) -> dict[str, float]:
-    """The deviation of each array beyond which another model was recorded.
+def limits(ours: Arrays, wider: Arrays, dtype: torch.dtype) -> dict[str, float]:
+    """The deviation of each array beyond which another model was recorded; `wider`: reproduced in a wider type.
 
-    In float32 they are LIMITS, absolute but for gradients. A recording in bfloat16 or float16 is its own rounding away
-    from float32, and the same sums in another order round differently: with `single`, what the model reproduces in
-    float32, twice its relative distance from `ours` is allowed. Rounding grows from step to step and some arrays are
-    of a few numbers: a step has the widest distance of all arrays up to it, the losses that of the first step, a
-    gradient that of all gradients. Steps after one where rounding is a tenth of a state have no limit.
+    A recording is its own rounding away from exact sums, and the same sums in another order, by another library or on
+    another processor, round differently: 16 times (float32; of narrower types twice) the distance of `wider` from
+    `ours` is allowed. Rounding grows from step to step and some arrays are of a few numbers: a step has the widest
+    distance of all arrays up to it, the losses that of the first step, a gradient that of all gradients. Steps after
+    one where rounding is a tenth of a state have no limit. In float32 distances are absolute but for gradients, and
+    LIMITS are allowed in any case.
     """
-    if single is None:
-        return {key: LIMITS[key.split(".")[0]] for key in ours}
-    spread = deviations(ours, single, relative=True)
+    single = dtype == torch.float32
+    spread = deviations(ours, wider, relative=not single)
     widest: dict[int, float] = {}
     for key, size in spread.items():
         if segment := _SEGMENT.fullmatch(key):
@@ -89,11 +90,12 @@ def limits(ours: Arrays, single: Arrays | None = None) -> dict[str, float]:
     gradient = max((size for key, size in spread.items() if key.startswith("grad.")), default=0.0)
     allowed = {}
     for key in ours:
-        segment = _SEGMENT.fullmatch(key)
+        segment, kind = _SEGMENT.fullmatch(key), key.split(".")[0]
         last = int(segment[2]) if segment else 0
         state = max((size for step, size in widest.items() if step <= last), default=0.0)
         drowned = any(size > DROWNED for step, size in widest.items() if step < last)
-        allowed[key] = math.inf if drowned else SPREADS * (gradient if key.startswith("grad.") else state)
+        rounding = SPREADS.get(dtype, SPREAD) * (gradient if kind == "grad" else state)
+        allowed[key] = math.inf if drowned else max(rounding, LIMITS[kind] if single else 0.0)
     return allowed
 
 
@@ -105,7 +107,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
             seen = {"z_H": record.state.z_h, "z_L": record.state.z_l, **record.readout._asdict()}
             for name, value in seen.items():
                 if value is not None:
-                    found[f"eval.{name}.{segment}"] = value.float().numpy()
+                    found[f"eval.{name}.{segment}"] = (value if value.dtype == torch.float64 else value.float()).numpy()
     return found
 
 

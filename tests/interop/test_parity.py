@@ -39,11 +39,14 @@ def test_everything_recorded_agrees(name: str, tmp_path: Path, capsys: pytest.Ca
     model, config, arrays = imported(name, tmp_path / "run")
     assert "against the recording" in capsys.readouterr().out
     ours = reproduced(model, config, arrays)
-    found, allowed = deviations(ours, arrays), limits(ours)
+    model.double().dtype = torch.float64
+    exact = reproduced(model, config, arrays)
+    found, allowed = deviations(ours, arrays), limits(ours, exact, torch.float32)
     compared = {key for key in arrays if key.split(".")[0] in ("eval", "train", "grad")}
     assert set(found) == compared
-    assert {allowed[key] for key in found} == {1e-5, 1e-4}
+    assert all(1e-5 <= limit <= (0.05 if key.startswith("eval.") else 2e-4) for key, limit in allowed.items())
     assert {key: value for key, value in found.items() if value > allowed[key]} == {}
+    assert {key: value for key, value in deviations(exact, arrays).items() if value > allowed[key]} == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
