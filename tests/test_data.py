@@ -12,7 +12,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
-from reason.data import PuzzleData, Sampler, augment, task_of
+from reason.data import PuzzleData, Sampler, augment, give_hints, task_of
 from reason.models.base import IGNORE, Batch
 
 
@@ -53,6 +53,38 @@ def test_relabelling_is_uniform_over_permutations() -> None:
     _, counts = moved[:, 1:].unique(dim=0, return_counts=True)
     assert len(counts) == 6
     assert (counts - 1000).abs().max() < 5 * (6000 * (1 / 6) * (5 / 6)) ** 0.5
+
+
+def test_hints_fill_empty_cells_in_from_the_answer(sudoku: PuzzleData) -> None:
+    """Every second row on average none, the others 1 to 3 alike; any empty cell alike; clues and answers stay."""
+    batch = sudoku.take(torch.zeros(6000, dtype=torch.long))
+    symbols = torch.tensor(sudoku.shape.structure.symbols)
+    given = give_hints(batch, symbols, 3, torch.Generator().manual_seed(0))
+    changed = given.inputs != batch.inputs
+    assert torch.equal(given.labels, batch.labels)
+    assert (given.inputs[changed] == batch.labels[changed]).all()
+    assert (batch.inputs[changed] == 1).all()  # they were blank
+    shares = torch.bincount(changed.sum(1), minlength=4) / 6000
+    assert torch.allclose(shares, torch.tensor([1 / 2, 1 / 6, 1 / 6, 1 / 6]), atol=0.03)
+    blank = batch.inputs[0] == 1
+    often = changed.float().mean(0)[blank]
+    assert often.sum().item() == pytest.approx(1, abs=0.05)  # (1 + 2 + 3) / 6
+    assert (often - often.mean()).abs().max() < 5 * (often.mean() / 6000) ** 0.5
+
+
+def test_no_more_hints_are_given_than_cells_are_empty(sudoku: PuzzleData) -> None:
+    batch = sudoku.take(torch.zeros(400, dtype=torch.long))
+    symbols = torch.tensor(sudoku.shape.structure.symbols)
+    given = give_hints(batch, symbols, 1000, torch.Generator().manual_seed(0))
+    assert (given.inputs == batch.labels).all(1).any()
+
+
+def test_hints_are_part_of_the_stream(sudoku: PuzzleData) -> None:
+    first = Sampler(sudoku, 8, seed=5, symmetry=None, hints=2)
+    first.draw()
+    second = Sampler(sudoku, 8, seed=5, symmetry=None, hints=2)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first.draw().inputs, second.draw().inputs)
 
 
 def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:

@@ -174,7 +174,13 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
     compiled = compile_model(model, config.training, data.device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
-    samplers = Samplers(data, batch_size, data_seed, [None if each is None else each.symmetry for each in puzzles])
+    if config.data.hints and not data.shape.structure.symbols:
+        raise ConfigError(
+            f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
+            "type data.hints=0"
+        )
+    symmetries = [None if each is None else each.symmetry for each in puzzles]
+    samplers = Samplers(data, batch_size, data_seed, symmetries, config.data.hints)
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
     trainer.compiled, trainer.reasons = compiled, reasons
     return trainer

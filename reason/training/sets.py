@@ -31,10 +31,12 @@ class TrainingSets:
 class Samplers:
     """A stream of batches for each set: supervision step number i takes the next batch of set i mod n."""
 
-    def __init__(self, data: TrainingSets, batch_size: int, seed: int, symmetries: Sequence[GridSymmetry | None]):
+    def __init__(
+        self, data: TrainingSets, batch_size: int, seed: int, symmetries: Sequence[GridSymmetry | None], hints: int = 0
+    ):
         self.data, self.batch_size = data, batch_size
         self.each = [
-            Sampler(part, batch_size, seed + number, symmetry)
+            Sampler(part, batch_size, seed + number, symmetry, hints)
             for number, (part, symmetry) in enumerate(zip(data.parts, symmetries, strict=True))
         ]
 

@@ -45,6 +45,7 @@ VARIANTS = {
     },
     "single z": {"model.states": "1"},
     "random initial state": {"model.initial": "random"},
+    "hints": {"data.hints": "3"},
     "accumulated": {"rollout.grad_steps": "2", "rollout.accum_steps": "3", "rollout.carry": "same-batch"},
     "fresh": {"rollout.accum_steps": "3", "rollout.carry": "fresh"},
     "handover": {"rollout.accum_steps": "2", "rollout.carry": "handover"},

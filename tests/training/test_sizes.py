@@ -81,6 +81,12 @@ def test_weights_bound_to_a_size_are_refused(tiny: Config, mazes: dict[int, Path
         build_trainer(config, tmp_path, load_training_set(config, CPU))
 
 
+def test_hints_need_symbols(tiny: Config, mazes: dict[int, Path], tmp_path: Path) -> None:
+    config = config_of(tiny, mazes, **{"data.hints": "1"})
+    with pytest.raises(ConfigError, match=r"data.hints=1 .* declares no symbols"):
+        build_trainer(config, tmp_path, load_training_set(config, CPU))
+
+
 def test_a_run_on_two_sizes_evaluates_and_solves_a_third(
     mazes: dict[int, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
