@@ -5,7 +5,8 @@ python benchmarks/results.py write                                    docs/resul
 
 A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an evaluation
 with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot probes. Runs
-that differ in the seed alone make one row, mean ± standard deviation (n − 1).
+that differ in the seed alone make one row, mean ± standard deviation (n − 1); a study (claims.yaml names its question,
+command and findings) says of every variant how far it is from the first, paired by seed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import yaml
 from reason.config.differences import UNNAMED, differing
 from reason.files import read_json
 from reason.presets import preset
+from reason.report.ablation import difference
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
@@ -81,16 +83,16 @@ def spread(values: list[float], form: str = ".1f", unit: str = " %") -> str:
     return f"{mean}{unit}" if len(values) == 1 else f"{mean} ± {format(statistics.stdev(values), form)}{unit}"
 
 
-def study(name: str, runs: list[Json]) -> list[str]:
-    """The tables of one file."""
+def study(name: str, runs: list[Json], said: Json) -> list[str]:
+    """The tables of one file, below its question and its command where it is a study."""
     steps = sorted({int(step) for run in runs for step in run["exact"]})
     lines = [f"## {name}", ""]
+    if said:
+        lines += [said["question"].strip(), "", f"`{said['command'].strip()}`", ""]
     head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
-    rows, norms = [], []
-    for group in grouped(runs):
-        first = group[0]
-        variant = ", ".join(f"{key}={value}" for key, value in first["changes"].items())
-        label = f"`{first['preset']}`" + (f" `{variant}`" if variant else "")
+    rows, norms, groups = [], [], grouped(runs)
+    for group in groups:
+        first, label = group[0], named(group)
         seeds = ", ".join(str(run["seed"]) for run in group)
         minutes = spread([run["minutes"] for run in group], unit="")
         cells = [label, first["read_on"], f"{first['puzzles']:,}", seeds, f"{first['parameters']:,}"]
@@ -106,8 +108,40 @@ def study(name: str, runs: list[Json]) -> list[str]:
     if norms:
         loops = list(next(run for run in runs if "norms" in run)["norms"])
         lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
+    if said:
+        lines += ["", *against_the_first(groups), "", said["found"].strip()]
     made = sorted({run["trained_on"] for run in runs})
     return [*lines, "", "Trained on `" + "`; `".join(made) + "`.", ""]
+
+
+def named(group: list[Json]) -> str:
+    """A variant: its preset and what its config changes there."""
+    variant = ", ".join(f"{key}={value}" for key, value in group[0]["changes"].items())
+    return f"`{group[0]['preset']}`" + (f" `{variant}`" if variant else "")
+
+
+def against_the_first(groups: list[list[Json]]) -> list[str]:
+    """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals."""
+    rows = []
+    for number, group in enumerate(groups):
+        base = next(other for other in groups if other[0]["read_on"] == group[0]["read_on"])
+        if groups.index(base) == number:
+            continue
+        cells = [named(group), group[0]["read_on"]]
+        for step in (str(group[0]["trained_steps"]), str(max(map(int, group[0]["exact"])))):
+            exact = [
+                {run["seed"]: run["exact"][step] for run in runs if step in run["exact"]} for runs in (group, base)
+            ]
+            found = difference([exact[0][seed] - exact[1][seed] for seed in sorted(exact[0].keys() & exact[1].keys())])
+            between = "" if found["low"] is None else f" ({100 * found['low']:+.1f} to {100 * found['high']:+.1f})"
+            cells.append("" if found["mean"] is None else f"{100 * found['mean']:+.1f}{between}: {found['verdict']}")
+        rows.append(cells)
+    head = ["variant", "read on", "points against the first row, at the trained step", "at the last step"]
+    return [
+        "Paired by seed, with 95 % intervals by Student's t, not adjusted for their number:",
+        "",
+        *table(head, rows),
+    ]
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -123,7 +157,7 @@ def page(home: Path) -> str:
     lines += table(["paper", "claim", "file", "found", "verdict"], claims)
     lines += ["", said["columns"].strip(), ""]
     for file in sorted((home / FOLDER).glob("*.json")):
-        lines += study(file.stem, read_json(file)["runs"])
+        lines += study(file.stem, read_json(file)["runs"], said.get("studies", {}).get(file.stem, {}))
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -51,5 +51,23 @@ def test_a_run_is_kept_and_seeds_make_a_row(
         }  # fmt: skip
         assert run["puzzle_steps"] == 16
         assert [run["exact"][t] for t in "123"] == [round(share, 6) for share in exact]
+    assert "Paired" not in (here / "results.md").read_text()
     row = next(line for line in (here / "results.md").read_text().splitlines() if "0, 1" in line)
     assert results.spread([100 * exact[2] for exact in shares]) in row
+
+
+def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
+    def run(width: int, seed: int, last: float) -> results.Json:
+        return {
+            "preset": "p", "changes": {"width": width}, "seed": seed, "trained_on": "d", "puzzle_steps": 8,
+            "minutes": 1.0, "parameters": 5, "trained_steps": 2, "weights": "ema", "read_on": "d test", "puzzles": 100,
+            "exact": {"1": 0.1, "2": last},
+        }  # fmt: skip
+
+    runs = [run(1, 0, 0.50), run(1, 1, 0.60), run(2, 0, 0.60), run(2, 1, 0.71), run(3, 0, 0.4)]
+    lines = results.study("s", runs, {"question": "Q?", "command": "reason ablate p", "found": "So it is."})
+    assert "Q?" in lines
+    assert "So it is." in lines
+    wider, widest = (next(x for x in lines if f"width={w}" in x and "against" not in x and ":" in x) for w in (2, 3))
+    assert "+10.5 (+4.1 to +16.9): better" in wider  # 10 and 11 points: ± 12.706 · 0.5
+    assert "-10.0: one seed" in widest
