@@ -19,6 +19,11 @@ class EvaluationConfig(BaseConfig):
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
+    compile: Literal["auto", "none", "inductor"] = Field(
+        "auto",
+        description="torch.compile of network calls, changes numbers by rounding; auto: inductor where it works and "
+        "the evaluation takes minutes",
+    )
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
     checkpoint: Literal["newest", "best"] = Field(
         "newest", description="best: the one that read best on the monitor's split in training"
@@ -52,6 +57,9 @@ class EvaluationConfig(BaseConfig):
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
 
     def needs(self) -> list[can.Need]:
-        """Caches ask for a model that generates with them, probes for maps whose Jacobian they look at."""
+        """Caches ask for a model that generates with them, probes for maps with a Jacobian, inductor for networks."""
         asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
-        return [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]
+        found = [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]
+        if self.compile == "inductor":
+            found.append(can.Need("evaluation.compile=inductor", can.NETWORKS, "evaluation.compile=none"))
+        return found

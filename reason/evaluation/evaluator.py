@@ -9,7 +9,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,9 @@ from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.probes import rows_of
 from reason.losses.lm import Likelihood
-from reason.models.base import Readout, Reasoner
+from reason.models.base import Batch, Readout, Reasoner
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
 from reason.training.checkpoint import random_state, restore_random_state
@@ -91,7 +92,7 @@ class Evaluator:
     seed: int = 0
     progress: bool = True
     world: World = field(default_factory=World)
-    fill: bool = False  # the last batch is filled up, for its shape alone: what is compiled stays so
+    fill: bool = False  # batches of one shape, for what is compiled: of equal size, the last one filled up
 
     @property
     def steps(self) -> int:
@@ -139,6 +140,23 @@ class Evaluator:
             restore_random_state(before, self.data.device)
 
     @property
+    def _own(self) -> range:
+        """The places in `examples` of the puzzles that this process reads."""
+        return self.world.portion(len(self.examples))
+
+    @property
+    def _size(self) -> int:
+        """Rows of a batch."""
+        count, size = len(self._own), self.settings.batch_size
+        return -(-count // -(-count // size)) if self.fill and count else size
+
+    def warm_up(self) -> None:
+        """Take a step of the first batch, so that the seconds of the pass are without those of compiling."""
+        rows = self.examples[self._own.start :][: self._size]
+        with torch.inference_mode(), self.own_randomness():
+            next(unroll(self.model.eval(), self.data.take(rows), 1, rows))
+
+    @property
     def unscored(self) -> int:
         """Puzzles left out."""
         return self._asked - len(self.examples)
@@ -154,7 +172,7 @@ class Evaluator:
         """
         self.model.eval()
         steps = max(consumer.steps for consumer in consumers)
-        size, own = self.settings.batch_size, self.world.portion(len(self.examples))
+        size, own = self._size, self._own
         kept: list[dict[str, np.ndarray]] = []
         started, aside = time.perf_counter(), 0.0
         total = steps * len(range(own.start, own.stop, size))
@@ -164,13 +182,23 @@ class Evaluator:
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
                 for record in unroll(self.model, self.data.take(padded), steps, padded):
+                    record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:
                             before = time.perf_counter()
                             columns |= consumer.observe(record) or {}
                             aside += 0 if consumer.timed else time.perf_counter() - before
                     bar.update()
-                kept.append({name: values[..., : len(rows)] for name, values in columns.items()})
+                kept.append(columns)
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
         return seen, time.perf_counter() - started - aside
+
+
+def _first_rows(record: StepRecord, count: int) -> StepRecord:
+    """The record of the first `count` rows."""
+    before, state = (rows_of(s, slice(count)) for s in (record.before, record.state))
+    batch, rows = Batch(*(part[:count] for part in record.batch)), record.rows
+    return replace(
+        record, batch=batch, x=record.x[:count], before=before, state=state, rows=None if rows is None else rows[:count]
+    )

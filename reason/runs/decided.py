@@ -9,18 +9,20 @@ import torch
 import reason.settings.capabilities as can
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
+from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.models.mixing import MixingConfig, needs_of
 from reason.nn.dtypes import Dtypes
 from reason.runs.limits import DEEPEST, available_memory
 from reason.runs.memory import estimate_memory, readable_size
-from reason.runs.work import work_of
+from reason.runs.work import Work, work_of, work_of_reading
 from reason.training.compiling import inductor_works
 from reason.training.precision import dtypes
 
 DECIDED = ("model.gradient_checkpointing", "training.compile")
 REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
-SHORTEST = 50  # optimizer steps below which nothing is counted
+REPAID_READING = 90.0  # of eager evaluation, whose graphs are without gradient: 10 to 40 s, at 1.2 to 2 × the speed
+SHORTEST = 50  # optimizer steps, or steps of batches, below which nothing is counted
 CUDA_ITSELF = 600_000_000  # bytes, of its context
 
 
@@ -77,6 +79,40 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
     return Decided(derive(config, changes) if changes else config, reasons)
 
 
+def decided_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Decided:
+    """evaluation.compile where it is auto: inductor where it works and reading would take a minute and a half without.
+
+    Counted as for training; `puzzles` are those that this process reads, of every pass.
+    """
+    if config.evaluation.compile != "auto":
+        return Decided(config, [])
+    rows = min(puzzles, config.evaluation.batch_size)
+    taken = steps * -(-puzzles // rows)
+    pays = device.type in MACHINES and config.model.has(can.NETWORKS) and taken >= SHORTEST and _has_fixed_work(config)
+    if pays:
+        computed = dtypes(config.training.precision, device)
+        work = work_of_reading(config, shape, computed, device.type, rows)
+        pays = taken * _seconds(work, device, computed) >= REPAID_READING
+    works = pays and inductor_works(device)
+    reasons = ["torch.compile: half a minute before the first step, the rest faster"] if works else []
+    return Decided(derive(config, {"evaluation.compile": "inductor" if works else "none"}), reasons)
+
+
+def _has_fixed_work(config: Config) -> bool:
+    """Does a step take the same calls whatever its numbers are?"""
+    try:
+        config.model.refuse_training()
+    except ConfigError:
+        return False
+    return True
+
+
+def _seconds(work: Work, device: torch.device, computed: Dtypes) -> float:
+    machine = MACHINES[device.type]
+    flops = machine.flops if (computed.products or computed.states) == torch.float32 else machine.half_flops
+    return work.seconds(flops, machine.bytes, machine.launch)
+
+
 def _exceeding(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> tuple[int | None, int]:
     """(estimated bytes, available bytes) of the largest puzzles; None where they fit, or nothing is known."""
     available = available_memory(device)
@@ -103,8 +139,6 @@ def _takes_long(config: Config, shapes: list[Shape], device: torch.device, compu
     compiles = config.model.has(can.NETWORKS) or config.training.compile_scope == "step"
     if device.type not in MACHINES or not compiles or config.training.steps < SHORTEST:
         return False
-    machine = MACHINES[device.type]
-    flops = machine.flops if (computed.products or computed.states) == torch.float32 else machine.half_flops
     each = [work_of(config, shape, computed, device.type) for shape in shapes]
-    seconds = sum(work.seconds(flops, machine.bytes, machine.launch) for work in each) / len(each)
+    seconds = sum(_seconds(work, device, computed) for work in each) / len(each)
     return config.training.steps * seconds >= REPAID

@@ -16,8 +16,10 @@ from reason.evaluation.suite import consumers_of, evaluate
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
 from reason.runs.curve import training_curve
+from reason.runs.decided import decided_reading
 from reason.runs.directory import ROOT, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
 from reason.version import __version__
@@ -80,6 +82,12 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     refuse_foreign(folder, "an evaluation")
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
+        share = -(-min(len(data), settings.limit or len(data)) // world.size)
+        config, reasons = decided_reading(config, data.shape, device, share, steps)
+        compiled = config.evaluation.compile == "inductor"
+        if compiled:
+            require_inductor(device, "evaluation.compile")
+            compile_networks(trained.model)
         evaluator = Evaluator(
             trained.model,
             data,
@@ -90,13 +98,18 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
             seed=config.seed,
             progress=world.first,
             world=world,
+            fill=compiled,
         )
         consumers = consumers_of(evaluator)
-        for cost in (consumer.cost for consumer in consumers if world.first and consumer.cost):
-            print(cost)
+        for line in (*reasons, *(consumer.cost for consumer in consumers)):
+            if world.first and line:
+                print(line)
+        if compiled:
+            evaluator.warm_up()
         found = evaluate(evaluator, consumers)
     if not found:
         return {}, folder
+    chosen = leaves(config.model_dump(mode="json"))
     results = {
         "run": run.resolve().name,
         "preset": config.name,
@@ -111,7 +124,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
-        "settings": {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in pairs},
+        "settings": {key: chosen[key] for key in chosen if key in pairs or key == "evaluation.compile"},
         **found,
         "training": training_curve(run),
     }

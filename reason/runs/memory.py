@@ -82,22 +82,28 @@ class Rehearsal(NamedTuple):
 
 
 @contextlib.contextmanager
-def rehearsal(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Callable[[int], Rehearsal]]:
-    """Fake tensors, which have a shape and no memory; a function that runs so many supervision steps on them.
-
-    Each step runs forward and backward in eager mode, at the real batch size, with the largest possible T. For a GPU
-    the activations stand in float16, whose attention is the fused kernel, for bfloat16 too: as many bytes.
-    """
+def fake_model(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Reasoner]:
+    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block."""
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
         computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
         model = build_model(config.model, shape, *computed)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield model.to_empty(device="cpu")
+
+
+@contextlib.contextmanager
+def rehearsal(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Callable[[int], Rehearsal]]:
+    """A function that runs so many supervision steps on fake tensors.
+
+    Each step runs forward and backward in eager mode, at the real batch size, with the largest possible T. For a GPU
+    the activations stand in float16, whose attention is the fused kernel, for bfloat16 too: as many bytes.
+    """
     rollout = config.rollout
     loops = rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        model.to_empty(device="cpu")
-        rows = partial(_blank, config.training.batch_size, shape)
+    with fake_model(config, shape, computed, device) as model:
+        rows = partial(blank_batch, config.training.batch_size, shape)
         carry = first_carry(model, rows())
 
         def run(steps: int) -> Rehearsal:
@@ -136,7 +142,8 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
     return Memory(weights, gradients, 8 * numbers, average, between, max(0, bytes_of.peak - gradients - between))
 
 
-def _blank(rows: int, shape: Shape) -> Batch:
+def blank_batch(rows: int, shape: Shape) -> Batch:
+    """Puzzles of zeros."""
     tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -13,11 +15,11 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
-from reason.runs.memory import rehearsal
+from reason.runs.memory import blank_batch, fake_model, rehearsal
 
 
 class Work(NamedTuple):
-    """Of one optimizer step in eager mode, without the optimizer's own (a few operations a weight)."""
+    """Of an optimizer step in eager mode, without the optimizer's own (a few operations a weight); of a read step."""
 
     flops: int  # 2 per multiply-add, of matrix products, convolutions and attention
     bytes: int  # that operations write
@@ -49,10 +51,21 @@ def work_of(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work
     loops = {"rollout.loops.distribution": "fixed", "rollout.loops.count": config.rollout.loops.typical}
     config = derive(config, loops)
     steps = config.rollout.grad_steps
-    with (
-        rehearsal(config, shape, computed, device) as run,
-        FlopCounterMode(display=False) as flops,
-        _Written() as written,
-    ):
-        run(1)
-    return Work(*(steps * count for count in (flops.get_total_flops(), written.bytes, written.kernels)))
+    with rehearsal(config, shape, computed, device) as run:
+        one = _counted(lambda: run(1))
+    return Work(*(steps * count for count in one))
+
+
+def work_of_reading(config: Config, shape: Shape, computed: Dtypes, device: str, rows: int) -> Work:
+    """The work of an evaluation's step: a supervision step of so many rows without gradient, and its readout."""
+    with fake_model(config, shape, computed, device) as model, torch.no_grad():
+        model.eval()
+        x = model.encode(blank_batch(rows, shape))
+        state = model.initial_state(x)
+        return _counted(lambda: model.readout(model.step(state, x)))
+
+
+def _counted(run: Callable[[], object]) -> Work:
+    with FlopCounterMode(display=False) as flops, _Written() as written:
+        run()
+    return Work(flops.get_total_flops(), written.bytes, written.kernels)

@@ -13,6 +13,7 @@ from reason.rollout import Carry
 from reason.training.config import TrainingConfig
 
 GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
+STATIC: dict[str, Any] = {"dynamic": False, "fullgraph": True}
 
 
 def inductor_works(device: torch.device) -> bool:
@@ -41,21 +42,35 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
             f"training.compile_mode=reduce-overhead records CUDA graphs, this is {device}; "
             "type training.compile_mode=default"
         )
-    if backend == "inductor" and not inductor_works(device):
-        raise ConfigError(
-            f"training.compile=inductor makes no code for {device} here (on a CPU it needs a C++ compiler); "
-            "type training.compile=none"
-        )
-    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
-    options: dict[str, Any] = {"backend": backend, "dynamic": False, "fullgraph": True}
     if backend == "inductor":
-        options["mode"] = config.compile_mode
+        require_inductor(device, "training.compile")
+    options: dict[str, Any] = {"mode": config.compile_mode} if backend == "inductor" else {}
     if config.compile_scope == "step":
-        model.step = torch.compile(model.step, **options)  # type: ignore[method-assign]
+        _allow_graphs()
+        model.step = torch.compile(model.step, backend=backend, **STATIC, **options)  # type: ignore[method-assign]
     else:
-        for network in model.networks():
-            network.compile(**options)
+        compile_networks(model, backend, **options)
     return True
+
+
+def compile_networks(model: Reasoner, backend: str = "inductor", **options: Any) -> None:
+    """Compile every network call, in place."""
+    _allow_graphs()
+    for network in model.networks():
+        network.compile(backend=backend, **STATIC, **options)
+
+
+def require_inductor(device: torch.device, setting: str) -> None:
+    """Raises ConfigError where no code can be generated; `setting` is what asked for it."""
+    if not inductor_works(device):
+        raise ConfigError(
+            f"{setting}=inductor makes no code for {device} here (on a CPU it needs a C++ compiler); "
+            f"type {setting}=none"
+        )
+
+
+def _allow_graphs() -> None:
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
 
 
 def records_graphs(config: TrainingConfig) -> bool:

@@ -1,0 +1,108 @@
+"""Compiled evaluation: decided from counted work, recorded, batches of one shape, the numbers of eager evaluation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from reason.cli import main
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.models.recursive_config import RecursiveConfig
+from reason.nn.dtypes import Dtypes
+from reason.presets import PRESETS
+from reason.runs import decided as decisions
+from reason.runs.decided import decided_reading
+from reason.runs.work import Work, work_of, work_of_reading
+from reason.training.compiling import compile_networks
+
+CPU = torch.device("cpu")
+SMALL = PRESETS["sudoku-4x4"].shape
+COUNTERS = torch._dynamo.utils.counters
+
+
+def evaluator_of(model: Any, data: PuzzleData, **changes: Any) -> Evaluator:
+    settings = EvaluationConfig(steps=4, batch_size=5, **changes)
+    return Evaluator(model, data, settings, trained_steps=3, progress=False)
+
+
+def test_long_evaluation_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "work_of_reading", lambda *_: Work(int(decisions.MACHINES["cpu"].flops), 0, 0))
+    asked = override(tiny, {"evaluation.batch_size": "10"})
+    for works, puzzles, expected in ((True, 100, "inductor"), (True, 80, "none"), (False, 100, "none")):
+        monkeypatch.setattr(decisions, "inductor_works", lambda _, works=works: works)
+        config, reasons = decided_reading(asked, SMALL, CPU, puzzles, 10)
+        assert (config.evaluation.compile, len(reasons)) == (expected, expected == "inductor")
+    typed = override(asked, {"evaluation.compile": "none"})
+    assert decided_reading(typed, SMALL, CPU, 10**6, 10) == (typed, [])
+    adaptive = override(asked, {"model.integrator": "adaptive"})
+    assert decided_reading(adaptive, SMALL, CPU, 10**6, 10).config.evaluation.compile == "none"
+
+
+def test_short_evaluation_is_not_counted(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "work_of_reading", lambda *_: pytest.fail("it was counted"))
+    assert decided_reading(tiny, SMALL, CPU, 1, 10**6 // 10**5).config.evaluation.compile == "none"
+
+
+def test_a_read_step_has_no_backward_pass(tiny: Config) -> None:
+    """Training takes three times its FLOPs where every call has a gradient."""
+    assert isinstance(tiny.model, RecursiveConfig)
+    all_calls = override(tiny, {"model.gradient": "all-cycles"})
+    computed, rows = Dtypes(torch.float32), tiny.training.batch_size
+    trained = work_of(all_calls, SMALL, computed, "cpu")
+    read = work_of_reading(all_calls, SMALL, computed, "cpu", rows)
+    assert trained.flops == pytest.approx(3 * read.flops, rel=0.02)
+    assert 0 < read.kernels < trained.kernels
+
+
+def test_batches_of_one_shape_change_nothing(trained: tuple[Any, PuzzleData]) -> None:
+    """Batches of equal size, the last one filled up; what fills it is seen by nobody."""
+    model, data = trained
+    plain = evaluator_of(model, data)
+    rows, step = [], model.step
+    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
+    seen = [evaluate(each, consumers_of(each)) for each in (plain, replace(plain, fill=True))]
+    filled = rows[len(rows) // 2 :]
+    assert len(data) % 5
+    assert len({*filled[: 4 * -(-len(data) // 5)]}) == 1
+    for name in ("exact_by_step", "valid_by_step", "puzzles", "boards"):
+        assert seen[0][name] == seen[1][name]
+    np.testing.assert_allclose(seen[0]["loss_by_step"], seen[1]["loss_by_step"], rtol=1e-6)
+
+
+def test_compiled_networks_read_what_eager_ones_read(trained: tuple[Any, PuzzleData]) -> None:
+    """One graph for the pass; drawings, policies and probes, whose shapes are their own, make none."""
+    model, data = trained
+    asked = {"policies": True, "probes": True, "probed": 1, "spectra": 1}
+    eager, compiled = evaluator_of(model, data, **asked), replace(evaluator_of(model, data, **asked), fill=True)
+    expected = evaluate(eager, consumers_of(eager))
+    torch._dynamo.reset()
+    COUNTERS.clear()
+    compile_networks(model, "aot_eager")
+    compiled.warm_up()
+    graphs = COUNTERS["stats"]["unique_graphs"]
+    found = evaluate(compiled, consumers_of(compiled))
+    assert COUNTERS["stats"]["unique_graphs"] == graphs == len(model.networks())
+    assert not COUNTERS["graph_break"]
+    assert found["exact_by_step"] == expected["exact_by_step"]
+    np.testing.assert_allclose(found["loss_by_step"], expected["loss_by_step"], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_inductor_is_recorded(half: Path, sudoku_4x4: Path) -> None:
+    found = {}
+    for how in ("none", "inductor"):
+        assert main(["evaluate", "half", f"evaluation.compile={how}", f"name={how}", "evaluation.boards=0"]) == 0
+        found[how] = json.loads((half / "evaluation" / how / "results.json").read_text())
+        assert found[how]["settings"]["evaluation.compile"] == how
+    assert found["none"]["exact_by_step"] == pytest.approx(found["inductor"]["exact_by_step"], abs=0.05)
