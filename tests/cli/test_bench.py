@@ -150,7 +150,8 @@ class ACTLossHead(torch.nn.Module):
         rows = Batch(batch["inputs"].long(), batch["labels"], batch["puzzle_identifiers"].long())
         carry, seen = supervise(self.model.inner, carry, lambda: rows, rules, index)
         terms = evaluate_terms(seen, config.loss, config.loss.present)
-        return (carry, index + 1), weighted_sum(terms, config.loss.weights.model_dump()) * len(rows.inputs), {}, {}, False
+        total = weighted_sum(terms, config.loss.weights.model_dump())
+        return (carry, index + 1), total * len(rows.inputs), {}, {}, False
 """
 
 
