@@ -9,6 +9,7 @@ import json
 import platform
 import re
 import tempfile
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll
 from reason.runs.build import build_trainer, load_training_set
+from reason.runs.course import BESIDE, course_beside
 from reason.runs.memory import estimate_memory, readable_size
 from reason.runs.peer import peer_step
 from reason.runs.reached import minutes_to
@@ -80,6 +82,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
     parser.add_argument("--peer", type=Path, metavar="DIR", help="a checkout of the authors' TRM or HRM, timed too")
     parser.add_argument("--peer-compiled", action="store_true", help="their code under torch.compile")
+    parser.add_argument("--course", type=int, default=0, metavar="N", help="compare N losses and the memory of a step")
+    parser.add_argument("--peer-precision", choices=("fp32", "bf16"), help="their type of states (default: as here)")
+    parser.add_argument("--processor-time", action="store_true", help="of this process, not the clock: a busy machine")
+    parser.add_argument("--training-only", action="store_true", help="without the evaluation at T = 16")
     parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
     arguments = parser.parse_intermixed_args(argv)
     words, pairs = split_arguments(arguments.words)
@@ -125,7 +131,8 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
             trainer = trainer_of(variant.config, variant.chosen.shape, Path(folder) / str(number))
             turns[variant.name] = Turn(trainer.optimizer_step)
-            turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer), once=True)
+            if not arguments.training_only:
+                turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer), once=True)
             rows.append(_described(variant, trainer, held))
             products = trainer.model.products or trainer.model.dtype
             turn, flops = gemm(device, products)
@@ -133,9 +140,15 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             rows[-1] |= {"gemm": f"{PEAK} {products}", "gemm_flops": flops}
             if arguments.peer is not None:
                 config, states = _config_of(trainer), trainer.model.dtype
+                if arguments.peer_precision is not None:
+                    states = dtypes(arguments.peer_precision, device).states
                 peer = peer_step(arguments.peer, config, variant.chosen.shape, states, device, arguments.peer_compiled)
                 turns[f"{variant.name} peer"] = Turn(peer, torchs_own=True)
-        seconds = in_turns(turns, arguments.rounds, arguments.steps, device)
+            if arguments.peer is not None and arguments.course:
+                plain = trainer_of(derive(config, BESIDE), variant.chosen.shape, Path(folder) / f"{number}-course")
+                rows[-1] |= {"course": course_beside(plain, arguments.peer, arguments.course)}
+        clock = time.process_time if arguments.processor_time else time.perf_counter
+        seconds = in_turns(turns, arguments.rounds, arguments.steps, device, clock)
     first = rows[0]["puzzle_steps"] / seconds[rows[0]["variant"]]
     for row in rows:
         _figures(row, seconds, first)
@@ -182,10 +195,11 @@ def _figures(row: dict[str, Any], seconds: Mapping[str, np.ndarray], first: np.n
         "seconds": Spread.of(own)._asdict(),
         "puzzle_steps_per_second": rows / float(np.median(own)),
         "ratio": Spread.of(rows / own / first)._asdict(),
-        "evaluated_per_second": row["batch_size"] / float(np.median(seconds[f"{row['variant']} evaluated"])),
         "gemm_flops_per_second": float(np.median(peak)),
         "share_of_peak": Spread.of(row["flops"] / own / peak)._asdict(),
     }
+    if (read := seconds.get(f"{row['variant']} evaluated")) is not None:
+        row["evaluated_per_second"] = row["batch_size"] / float(np.median(read))
     if (peer := seconds.get(f"{row['variant']} peer")) is not None:
         row["peer_puzzle_steps_per_second"] = row["batch_size"] / float(np.median(peer))
         row["ratio_to_peer"] = Spread.of(peer / row["batch_size"] / (own / rows))._asdict()
@@ -201,7 +215,7 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
             "of peak": lambda row: f"{row['share_of_peak']['median']:.0%}",
         },
         f"evaluation at T {STEPS}, memory": {
-            "puzzles / s": lambda row: f"{row['evaluated_per_second']:,.0f}",
+            "puzzles / s": lambda row: f"{row['evaluated_per_second']:,.0f}" if "evaluated_per_second" in row else "–",
             "estimated": lambda row: readable_size(row["memory_estimated"]),
             "measured": lambda row: "–" if row["memory_peak"] is None else readable_size(row["memory_peak"]),
         },
@@ -210,6 +224,13 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
         parts["beside the authors' code"] = {
             "theirs / s": lambda row: f"{row['peer_puzzle_steps_per_second']:,.0f}",
             "ratio (least, median, greatest)": lambda row: " ".join(f"{v:.2f}" for v in row["ratio_to_peer"].values()),
+        }
+    if "course" in rows[0]:
+        parts["the first losses and the memory of a step beside the authors' code, eager"] = {
+            "losses": lambda row: f"{len(row['course']['losses'])}",
+            "furthest apart": lambda row: f"{row['course']['furthest']:.1e}",
+            "memory": lambda row: readable_size(row["course"]["memory"]),
+            "theirs": lambda row: readable_size(row["course"]["peer_memory"]),
         }
     views = []
     for title, columns in parts.items():

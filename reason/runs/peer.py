@@ -8,17 +8,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
+from torch import Tensor
 
 import reason.settings.capabilities as can
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig
-from reason.models.base import Shape
+from reason.models.base import Batch, Shape
 from reason.training.optim import build_optimizer
 
 TRM = ("models.recursive_reasoning.trm", "TinyRecursiveReasoningModel_ACTV1")
@@ -27,13 +28,20 @@ POSITIONS = {"rotary": "rope", "learned": "learned", "none": "none"}
 
 
 def peer_step(
-    directory: Path, config: Config, shape: Shape, dtype: torch.dtype, device: torch.device, compiled: bool = False
-) -> Callable[[], object]:
-    """A function that takes one optimizer step of their model, at this config's sizes, on random puzzles.
+    directory: Path,
+    config: Config,
+    shape: Shape,
+    dtype: torch.dtype,
+    device: torch.device,
+    compiled: bool = False,
+    weights: Mapping[str, Tensor] | None = None,
+    draw: Callable[[], Batch] | None = None,
+) -> Callable[[], Tensor]:
+    """A function that takes one optimizer step of their model, at this config's sizes, and returns its loss.
 
     Batch, forward pass with their halting, their StableMax loss, backward pass, an update by this project's optimizer
     (theirs needs CUDA) and no average of the weights, which they keep in a second place. `compiled`: torch.compile of
-    their loss head, as their pretrain.py does.
+    their loss head, as their pretrain.py does. `weights` (their names) and puzzles are random where they are not given.
 
     Raises:
         ConfigError: no such code lies there, it cannot be imported, or it has no model like this config's.
@@ -77,36 +85,44 @@ def peer_step(
             head = importlib.import_module("models.losses").ACTLossHead(theirs, "stablemax_cross_entropy")
         except ImportError as error:
             raise ConfigError(f"--peer {directory}: {error}; install what that code imports") from None
+    if weights is not None:
+        theirs.load_state_dict(weights)
     head.train()
     optimizer = build_optimizer(list(head.parameters()), config.optimizer, device)
     stepped = torch.compile(head, dynamic=False) if compiled else head
-    draw = _puzzles(config.training.batch_size, shape, device)
+    draw = draw or _puzzles(config.training.batch_size, shape, device)
+    blank = torch.ones(config.training.batch_size, shape.seq_len, dtype=torch.int64, device=device)
     with torch.device(device):
-        carry = head.initial_carry(draw())
+        carry = head.initial_carry(_theirs(Batch(blank, blank, blank[:, 0] * 0)))
 
-    def step() -> None:
+    def step() -> Tensor:
         nonlocal carry
+        assert draw is not None
         with torch.device(device):
-            carry, loss, *_ = stepped(carry=carry, batch=draw(), return_keys=[])
-        (loss / config.training.batch_size).backward()
+            carry, loss, *_ = stepped(carry=carry, batch=_theirs(draw()), return_keys=[])
+        loss = loss / config.training.batch_size
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         for buffer in head.buffers():
             buffer.grad = None  # the puzzle embeddings', whose sign-SGD is not taken
+        return loss.detach()
 
     return step
 
 
-def _puzzles(rows: int, shape: Shape, device: torch.device) -> Callable[[], dict[str, Any]]:
+def _puzzles(rows: int, shape: Shape, device: torch.device) -> Callable[[], Batch]:
     generator = torch.Generator(device).manual_seed(0)
 
-    def draw() -> dict[str, Any]:
-        cells = (rows, shape.seq_len)
-        tokens = torch.randint(1, shape.vocab_size, cells, generator=generator, device=device)
-        zeros = torch.zeros(rows, dtype=torch.int32, device=device)
-        return {"inputs": tokens.int(), "labels": tokens, "puzzle_identifiers": zeros}
+    def draw() -> Batch:
+        tokens = torch.randint(1, shape.vocab_size, (rows, shape.seq_len), generator=generator, device=device)
+        return Batch(tokens, tokens, torch.zeros(rows, dtype=torch.int64, device=device))
 
     return draw
+
+
+def _theirs(batch: Batch) -> dict[str, Tensor]:
+    return {"inputs": batch.inputs.int(), "labels": batch.labels, "puzzle_identifiers": batch.identifiers.int()}
 
 
 @contextlib.contextmanager

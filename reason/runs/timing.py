@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from reason.training.device import torchs_own_float32
 
+Clock = Callable[[], float]
 PEAK = "gemm"  # the name of the machine's peak among the things that take turns
 
 
@@ -36,29 +37,31 @@ class Turn(NamedTuple):
     once: bool = False  # in a turn, however many steps it has
 
 
-def in_turns(turns: Mapping[str, Turn], rounds: int, steps: int, device: torch.device) -> dict[str, np.ndarray]:
+def in_turns(
+    turns: Mapping[str, Turn], rounds: int, steps: int, device: torch.device, clock: Clock = time.perf_counter
+) -> dict[str, np.ndarray]:
     """Seconds of a step by name, (rounds,) each, after a warm-up: the turns follow one another in a round.
 
     Whatever else the machine does affects all of them, so that ratios of one round are comparable.
     """
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     for turn in turns.values():
-        _timed(turn, 1 if turn.once else 2, device)
+        _timed(turn, 1 if turn.once else 2, device, clock)
     for _ in tqdm(range(rounds), unit="round", desc="measuring", leave=False):
         for name, turn in turns.items():
             count = 1 if turn.once else steps
-            seconds[name].append(_timed(turn, count, device) / count)
+            seconds[name].append(_timed(turn, count, device, clock) / count)
     return {name: np.array(measured) for name, measured in seconds.items()}
 
 
-def _timed(turn: Turn, steps: int, device: torch.device) -> float:
+def _timed(turn: Turn, steps: int, device: torch.device, clock: Clock) -> float:
     with torchs_own_float32(turn.torchs_own):
         _wait(device)
-        started = time.perf_counter()
+        started = clock()
         for _ in range(steps):
             turn.step()
         _wait(device)
-        return time.perf_counter() - started
+        return clock() - started
 
 
 def _wait(device: torch.device) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import platform
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -18,8 +21,9 @@ def dtypes(precision: Precision, device: torch.device) -> Dtypes:
 
     fp32, bf16 and fp16 hold for states and products alike, as in the code of HRM and TRM. amp-bf16 and amp-fp16 are
     torch.autocast, CMM's "AMP": states, noise and residual sums stay float32, products are halved. fp16 in either form
-    scales its loss in training. `auto` takes bfloat16 where the hardware multiplies in it; else float16 on CUDA devices
-    with tensor cores, as V100 and T4 are (ours); else float32. `amp` takes that type for the products.
+    scales its loss in training. `auto` takes bfloat16 where the hardware multiplies in it faster than in float32; else
+    float16 on CUDA devices with tensor cores, as V100 and T4 are (ours); else float32. `amp` takes that type for the
+    products.
 
     Raises:
         ConfigError: bf16 was asked of a device that has none, or fp16 of Apple's GPU, where training cannot scale.
@@ -47,5 +51,24 @@ def _computes(device: torch.device) -> torch.dtype:
         if torch.cuda.is_bf16_supported(including_emulation=False):
             return torch.bfloat16
         return torch.float16 if torch.cuda.get_device_capability(device) >= (7, 0) else torch.float32
-    fast = device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
-    return torch.bfloat16 if fast else torch.float32
+    return torch.bfloat16 if device.type == "cpu" and _bfloat16_is_faster() else torch.float32
+
+
+@functools.cache
+def _bfloat16_is_faster() -> bool:
+    """Does the CPU multiply faster in bfloat16 than in float32?
+
+    With AMX, and with AVX-512 by AMD; Intel's AVX-512 multiplies as many numbers a cycle in either type, and converting
+    comes on top (docs/performance.md).
+    """
+    if not torch.cpu._is_avx512_bf16_supported():
+        return False
+    return torch.cpu._is_amx_tile_supported() or "AuthenticAMD" in _processor()
+
+
+def _processor() -> str:
+    """What the system says of it, its maker's identification included."""
+    try:
+        return Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()

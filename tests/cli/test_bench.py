@@ -79,12 +79,14 @@ def test_the_authors_code_is_timed_where_it_lies(
     checkout: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With this config's sizes; `models` is theirs while it is imported and no longer."""
-    few = ("--rounds", "1", "--steps", "1", "--peer", str(checkout))
-    (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", *few)
+    few = ("--rounds", "1", "--steps", "1", "--processor-time", "--peer", str(checkout), "--peer-precision", "bf16")
+    (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", "--training-only", *few)
     out = capsys.readouterr().out
     assert "('hidden_size', 16)" in out
     assert "('mlp_t', True)" in out
     assert "('batch_size', 8)" in out
+    assert "('forward_dtype', 'bfloat16')" in out
+    assert "evaluated_per_second" not in row
     assert row["ratio_to_peer"]["median"] > 0
     assert not [name for name in sys.modules if name.split(".")[0] == "models"]
     assert str(checkout) not in sys.path
@@ -104,6 +106,65 @@ def test_what_the_authors_code_cannot_do_is_said(name: str, message: str, checko
     chosen = preset(name)
     with pytest.raises(ConfigError, match=message):
         peer_step(checkout, chosen.config(), chosen.shape, torch.float32, torch.device("cpu"))
+
+
+TWIN = """
+import torch
+from reason.config.overrides import override
+from reason.models import build_model
+from reason.presets import preset
+
+class TinyRecursiveReasoningModel_ACTV1(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        config, shape = preset("sudoku-4x4"), None
+        settings = {"model.hidden_size": str(sizes["hidden_size"]), "model.puzzle_emb_len": "0"}
+        self.inner = build_model(override(config.config(), settings).model, config.shape)
+        self.batch_size = sizes["batch_size"]
+
+    def load_state_dict(self, weights):
+        from reason.interop.original import from_foreign, load_foreign
+
+        load_foreign(self.inner, from_foreign(weights))
+"""
+TWINS_LOSSES = """
+import torch
+from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
+from reason.models.base import Batch
+from reason.presets import preset
+from reason.rollout import first_carry, supervise
+
+class ACTLossHead(torch.nn.Module):
+    def __init__(self, model, kind):
+        super().__init__()
+        self.model = model
+
+    def initial_carry(self, batch):
+        rows = Batch(batch["inputs"].long(), batch["labels"], batch["puzzle_identifiers"].long())
+        return first_carry(self.model.inner, rows), 0
+
+    def forward(self, carry, batch, return_keys):
+        config, (carry, index) = preset("sudoku-4x4").config(), carry
+        rules = config.rollout.model_copy(update={"halt_exploration_prob": 0.0, "supervision_steps": 2})
+        rows = Batch(batch["inputs"].long(), batch["labels"], batch["puzzle_identifiers"].long())
+        carry, seen = supervise(self.model.inner, carry, lambda: rows, rules, index)
+        terms = evaluate_terms(seen, config.loss, config.loss.present)
+        total = weighted_sum(terms, config.loss.weights.model_dump())
+        return (carry, index + 1), total * len(rows.inputs), {}, {}, False
+"""
+
+
+def test_the_course_beside_a_twin_is_the_same(checkout: Path, here: Path) -> None:
+    """The same weights and puzzles, and refill after refill: no loss differs, and memory is that of a step."""
+    (checkout / "models/recursive_reasoning/trm.py").write_text(TWIN)
+    (checkout / "models/losses.py").write_text(TWINS_LOSSES)
+    few = ("--rounds", "1", "--steps", "1", "--training-only", "--peer", str(checkout), "--course", "5")
+    settings = ("training.precision=fp32", "model.puzzle_emb_len=0", "rollout.supervision_steps=2")
+    (row,) = bench("sudoku-4x4", *NARROW, *settings, *few)
+    assert row["course"]["furthest"] < 1e-6
+    assert row["course"]["memory"] == pytest.approx(row["course"]["peer_memory"], rel=0.1)
+    assert main(["bench", "sudoku-4x4", *NARROW, "training.precision=fp32", "model.puzzle_emb_len=1", *few]) == 1
 
 
 def test_turns_alternate_and_the_others_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:

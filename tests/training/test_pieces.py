@@ -7,7 +7,7 @@ import torch
 
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
-from reason.training import device
+from reason.training import device, precision
 from reason.training.device import float32_by_onednn, pick_device
 from reason.training.ema import Ema, EmaConfig
 from reason.training.precision import dtypes
@@ -43,9 +43,29 @@ def test_precision() -> None:
     assert dtypes("bf16", CPU) == (torch.bfloat16, None)
     assert dtypes("amp-fp16", CPU) == (torch.float32, torch.float16)
     assert str(dtypes("amp-bf16", CPU)) == "float32, products in bfloat16"
-    computes = torch.cpu._is_avx512_bf16_supported()
-    assert dtypes("auto", CPU) == (torch.bfloat16 if computes else torch.float32, None)
-    assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if computes else None)
+
+
+@pytest.mark.parametrize(
+    ("bf16", "amx", "maker", "faster"),
+    [
+        (True, True, "GenuineIntel", True),
+        (True, False, "GenuineIntel", False),
+        (True, False, "AuthenticAMD", True),
+        (False, False, "AuthenticAMD", False),
+    ],
+)
+def test_auto_takes_bfloat16_where_it_is_faster(
+    bf16: bool, amx: bool, maker: str, faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(precision, "_processor", lambda: f"vendor_id : {maker}")
+    precision._bfloat16_is_faster.cache_clear()
+    try:
+        assert dtypes("auto", CPU) == (torch.bfloat16 if faster else torch.float32, None)
+        assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
+    finally:
+        precision._bfloat16_is_faster.cache_clear()
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
