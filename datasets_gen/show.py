@@ -25,7 +25,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Draws one puzzle with its answer and summarises the set.",
         epilog="examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
         "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")

@@ -14,8 +14,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 
+from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
-from reason.cli.typed import typed
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
 from reason.own_code import import_asked
 from reason.version import __version__

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from datasets_gen.typed import Parser
 from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
@@ -30,9 +30,7 @@ runs/comparison)."""
 
 def main(argv: list[str]) -> int:
     """Read, print, write; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason compare", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason compare", description=DESCRIPTION)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run, or one of its evaluation folders")
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
