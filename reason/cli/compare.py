@@ -12,6 +12,7 @@ from datasets_gen.typed import Parser
 from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
+from reason.pretrained import pretrained_models
 from reason.report.compare import alike, differences, figures, notes_on, write_comparison
 from reason.report.terminal import view
 from reason.runs.folders import replaced_folder
@@ -63,6 +64,9 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: there are none, or the file is not one of results.
     """
+    asked = path
+    if not path.exists() and str(path) in pretrained_models():
+        path = Path("runs") / path  # where its evaluations are written
     if (path / "results.json").exists():
         folder = path
     else:
@@ -71,7 +75,7 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
             found = [file for file in found if file.parent.name == name]
         if not found:
             what = f"evaluation {name}" if name else "evaluation"
-            raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {path}")
+            raise ConfigError(f"{asked} holds no {what}; make one: python evaluate.py {asked}")
         folder = found[-1].parent
     file = folder / "results.json"
     try:
