@@ -102,7 +102,7 @@ def test_a_run_from_its_set_to_a_model_to_give_away(shell: Shell) -> None:
     shell.type("reason compare runs/mine models/mine", status=1)  # unpacked: no evaluation is there
     shell.type(shell.next("reason evaluate"))
     shell.type("reason compare runs/mine models/mine")
-    shell.type("reason solve models/mine '1... ..2. .3.. ...4'")
+    shell.type("reason solve models/mine '1... ..2. .3.. ...4'", status=1)  # not solved, after four steps
     shell.type("reason train nothing", status=1)
     shell.type("reason evaluate data=data/none", status=1)
     shell.type(shell.next("reason generate sudoku") + " --size 4 --train 4 --test 2")
@@ -135,4 +135,4 @@ def test_what_the_demo_prints(shell: Shell) -> None:
         if command.startswith("reason train"):  # its set takes minutes to make
             command += f" data=data/maze-10x10 {SHORT} --max-steps 1"
         if not command.startswith("reason train sudoku"):
-            shell.type(command)
+            shell.type(command, status=int(command.startswith("reason solve")))  # not solved, after four steps
