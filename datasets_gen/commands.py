@@ -13,6 +13,7 @@ from datasets_gen.interrupts import INTERRUPTED
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import command as maze
 from datasets_gen.sudoku import command as sudoku
+from datasets_gen.typed import Parser, typed
 
 DESCRIPTION = """\
 Make puzzle sets in the folder layout of HRM and TRM, look at them and check them.
@@ -29,10 +30,9 @@ Every command has its own --help with examples. Same options and seed, same byte
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m datasets_gen",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (sudoku, maze, addition, importers, show, verify):
@@ -51,7 +51,7 @@ def run(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return 0
     except DatasetError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {typed(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)

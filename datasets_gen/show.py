@@ -12,6 +12,7 @@ from datasets_gen.layout import DatasetError, Metadata, Split, read_split, split
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.ratings import rating_histogram
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.typed import typed
 
 BAR = 40  # characters of the longest bar
 GUESSES = f"rating ({Sudoku.rating_name})"
@@ -25,7 +26,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Draws one puzzle with its answer and summarises the set.",
         epilog="examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
         "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")
@@ -133,7 +133,7 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
         lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
     if "command" in metadata.provenance:
         command = str(metadata.provenance["command"])
-        lines += ["", f"made by: {command if command.isprintable() else repr(command)}"]
+        lines += ["", f"made by: {typed(command if command.isprintable() else repr(command))}"]
     return "\n".join(lines)
 
 

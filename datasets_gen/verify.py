@@ -32,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Checks every rule of the layout and of the puzzle. Exit code 0 and what was checked, "
         "or 1 and the first fault. Of a puzzle of your own kind, whose task no family describes, it checks the layout.",
         epilog="example:\n  python -m datasets_gen verify data/sudoku",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.set_defaults(command=run)

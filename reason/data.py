@@ -59,7 +59,7 @@ class DataConfig(BaseConfig):
         None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
     )
     generate: str | None = Field(
-        None, description="the `python -m datasets_gen` arguments that make a missing set; several: between semicolons"
+        None, description="what `reason generate` is given to make a missing set; several: between semicolons"
     )
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
     hints: int = Field(

@@ -9,9 +9,12 @@ import pytest
 import reason
 from datasets_gen.__main__ import main as generate
 from reason.cli import main
+from reason.cli.compare import read_evaluation
+from reason.errors import ConfigError
 from reason.presets import PRESETS
 from reason.pretrained import FOLDER, card
 from reason.pretrained.card import markdown
+from reason.runs.results import settings_of
 
 NAMES = reason.pretrained_models()
 
@@ -55,6 +58,16 @@ PUZZLES = {
 def test_a_puzzle_is_solved_at_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", name, PUZZLES[name]]) == 0
     assert "solved: the rules hold" in capsys.readouterr().out
+
+
+def test_evaluations_of_a_shipped_model_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lie in runs/NAME, where there is no config."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"^sudoku holds no evaluation; make one: python evaluate.py sudoku$"):
+        read_evaluation(Path("sudoku"))
+    asked = settings_of(Path("runs/sudoku"), {"settings": {"model.l_cycles": 2}})
+    assert asked["model.l_cycles"] == 2
+    assert asked["model.hidden_size"] == reason.load("sudoku").config.model.hidden_size
 
 
 FRESH = {

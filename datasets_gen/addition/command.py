@@ -14,6 +14,7 @@ examples:
   python -m datasets_gen addition --output-dir data/addition                   as STARS: 1750+4733= 3846
   python -m datasets_gen addition --digits 4 --test-digits 8 --output-dir data/addition-longer
   python -m datasets_gen addition --blank-answer --train 20000 --output-dir data/addition-recursive
+  python -m datasets_gen addition --digits 3 --min-digits 1 --mixed-digits --output-dir data/addition-mixed
   python -m datasets_gen addition --digits 3 --noise 0.1 --output-dir data/addition-noisy
 """
 
@@ -26,7 +27,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Sums as text with the lowest digit of the answer first. By default for causal models: a "
         "cell's label is the token after it, and only the answer and its end are scored.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_output(parser, train=100_000, test=5_000)
     parser.add_argument("--digits", type=int, default=4, help="digits of an operand in training (default 4)")
@@ -35,6 +35,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--test-digits", type=int, metavar="M", help="test on operands of up to M digits (default: --digits)"
+    )
+    parser.add_argument(
+        "--mixed-digits",
+        action="store_true",
+        help="every operand has a number of digits of its own, from --min-digits up (default: all have as many)",
     )
     parser.add_argument("--operands", type=int, default=2, help="numbers to add (default 2)")
     parser.add_argument("--no-reverse", action="store_true", help="write the sum's highest digit first")
@@ -74,7 +79,8 @@ def run(options: argparse.Namespace) -> None:
             f"--min-digits {fewest}: choose from 1 to {min(options.digits, test_digits)}, the digits asked for"
         )
     lengths = {name: (fewest, test_digits if name == "test" else options.digits) for name in SPLITS}
-    splits = addition_splits(puzzle, counts, lengths, seed=options.seed)
-    names = ("digits", "min_digits", "test_digits", "operands", "no_reverse", "zero_pad", "blank_answer", "noise")
+    splits = addition_splits(puzzle, counts, lengths, seed=options.seed, mixed=options.mixed_digits)
+    digits = ("digits", "min_digits", "test_digits", "mixed_digits")
+    names = (*digits, "operands", "no_reverse", "zero_pad", "blank_answer", "noise")
     made_by = {name: getattr(options, name) for name in names if getattr(options, name)}
     save(options, puzzle, splits, "addition", made_by, {"rating": puzzle.rating_name})

@@ -64,7 +64,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help="read a published set into the layout",
         description="Reads puzzles made elsewhere from local files into the layout.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("format", choices=["sudoku-csv", "maze-csv", "arc", "addition-jsonl", "npy"])
     parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files, or a folder for npy")
@@ -91,7 +90,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help="write a split as the published CSV",
         description="Writes Sudoku or mazes as CSV: source, question, answer, rating.",
         epilog="example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")

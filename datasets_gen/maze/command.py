@@ -29,7 +29,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "the free cells, kept where the shortest path is long. The label is the shortest path that a "
         "breadth-first search trying down, left, right, up finds first, as in Maze-Hard.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_output(parser, train=1000, test=1000)
     parser.add_argument("--size", type=int, default=30, help="rows and columns (default 30)")

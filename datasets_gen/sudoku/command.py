@@ -31,7 +31,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "within or across its splits, turn into one another by relabelling, moving rows and columns or "
         "transposing (4x4: by relabelling). Same options and seed, same bytes.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_output(parser, train=1000, test=1000)
     parser.add_argument("--size", type=int, choices=BOXES, default=9, help="rows of the board (default 9)")

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import importlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -14,8 +15,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 
+from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
-from reason.cli.typed import typed
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
 from reason.own_code import import_asked
 from reason.version import __version__
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     """`reason COMMAND …`; returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE)
+        print(_usage())
         return 0 if arguments else 2
     if arguments[0] == "--version":
         print(f"reason {__version__}")
@@ -74,9 +75,14 @@ def main(argv: list[str] | None = None) -> int:
     if command not in COMMANDS:
         near = difflib.get_close_matches(command, COMMANDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        print(f"error: unknown command {printable(command)}{hint}\n\n{USAGE}", file=sys.stderr)
+        print(f"error: unknown command {printable(command)}{hint}\n\n{_usage()}", file=sys.stderr)
         return 2
     return guarded(lambda words: _run(command, words), rest)
+
+
+def _usage() -> str:
+    """All commands; where there are no scripts, nothing of what equals them."""
+    return USAGE if typed(USAGE) == USAGE else re.sub(r" +\(= .*\)", "", USAGE)
 
 
 def _run(command: str, words: list[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from tqdm import tqdm
 
+from datasets_gen.typed import Parser
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
@@ -33,9 +33,7 @@ seed, and a verdict; writes summary.html, .png, .csv and .json."""
 
 def main(argv: list[str]) -> int:
     """Parse, work through the queue, print; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason ablate", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
     parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")

@@ -22,6 +22,7 @@ from rich.table import Table
 
 import reason.settings.capabilities as can
 from datasets_gen.layout import Split, write_dataset
+from datasets_gen.typed import Parser
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -73,9 +74,7 @@ class Variant(NamedTuple):
 
 def main(argv: list[str]) -> int:
     """Time every variant, print the table, write the JSON."""
-    parser = argparse.ArgumentParser(
-        prog="reason bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason bench", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET | section.key=value[,value…]")
     parser.add_argument("--rounds", type=int, default=5, help="turns; the median over them is shown (default 5)")
     parser.add_argument("--steps", type=int, default=4, help="optimizer steps in a turn (default 4)")

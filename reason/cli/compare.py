@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from datasets_gen.typed import Parser
 from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
+from reason.pretrained import pretrained_models
 from reason.report.compare import alike, differences, figures, notes_on, write_comparison
 from reason.report.terminal import view
 from reason.runs.folders import replaced_folder
@@ -30,9 +31,7 @@ runs/comparison)."""
 
 def main(argv: list[str]) -> int:
     """Read, print, write; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason compare", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason compare", description=DESCRIPTION)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run, or one of its evaluation folders")
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
@@ -65,6 +64,9 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: there are none, or the file is not one of results.
     """
+    asked = path
+    if not path.exists() and str(path) in pretrained_models():
+        path = Path("runs") / path  # where its evaluations are written
     if (path / "results.json").exists():
         folder = path
     else:
@@ -73,7 +75,7 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
             found = [file for file in found if file.parent.name == name]
         if not found:
             what = f"evaluation {name}" if name else "evaluation"
-            raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {path}")
+            raise ConfigError(f"{asked} holds no {what}; make one: python evaluate.py {asked}")
         folder = found[-1].parent
     file = folder / "results.json"
     try:

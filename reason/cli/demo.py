@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from rich.console import Console
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
 from datasets_gen.maze import Maze
+from datasets_gen.typed import Parser, typed
 from reason.cli import solve, train
-from reason.cli.typed import typed
 from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -34,15 +34,17 @@ with more steps: {parameters:,} weights learn mazes of 10x10 here, and then solv
 """
 NEXT = """what to try next
   python evaluate.py {run} data={data} steps=256            many more steps
-  reason solve {run} maze.txt steps=96                            a maze of yours, of any size: '#', ' ', S and G
+  reason solve {run} {run}/maze.txt steps=96            a maze of any size: change the file ('#', ' ', S and G)
   python train.py maze-any                                        several sizes at once, for larger mazes
   python train.py sudoku-9x9                                      the hardest 9x9 Sudoku
   reason presets                                                  all presets"""
 
+ACTIVATE = "  before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
+
 
 def main(argv: list[str]) -> int:
     """Generate, train (or resume an interrupted demo), evaluate on three sizes, draw a maze, and explain the result."""
-    argparse.ArgumentParser(prog="reason demo", description=__doc__).parse_args(argv)
+    Parser(prog="reason demo", description=__doc__).parse_args(argv)
     chosen, console = preset(PRESET), Console()
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
@@ -50,7 +52,7 @@ def main(argv: list[str]) -> int:
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():
-            print("demo: interrupted; make demo resumes it")
+            print(typed("demo: interrupted; make demo resumes it"))
             return 130
     data = chosen.config().data.directories[0]
     results, folder = _evaluated({"data.directory": data})
@@ -60,7 +62,7 @@ def main(argv: list[str]) -> int:
         larger, _ = _evaluated({"data.directory": _made(size), "evaluation.steps": str(steps)})
         print(f"demo: {_curve(larger)}\n")
     _draw(_made(DRAWN))
-    print(typed(NEXT.format(run=RUN, data=data)))
+    print(typed(NEXT.format(run=RUN, data=data)) + ("" if shutil.which("reason") else f"\n{ACTIVATE}"))
     trained, exact = results["trained_steps"], results["exact_by_step"]
     print(
         f"demo: exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, "

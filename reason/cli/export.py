@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from reason.cli.typed import typed
+from datasets_gen.typed import Parser, typed
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.pretrained.card import per_cent, shown_steps
@@ -29,9 +28,7 @@ SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
 def main(argv: list[str]) -> int:
     """Export; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason export", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason export", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="RUN OUT | data=DIR,DIR | steps=T | section.key=value")
     parser.add_argument("--stored", choices=STORED, default="fp32", help="type of the weights in the file")
     arguments = parser.parse_intermixed_args(argv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -16,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.cli.typed import typed
+from datasets_gen.typed import Parser, typed
 from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -49,9 +48,7 @@ SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
 def main(argv: list[str]) -> int:
     """Read, infer, write the run; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason import-weights", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason import-weights", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="FILE | run=DIR | data=DIR | cells=N | section.key=value")
     words, pairs = split_arguments(parser.parse_args(argv).words)
     if len(words) != 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 
 from rich.console import Console
 from rich.table import Table
 
+from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 from reason.pretrained import card, pretrained_models
 from reason.pretrained.card import markdown, per_cent
@@ -22,9 +22,7 @@ DESCRIPTION = """List the trained models that come with the package, with their 
 
 def main(argv: list[str]) -> int:
     """List, or show one; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason models", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason models", description=DESCRIPTION)
     parser.add_argument("name", nargs="?")
     name = parser.parse_args(argv).name
     names = pretrained_models()
@@ -35,7 +33,7 @@ def main(argv: list[str]) -> int:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(f"no model {name}; {hint}models are {', '.join(names) or 'none'}")
-    print(markdown(card(name)).split("---\n", 2)[2].strip())
+    print(typed(markdown(card(name)).split("---\n", 2)[2].strip()))
     return 0
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from reason.cli.typed import typed
+from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.runs.directory import read_record
@@ -26,9 +25,7 @@ dropped with a message; --exact keeps it."""
 
 def main(argv: list[str]) -> int:
     """Pack; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason pack", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason pack", description=DESCRIPTION)
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{SUFFIX})")
     parser.add_argument("--exact", action="store_true", help="keep the carry, however large the file")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from datasets_gen.typed import Parser, typed
 from reason.cli.listing import Listed, listing
-from reason.cli.typed import typed
 from reason.errors import ConfigError
 from reason.files import read_json
 
@@ -40,9 +39,7 @@ step, with the set it was read on."""
 
 def main(argv: list[str]) -> int:
     """List every preset, show one whole, or print a table."""
-    parser = argparse.ArgumentParser(
-        prog="reason presets", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason presets", description=DESCRIPTION)
     parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
     parser.add_argument(
         "--table", metavar="TABLE", help="a paper's table or figures: cmm-1 … cmm-11, stars, blindspot-44m, ouro"

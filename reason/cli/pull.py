@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from reason.cli.typed import typed
+from datasets_gen.typed import Parser, typed
 from reason.runs.directory import ROOT
 from reason.runs.hub import pull_model
 
@@ -20,9 +19,7 @@ Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
 
 def main(argv: list[str]) -> int:
     """Fetch; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason pull", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason pull", description=DESCRIPTION)
     parser.add_argument("repository", metavar="USER/NAME")
     parser.add_argument("out", type=Path, nargs="?", metavar="DIR", help="folder (default runs/NAME)")
     parser.add_argument("--revision", metavar="R", help="a branch, tag or commit")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from datasets_gen.typed import Parser
 from reason.runs.hub import push_model
 
 DESCRIPTION = """Upload a model that `reason export` wrote to the Hugging Face hub, its card as the page.
@@ -18,9 +18,7 @@ Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
 
 def main(argv: list[str]) -> int:
     """Upload; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason push", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason push", description=DESCRIPTION)
     parser.add_argument("folder", type=Path, metavar="MODEL")
     parser.add_argument("repository", metavar="USER/NAME")
     parser.add_argument("--private", action="store_true", help="a new repository is visible to you alone")

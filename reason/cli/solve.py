@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from itertools import groupby
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from datasets_gen.typed import Parser
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.pretrained import find_run, pretrained_models
@@ -52,9 +52,7 @@ FEW = 6  # boards that are all drawn
 
 def main(argv: list[str]) -> int:
     """Parse, think, draw; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="reason solve", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
     parser.add_argument("--tries", type=int, default=TRIES, metavar="K", help=f"tries at most (default {TRIES})")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")

@@ -9,9 +9,9 @@ import os
 import shlex
 from pathlib import Path
 
+from datasets_gen.typed import typed
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
-from reason.cli.typed import typed
 from reason.config.inert import inert
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError

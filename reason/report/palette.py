@@ -9,12 +9,14 @@ LIGHT = {
     "--series-1": "#0a5fb0", "--series-2": "#b34a00", "--series-3": "#00382c", "--series-4": "#a93f8c",
     "--series-5": "#6e5600", "--series-6": "#33257a", "--series-7": "#00788a", "--series-8": "#5a5f67",
     "--accent": "#2f6aa8", "--wrong": "#b3203c", "--changed": "#ffe08a", "--given": "#eceae3",
+    "--shade": "#0000002a",
 }  # fmt: skip
 DARK = {
     "--paper": "#16181c", "--card": "#1e2126", "--ink": "#e6e4df", "--soft": "#9fa5af", "--line": "#343841",
     "--series-1": "#58a6f5", "--series-2": "#f08a3c", "--series-3": "#c8f7e4", "--series-4": "#e07fc4",
     "--series-5": "#c9a83e", "--series-6": "#e2dbff", "--series-7": "#4fb9cc", "--series-8": "#a8aeb8",
     "--accent": "#6cb4f5", "--wrong": "#ff8296", "--changed": "#6b5514", "--given": "#2a2e35",
+    "--shade": "#000000b0",
 }  # fmt: skip
 SERIES = [colour for name, colour in LIGHT.items() if name.startswith("--series")]
 BLUE, ORANGE, GREEN, PINK, OCHRE, VIOLET, TEAL, GREY = SERIES

@@ -12,6 +12,7 @@ import torch
 import reason.settings.capabilities as can
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import splits_of
+from datasets_gen.typed import typed
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
@@ -53,7 +54,7 @@ def make_data_once(config: Config) -> None:
         if number >= len(commands) or not commands[number]:
             raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
         arguments = [*commands[number], "--output-dir", directory]
-        print(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}")
+        print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
         status = generate(arguments)
         if status == 130:
             raise KeyboardInterrupt

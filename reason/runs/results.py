@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from reason.config.overrides import leaves
 from reason.errors import ConfigError, printable
 from reason.files import read_json
+from reason.pretrained import FOLDER, pretrained_models
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -79,8 +80,11 @@ def _plain(value: Any) -> Any:
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
     """{"section.key": value} that an evaluation had: of its run's config.json, with what was changed on top.
 
-    Empty where there is no config: the file may be of another version, or of anyone.
+    A model of the package has its config there. Empty where there is none: the file may be of another version, or of
+    anyone.
     """
+    if not (run / "config.json").exists() and run.name in pretrained_models():
+        run = FOLDER / run.name
     try:
         found = leaves(read_json(run / "config.json")["config"])
     except (OSError, ConfigError, KeyError, TypeError, AttributeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -9,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from datasets_gen.typed import typed
 from reason.cli import main
 from reason.cli.help import PAGES
 from reason.cli.train import PARSER
-from reason.cli.typed import typed
 from reason.config.describe import describe_settings
 from reason.config.foreign import NAMES
 from reason.config.overrides import nearest_setting
@@ -105,17 +106,37 @@ def test_names_of_other_code_lead_to_settings_that_exist(name: str) -> None:
     assert nearest_setting(f"arch.{name.upper()}") == NAMES[name]
 
 
-@pytest.mark.parametrize(("called", "script", "shown"), [
-    ("/usr/bin/reason", False, "reason train x; then reason evaluate"),
-    ("/somewhere/reason/__main__.py", False, "reason train x; then reason evaluate"),
-    ("/usr/bin/reason", True, "python train.py x; then python evaluate.py"),
-    ("train.py", False, "python train.py x; then python evaluate.py"),
+SCRIPTS = "python train.py x; then python evaluate.py, python -m datasets_gen, make demo"
+COMMANDS = "reason train x; then reason evaluate, reason generate, reason demo"
+
+
+@pytest.mark.parametrize(("called", "where", "shown"), [
+    ("/usr/bin/reason", "elsewhere", COMMANDS),
+    ("/somewhere/reason/__main__.py", "elsewhere", COMMANDS),
+    ("/usr/bin/reason", "a folder with a train.py of its own", COMMANDS),
+    ("/usr/bin/reason", "checkout", SCRIPTS),
+    ("train.py", "elsewhere", SCRIPTS),
 ])  # fmt: skip
 def test_commands_are_printed_as_they_can_be_typed(
-    called: str, script: bool, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    called: str, where: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [called])
-    if script:
+    if where != "elsewhere":
         (tmp_path / "train.py").touch()
-    assert typed("python train.py x; then python evaluate.py") == shown
+    if where == "checkout":
+        monkeypatch.setattr("datasets_gen.typed.ROOT", tmp_path)
+    assert typed(SCRIPTS) == shown
+
+
+@pytest.mark.parametrize("words", [["generate", "--help"], ["generate", "sudoku", "--help"], ["pack", "--help"]])
+def test_pages_of_help_name_commands_as_they_can_be_typed(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/reason"])
+    monkeypatch.setattr("datasets_gen.typed.ROOT", Path("/nowhere"))
+    with contextlib.suppress(SystemExit):
+        main(words)
+    page = capsys.readouterr().out
+    assert page.startswith(f"usage: reason {words[0]}")
+    assert "python" not in page

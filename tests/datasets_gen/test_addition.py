@@ -93,6 +93,17 @@ def test_a_length_split_trains_short_and_tests_long(tmp_path):
     assert main(["verify", str(tmp_path / "set")]) == 0
 
 
+def test_operands_of_one_sum_may_differ_in_digits(tmp_path):
+    words = "addition --digits 3 --min-digits 1 --mixed-digits --train 400 --test 100 --output-dir"
+    assert main([*words.split(), str(tmp_path / "set")]) == 0
+    meta, split = read_split(tmp_path / "set", "train")
+    puzzle = puzzle_of(meta)
+    digits = np.array([[len(str(term)) for term in puzzle.read(question)] for question in split.inputs])
+    assert {tuple(row) for row in digits.tolist()} == {(a, b) for a in (1, 2, 3) for b in (1, 2, 3)}
+    assert (split.ratings == digits.max(1)).all()
+    assert "--min-digits 1 --mixed-digits" in meta.provenance["command"]
+
+
 @pytest.mark.parametrize("flags", ["--no-reverse", "--zero-pad", "--operands 3", "--blank-answer"])
 def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
     words = f"addition --digits 2 --train 40 --test 10 {flags} --output-dir {tmp_path / 'set'}"
@@ -104,6 +115,7 @@ def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
     ("flags", "message"),
     [
         ("--digits 1 --train 50", "of 55 that exist"),
+        ("--digits 2 --min-digits 1 --mixed-digits --train 5000", "of 5,050 that exist"),
         ("--digits 0", "at least 2 operands and 1 digit"),
         ("--operands 1", "at least 2 operands and 1 digit"),
         ("--min-digits 5", "choose from 1 to 4"),

@@ -1,0 +1,38 @@
+"""Commands as they can be typed where they are printed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]  # of a checkout, where the packages lie beside the scripts
+INSTALLED = {
+    "python train.py": "reason train",
+    "python evaluate.py": "reason evaluate",
+    "python -m datasets_gen": "reason generate",
+    "make demo": "reason demo",
+}
+
+
+def typed(text: str) -> str:
+    """A text whose commands are those of a checkout: those of `reason` where it is called outside of one."""
+    called = Path(sys.argv[0])
+    if "reason" not in (called.stem, called.parent.name) or (Path.cwd() == ROOT and Path("train.py").is_file()):
+        return text
+    for script, command in INSTALLED.items():
+        text = text.replace(script, command)
+    return text
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose pages of help keep their lines and name commands as they can be typed."""
+
+    def __init__(self, *, prog: str | None = None, **settings: Any) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(prog=prog and typed(prog), **settings)
+
+    def format_help(self) -> str:
+        """The whole page."""
+        return typed(super().format_help())
