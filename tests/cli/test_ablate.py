@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -19,7 +21,7 @@ from reason.cli import main
 from reason.cli.ablate import asked
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
-from reason.runs.ablation import Ablation
+from reason.runs.ablation import Ablation, work
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
          "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
@@ -105,11 +107,24 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
         opened(tmp_path / "b", first)
 
 
+class Within:
+    """Stands for a process: does its work in this one, at once."""
+
+    def __init__(self, command: list[str], **_: object):
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.status = work(Path(command[-2]), command[-1])
+
+    def poll(self) -> int:
+        """Its exit status."""
+        return self.status
+
+
 def test_it_trains_evaluates_and_says_what_failed(
     sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two variants of one seed; a second call trains nothing again and prints the same table."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reason.runs.ablation.subprocess.Popen", Within)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
     assert main(words) == 0
     first = capsys.readouterr().out

@@ -258,7 +258,7 @@ def test_a_full_disk_leaves_no_half_checkpoint(
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config, tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = [f"{key}={value}" for key, value in {"training.steps": 100_000, "training.log_every": 5}.items()]
