@@ -27,8 +27,11 @@ def _initial(rows: int, width: int, std: float | None) -> Tensor:
 class Linear(nn.Module):
     """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM).
 
-    With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0.
+    With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0. Where `widened`, compiled products
+    of bfloat16 factors are computed in float32: the same products, summed in float32 as they are anyway.
     """
+
+    widened = False
 
     def __init__(self, in_features: int, out_features: int, bias: bool = False, std: float | None = None):
         super().__init__()
@@ -38,11 +41,20 @@ class Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
         bias = None if self.bias is None else self.bias.to(x.dtype)
-        return nn.functional.linear(x, self.weight.to(x.dtype), bias)
+        weight = self.weight.to(x.dtype)
+        if self._widens(x):
+            wide = nn.functional.linear(x.float(), weight.float(), None if bias is None else bias.float())
+            return wide.to(x.dtype)
+        return nn.functional.linear(x, weight, bias)
 
     def over_sequence(self, x: Tensor) -> Tensor:
         """The same map along dim 0 instead of the last: (in, B, D) -> (out, B, D), one matrix product."""
-        return (self.weight.to(x.dtype) @ x.flatten(1)).view(-1, *x.shape[1:])
+        weight, columns = self.weight.to(x.dtype), x.flatten(1)
+        y = (weight.float() @ columns.float()).to(x.dtype) if self._widens(x) else weight @ columns
+        return y.view(-1, *x.shape[1:])
+
+    def _widens(self, x: Tensor) -> bool:  # compiled alone, which fuses the casts
+        return self.widened and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
 
 
 class Embedding(nn.Module):

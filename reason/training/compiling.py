@@ -9,8 +9,10 @@ import torch
 
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
+from reason.nn.linear import Linear
 from reason.rollout import Carry
 from reason.training.config import TrainingConfig
+from reason.training.precision import bfloat16_is_faster
 
 GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
 STATIC: dict[str, Any] = {"dynamic": False, "fullgraph": True}
@@ -46,7 +48,7 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
         require_inductor(device, "training.compile")
     options: dict[str, Any] = {"mode": config.compile_mode} if backend == "inductor" else {}
     if config.compile_scope == "step":
-        _allow_graphs()
+        _prepare(model)
         model.step = torch.compile(model.step, backend=backend, **STATIC, **options)  # type: ignore[method-assign]
     else:
         compile_networks(model, backend, **options)
@@ -55,7 +57,7 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
 
 def compile_networks(model: Reasoner, backend: str = "inductor", **options: Any) -> None:
     """Compile every network call, in place."""
-    _allow_graphs()
+    _prepare(model)
     for network in model.networks():
         network.compile(backend=backend, **STATIC, **options)
 
@@ -69,7 +71,12 @@ def require_inductor(device: torch.device, setting: str) -> None:
         )
 
 
-def _allow_graphs() -> None:
+def _prepare(model: Reasoner) -> None:
+    """Allow as many graphs as shapes need; on a CPU that is no faster in bfloat16, products are in float32."""
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.widened = on_cpu and not bfloat16_is_faster()
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
 
 

@@ -51,11 +51,11 @@ def _computes(device: torch.device) -> torch.dtype:
         if torch.cuda.is_bf16_supported(including_emulation=False):
             return torch.bfloat16
         return torch.float16 if torch.cuda.get_device_capability(device) >= (7, 0) else torch.float32
-    return torch.bfloat16 if device.type == "cpu" and _bfloat16_is_faster() else torch.float32
+    return torch.bfloat16 if device.type == "cpu" and bfloat16_is_faster() else torch.float32
 
 
 @functools.cache
-def _bfloat16_is_faster() -> bool:
+def bfloat16_is_faster() -> bool:
     """Does the CPU multiply faster in bfloat16 than in float32?
 
     With AMX, and with AVX-512 by AMD; Intel's AVX-512 multiplies as many numbers a cycle in either type, and converting

@@ -11,6 +11,7 @@ from test_loop import VARIANTS, trainer_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.nn.linear import Linear
 from reason.rollout import first_carry
 from reason.training import compiling
 from reason.training.compiling import out_of_graph
@@ -61,6 +62,29 @@ def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, 
     symbols = {"model.symbols": "true"} if mixer == "groups" else {}
     short = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1", "model.mixer": mixer}
     both(override(tiny, short | symbols), {"training.compile": "aot_eager"}, tmp_path, steps=3)
+
+
+@pytest.mark.parametrize("over_sequence", [False, True])
+def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence: bool) -> None:
+    """Equal up to one rounding of the result; only where compiled, and only of bfloat16."""
+    torch.manual_seed(0)
+    linear, x = Linear(48, 32, bias=not over_sequence), torch.randn(48, 5, 48).bfloat16()
+    call = linear.over_sequence if over_sequence else linear
+    expected = call(x)
+    linear.widened = True
+    assert torch.equal(call(x), expected)  # eager
+    graphs: list[str] = []
+
+    def backend(module: torch.fx.GraphModule, _: object) -> object:
+        graphs.append(module.code)
+        return module.forward
+
+    compiled = torch.compile(call, backend=backend, dynamic=False, fullgraph=True)
+    torch.testing.assert_close(compiled(x), expected, rtol=2.0**-7, atol=1e-3)
+    assert compiled(x).dtype == torch.bfloat16
+    assert graphs[0].count(".float()") >= 2
+    compiled(x.float())
+    assert ".float()" not in graphs[-1].replace("float32", "")
 
 
 def test_inductor_is_refused_where_no_code_can_be_generated(

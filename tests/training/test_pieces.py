@@ -60,12 +60,12 @@ def test_auto_takes_bfloat16_where_it_is_faster(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(precision, "_processor", lambda: f"vendor_id : {maker}")
-    precision._bfloat16_is_faster.cache_clear()
+    precision.bfloat16_is_faster.cache_clear()
     try:
         assert dtypes("auto", CPU) == (torch.bfloat16 if faster else torch.float32, None)
         assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
     finally:
-        precision._bfloat16_is_faster.cache_clear()
+        precision.bfloat16_is_faster.cache_clear()
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
