@@ -32,8 +32,7 @@ def course_beside(trainer: Trainer, directory: Path, steps: int) -> dict[str, An
     Raises:
         ConfigError: the model has puzzle embeddings, or `peer_step` cannot be had.
     """
-    model, config = trainer.model, cast(Config, trainer.config)
-    assert isinstance(model, RecursiveModel)
+    model, config = cast(RecursiveModel, trainer.model), cast(Config, trainer.config)  # peer_step refuses others
     if model.puzzle_embedding is not None:
         raise ConfigError("--course: sign-SGD of puzzle embeddings is not compared; type model.puzzle_emb_len=0")
     before = trainer.samplers.state_dict()

@@ -9,7 +9,6 @@ import torch
 
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.nn.linear import Linear
 from reason.rollout import Carry
 from reason.training.config import TrainingConfig
 from reason.training.precision import bfloat16_is_faster
@@ -75,8 +74,8 @@ def _prepare(model: Reasoner) -> None:
     """Allow as many graphs as shapes need; on a CPU that is no faster in bfloat16, products are in float32."""
     on_cpu = next(model.parameters()).device.type == "cpu"
     for module in model.modules():
-        if isinstance(module, Linear):
-            module.widened = on_cpu and not bfloat16_is_faster()
+        if hasattr(module, "widened"):
+            setattr(module, "widened", on_cpu and not bfloat16_is_faster())  # noqa: B010  (of any class that has it)
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
 
 
