@@ -7,11 +7,10 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from datasets_gen.interrupts import held_back
@@ -21,6 +20,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ALONE_SECONDS = 3.0  # shorter work ends before other processes would have started
+SPAWN = multiprocessing.get_context("spawn")
 
 
 def processors() -> int:
@@ -36,6 +36,9 @@ def ordered_map(
 
     Starts alone and asks other processes to help once `ALONE_SECONDS` have passed. `processes` defaults to
     the processors at hand.
+
+    Raises:
+        DatasetError: a process was killed; what `function` raises comes as it is, with the traceback there as a note.
     """
     processes = processes or processors()
     tasks = iter(tasks)
@@ -46,43 +49,106 @@ def ordered_map(
             break
     else:
         return
-    workers = _Workers()
-    pool = ProcessPoolExecutor(processes, mp_context=workers, initializer=_begin_worker)
-    pending: deque[Future[Result]] = deque()
+    workers: list[_Worker] = []
     try:
-        for task in tasks:
-            with held_back():
-                pending.append(pool.submit(function, task))
-            if len(pending) > 2 * processes:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    except BrokenProcessPool:
-        raise DatasetError("a worker process was killed, for memory perhaps; type fewer --processes") from None
-    except BaseException:  # closed or interrupted: compiled code in a worker holds the GIL, so only a signal ends it
-        for worker in workers.started:
-            worker.terminate()
-        raise
+        with held_back():
+            for _ in range(processes):
+                workers.append(_Worker(function))
+        yield from _shared_out(workers, tasks)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for worker in workers:
+            worker.end()
 
 
-class _Workers(SpawnContext):
-    """Starts processes and remembers them, so that they can be ended."""
+def _shared_out(workers: list[_Worker], tasks: Iterator[Any]) -> Iterator[Any]:
+    """Results in the order of the tasks, of which three a worker at most are in hand or wait for earlier ones.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.started: list[SpawnProcess] = []
+    Each worker answers on a pipe of its own, which nobody else reads or writes: where one is killed in the midst of an
+    answer, as when the iterator is closed, nothing waits for the rest of it.
+    """
+    order: deque[int] = deque()  # numbers of tasks given out whose results were not yielded
+    found: dict[int, tuple[Any, Exception | None]] = {}
+    busy: dict[Connection, tuple[int, _Worker]] = {}
+    numbered = enumerate(tasks)
 
-    def Process(self, *arguments: Any, **options: Any) -> SpawnProcess:  # type: ignore[override]
-        self.started.append(SpawnProcess(*arguments, **options))
-        return self.started[-1]
+    def give(worker: _Worker) -> None:
+        if (following := next(numbered, None)) is not None:
+            number, task = following
+            worker.ask(task)
+            order.append(number)
+            busy[worker.connection] = number, worker
+
+    for worker in workers:
+        give(worker)
+    while order:
+        while order and order[0] in found:
+            result, error = found.pop(order.popleft())
+            if error is not None:
+                raise error
+            yield result
+        idle = [worker for worker in workers if worker.connection not in busy]
+        for worker in idle[: max(0, 3 * len(workers) - len(order))]:
+            give(worker)
+        for connection in wait(list(busy)) if order and order[0] not in found else ():
+            number, worker = busy.pop(connection)  # type: ignore[call-overload]
+            found[number] = worker.answer()
 
 
-def _begin_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone."""
+class _Worker:
+    """A process that applies a function to one task after another."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.connection, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=_serve, args=(function, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def ask(self, task: Any) -> None:
+        """Give it a task."""
+        try:
+            self.connection.send(task)
+        except OSError:
+            raise _killed() from None
+
+    def answer(self) -> tuple[Any, Exception | None]:
+        """The result of its task, which has arrived, or what the task raised.
+
+        Raises:
+            DatasetError: the process is no more.
+        """
+        try:
+            answer: tuple[Any, Exception | None] = self.connection.recv()
+            return answer
+        except (EOFError, OSError):
+            raise _killed() from None
+
+    def end(self) -> None:
+        """At once: compiled code in a worker holds the GIL, so only a signal ends it."""
+        self.process.terminate()
+        self.process.join()
+        self.connection.close()
+
+
+def _killed() -> DatasetError:
+    return DatasetError("a worker process was killed, for memory perhaps; type fewer --processes")
+
+
+def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
+    """Answer until the parent is gone; Ctrl-C is the parent's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        answer: tuple[Any, Exception | None]
+        try:
+            answer = function(task), None
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            answer = None, error
+        connection.send(answer)
 
 
 def _end_with_parent() -> None:

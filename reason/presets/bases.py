@@ -14,6 +14,7 @@ MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30
 ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
 ARC_8, ARC_30 = (shape_of_puzzle(Arc(size)) for size in (8, 30))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
+MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
 SUDOKU_EXTREME: Changes = {
     "data.directory": "data/sudoku-extreme",

@@ -1,5 +1,6 @@
 """The command line: bytes, exit codes, and nothing half-written."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -199,6 +200,33 @@ def test_a_worker_that_is_killed_is_one_line(monkeypatch):
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
     with pytest.raises(DatasetError, match="a worker process was killed"):
         list(parallel.ordered_map(dies, range(9), 2))
+
+
+def large(task):
+    return bytes(50_000_000 if task else 0)  # more than a pipe holds
+
+
+def test_closing_ends_workers_in_the_midst_of_an_answer(monkeypatch):
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    results = parallel.ordered_map(large, itertools.count(), 2)
+    assert [len(next(results)) for _ in range(2)] == [0, 50_000_000]
+    results.close()
+    assert not multiprocessing.active_children()
+
+
+def fails(task):
+    if task == 3:
+        raise ValueError("task 3")
+    return task
+
+
+def test_what_a_task_raises_comes_with_its_traceback(monkeypatch):
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    results = parallel.ordered_map(fails, range(9), 2)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="task 3") as caught:
+        next(results)
+    assert "in fails" in caught.value.__notes__[0]
 
 
 def test_mazes_searched_in_slices_are_the_same(monkeypatch):
