@@ -160,7 +160,8 @@ class Queue:
         self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
         self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
         self.failed: dict[str, str] = {}  # by run: the last line that it printed
-        self.threads = str(max(1, (os.cpu_count() or 1) // jobs))
+        cores = os.environ.get("OMP_NUM_THREADS", "")
+        self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
 
     def run(self) -> Iterator[Cell]:
         """Every cell as it is done with; ends early, all saved, when the time is over.
