@@ -72,7 +72,8 @@ def test_evaluations_of_a_shipped_model_are_compared(tmp_path: Path, monkeypatch
 
 FRESH = {
     "sudoku-6x6": "sudoku --size 6 --train 0 --test 100 --seed 12345",
-    "addition": "addition --digits 3 --blank-answer --train 0 --test 100 --seed 12345",
+    "addition": "addition --digits 3 --min-digits 1 --mixed-digits --zero-pad --no-reverse --blank-answer "
+    "--train 0 --test 100 --seed 12345",
 }
 
 

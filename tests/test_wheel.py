@@ -71,7 +71,7 @@ class Shell:
         assert done.returncode == status, f"{command}\n{said}"
         assert not SCRIPT.search(said), f"{command} prints a script: {said}"
         self.printed += PRINTED.findall(said)
-        return said
+        return done.stdout
 
     def next(self, begins: str) -> str:
         """The latest printed command that begins so."""

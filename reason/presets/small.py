@@ -181,7 +181,7 @@ def addition_3() -> Config:
 
 
 def addition_3_mlp() -> Config:
-    """TRM with an MLP mixer on sums of numbers of 1 to 3 digits, written with leading zeros: three minutes of one core.
+    """TRM with an MLP mixer on sums of numbers of 1 to 3 digits, with leading zeros: four minutes of one thread.
 
     20,000 of the 500,500 sums, 4 supervision steps. One state, three calls of two layers a step with all their
     gradients, Muon; every row takes from 2 to 4 steps (halt_exploration_prob 1), since a model that halts at its first
