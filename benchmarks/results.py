@@ -28,7 +28,7 @@ from reason.training.log import read_metrics
 HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
 DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
-APART = ("seed", "data.", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
+APART = ("seed", "data.directory", "data.generate", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
 Json = dict[str, Any]
 
 
