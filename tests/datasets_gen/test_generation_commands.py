@@ -173,8 +173,16 @@ def test_interrupted_imports_end_in_one_line(tmp_path):
     assert not (tmp_path / "set").exists()
 
 
+@pytest.fixture
+def listening():
+    """Ctrl-C interrupts, also where a shell has started the tests in the background and had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_can_be_held_back():
+def test_ctrl_c_can_be_held_back(listening):
     done = []
 
     def interrupted_twice():
