@@ -2,11 +2,11 @@
 
 Random minimal puzzles almost never need 5 guesses. A lineage starts from one of them and keeps a small pool of its
 hardest descendants. A neighbour has one clue in another place: {-1+1}; where all of these are known, one more clue is
-added and those that are not needed go: {-1+2}. Fitness is what the rule MIXED counts, as far as the fixed rules follow.
-A search that climbs on one fixed rule finds puzzles that are hard for that rule alone; MIXED draws its guesses at
-random. Where few guesses lead to the solution, luck finds it, so the depth counts too. Fitness is capped, so that a
-lineage drifts among hard puzzles instead of spending itself on one. What a fixed rule finds much harder than MIXED is
-a way through the search, but is not given away.
+added and those that are not needed go: {-1+2}. What has been a parent often enough makes room. Fitness is what the rule
+MIXED counts, as far as the fixed rules follow. A search that climbs on one fixed rule finds puzzles that are hard for
+that rule alone; MIXED draws its guesses at random. Where few guesses lead to the solution, luck finds it, so the depth
+counts too. Fitness is capped, so that a lineage drifts among hard puzzles instead of spending itself on one. What a
+fixed rule finds much harder than MIXED is a way through the search, but is not given away.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ POOL = 8  # descendants kept
 STEPS = 9000  # clues taken away by a lineage, at most
 HOPES = {600: 4.5, 1600: 10.0, 3200: 15.0, 4800: 18.0}  # steps after which a lineage with a lower mean fitness ends
 HARD = 20.0  # fitness
-ENOUGH = 10  # a lineage ends when so many times the puzzles that a split takes were hard when they entered its pool
+TRIED = 5  # {-1+2} moves, after which a member leaves the pool with the next child that enters it
+ENOUGH = 5  # a lineage ends when so many times the puzzles that a split takes were hard when they entered its pool
 HARVEST = 20  # of those that entered the pool the last so many times the puzzles that a split takes are rated
 GLEANINGS = 32  # so many in all where the lineage ended for lack of hope
 COUNTS = 8  # counts that a member's fitness is the mean of, at most
@@ -73,6 +74,7 @@ class _Member:
     counts: int = 0
     fitness: float = 0.0
     untried: list[int] | None = None  # clues that were not yet taken away
+    wide: int = 0  # {-1+2} moves that started from it
 
 
 def _count(member: _Member, rng: np.random.Generator, bound: float = 0.0) -> bool:
@@ -97,6 +99,7 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
     if parent.untried is None:
         parent.untried = clues[rng.random(len(clues)).argsort()].tolist()
     wide = not parent.untried
+    parent.wide += wide
     clue = int(clues[int(rng.random() * len(clues))]) if wide else parent.untried.pop()
     board = parent.question.copy()
     board[clue] = 0
@@ -142,7 +145,8 @@ def descend(lineage: Lineage) -> RatedPuzzles:
             if len(pool) < POOL:
                 pool.append(child)
             else:
-                pool[weakest] = child
+                tried = (index for index, member in enumerate(pool) if member.wide >= TRIED)
+                pool[next(tried, weakest)] = child
             entered.append(child)
             hard += child.fitness >= HARD
         if step in HOPES and np.mean([member.fitness for member in pool]) < HOPES[step]:

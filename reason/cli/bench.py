@@ -87,7 +87,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--training-only", action="store_true", help="without the evaluation at T = 16")
     parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
     arguments = parser.parse_intermixed_args(argv)
-    words, pairs = split_arguments(arguments.words)
+    words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
+    if "data.directory" in pairs and arguments.to_accuracy is None:
+        raise ConfigError(
+            f"data={pairs['data.directory']} changes nothing: random puzzles are timed; drop it, or add --to-accuracy P"
+        )
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
     if not words:
