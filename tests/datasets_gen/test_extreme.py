@@ -92,7 +92,7 @@ def test_lineages_end_without_hope_or_with_enough(monkeypatch):
     monkeypatch.setattr(extreme, "HARD", 0.0)
     few = descend(Lineage(9, 6, 0, 0, limit=1)).ratings
     assert 0 < len(few) <= min(extreme.HARVEST, len(full) - 1)
-    monkeypatch.setattr(extreme, "HOPES", {250: 1e9})
+    monkeypatch.setattr(extreme, "HOPES", {50: 1e9})
     monkeypatch.setattr(extreme, "GLEANINGS", 4)
     assert 0 < len(descend(Lineage(9, 6, 0, 0)).ratings) <= 4
 
