@@ -43,7 +43,7 @@ def keep(folder: Path) -> Json:
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
         "seed": config["seed"],
-        "trained_on": config["data"]["generate"],
+        "trained_on": made_by(config["data"]),
         "optimizer_steps": results["checkpoint_step"],
         "puzzle_steps": last["puzzle_steps"],
         "minutes": round(last["seconds"] / 60, 1),
@@ -55,6 +55,15 @@ def keep(folder: Path) -> Json:
         "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
         **({"norms": {str(t): row["norm"]["mean"] for t, row in enumerate(spots["by_loop"], 1)}} if spots else {}),
     }
+
+
+def made_by(data: Json) -> str | None:
+    """How the training sets were made, as they say themselves; as the config says where they are gone."""
+    folders = [folder.strip() for folder in (data["directory"] or "").split(",")]
+    if not all((Path(folder) / "train" / "dataset.json").is_file() for folder in folders):
+        return data["generate"]
+    stated = [read_json(Path(folder) / "train" / "dataset.json").get("provenance", {}) for folder in folders]
+    return "; ".join(each.get("command", "a set of unknown origin").split("datasets_gen ")[-1] for each in stated)
 
 
 def changes(name: str, config: Json) -> Json:

@@ -50,10 +50,15 @@ def test_a_run_is_kept_and_seeds_make_a_row(
             "ema.decay": None, "model.hidden_size": 16, "training.batch_size": 8, "training.steps": 2
         }  # fmt: skip
         assert run["puzzle_steps"] == 16
+        assert run["trained_on"].startswith("sudoku --train 24 --validation 0 --test 12 --seed 1")
         assert [run["exact"][t] for t in "123"] == [round(share, 6) for share in exact]
     assert "Paired" not in (here / "results.md").read_text()
     row = next(line for line in (here / "results.md").read_text().splitlines() if "0, 1" in line)
     assert results.spread([100 * exact[2] for exact in shares]) in row
+
+
+def test_sets_that_are_gone_were_made_as_the_config_says(tmp_path: Path) -> None:
+    assert results.made_by({"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}) == "sudoku --size 4"
 
 
 def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
