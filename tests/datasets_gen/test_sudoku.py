@@ -234,6 +234,7 @@ def test_the_number_of_clues_is_kept(clues):
     assert ((split.inputs > 1).sum(1) == clues).all()
 
 
+@pytest.mark.slow
 def test_4x4_minimal_puzzles_run_out_and_it_says_so():
     """85,632 minimal 4×4 puzzles / 4! relabellings = 3,568."""
     with pytest.raises(DatasetError, match="different minimal puzzles were found") as error:

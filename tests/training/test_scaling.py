@@ -12,10 +12,10 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
-from reason.training import checkpoint
+from reason.training import checkpoint, scaling
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
-from reason.training.scaling import PATIENCE, LossScaling
+from reason.training.scaling import LossScaling
 
 HALF = {"training.precision": "fp16"}
 
@@ -77,8 +77,10 @@ def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
     assert "puzzle_embedding.weight" in moved
 
 
-def test_overflow_without_end_stops(tiny: Config, tmp_path: Path) -> None:
+def test_overflow_without_end_stops(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients that no scale brings back: the run stops with the step and the last good checkpoint."""
+    assert scaling.PATIENCE == 100
+    monkeypatch.setattr(scaling, "PATIENCE", 12)
     trainer = trainer_of(override(tiny, HALF | {"training.steps": "500"}), tmp_path / "run")
     trainer.train(max_steps=3)
     step = trainer.optimizers.step
@@ -90,10 +92,10 @@ def test_overflow_without_end_stops(tiny: Config, tmp_path: Path) -> None:
         return step(index)
 
     trainer.optimizers.step = overflowing  # type: ignore[method-assign]
-    expected = rf"overflows fp16 .* at step {3 + PATIENCE}; last good checkpoint: .*step-000102.*precision=fp32"
+    expected = r"overflows fp16 .* at step 15; last good checkpoint: .*step-000012.*precision=fp32"
     with pytest.raises(Diverged, match=expected):
         trainer.train()
-    assert trainer.scaling.skipped == PATIENCE
+    assert trainer.scaling.skipped == 12
 
 
 def test_nothing_is_scaled_in_other_types() -> None:
