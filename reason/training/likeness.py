@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from numbers import Number
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from reason.models.base import IGNORE, Shape
 
 VARIES = {"config", "order", "random", "optimizer", "memory", "best"}  # in shape, or checked elsewhere
+COUNTS = {"step", "steps"}  # of an optimizer's entries, as torch and as this project name them
 
 
 def refuse_unlike(saved: Mapping[str, Any], present: Mapping[str, Any], prefix: str = "") -> None:
@@ -56,13 +58,22 @@ def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter], matrices: int
     firsts: dict[bool, Any] = {}
     for index, entry in entries.items():
         other = entry.keys() != firsts.setdefault(index < matrices, entry).keys()
-        if other or not 0 <= index < len(weights) or not all(_of(value, weights[index]) for value in entry.values()):
+        if other or not 0 <= index < len(weights) or not _of(weights[index], entry):
             raise ValueError(f"optimizer.{index} is not of the weight of that number")
 
 
-def _of(value: Any, weight: Tensor) -> bool:
-    scalar = isinstance(value, Number) or (isinstance(value, Tensor) and value.ndim == 0)
-    return scalar or (isinstance(value, Tensor) and value.shape == weight.shape and value.is_floating_point())
+def _of(weight: Tensor, entry: Mapping[str, Any]) -> bool:
+    """Is an entry a count of steps, and moments in the weight's shape?"""
+    return all(_is_count(value) if name in COUNTS else _is_moment(value, weight) for name, value in entry.items())
+
+
+def _is_count(value: Any) -> bool:
+    number = _kind(value) == "a number" or (isinstance(value, Tensor) and value.numel() == 1)
+    return number and 0 <= float(value) < math.inf
+
+
+def _is_moment(value: Any, weight: Tensor) -> bool:
+    return isinstance(value, Tensor) and value.shape == weight.shape and value.is_floating_point()
 
 
 def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:

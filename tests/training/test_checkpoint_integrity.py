@@ -20,6 +20,7 @@ from reason.errors import Diverged
 from reason.training import checkpoint, integrity
 from reason.training.checkpoint import best_checkpoint, checkpoints, readable
 from reason.training.integrity import FILES, MANIFEST, fault, seal
+from reason.training.likeness import refuse_unlike_moments
 
 RESUME = ["train", "run=half", "--resume"]
 
@@ -188,6 +189,21 @@ def test_a_state_of_other_shapes_is_refused(half: Path, sudoku_4x4: Path, capsys
     save_file(whole, folder / "state.safetensors")
     seal(folder)
     assert main(RESUME) == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"exp_avg": True}, {"exp_avg": 0.5}, {"exp_avg": None}, {"steps": True}, {"steps": -1}, {"steps": float("inf")}],
+    ids=str,
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_moments_are_tensors_and_steps_are_counted(changed: dict[str, object], count: int) -> None:
+    weights = [torch.nn.Parameter(torch.zeros(2, 3)) for _ in range(count)]
+    saved = {str(i): {"steps": 4, "exp_avg": torch.ones(2, 3)} for i in range(count)}
+    refuse_unlike_moments(saved, weights)
+    saved["0"] |= changed
+    with pytest.raises(ValueError, match=r"optimizer\.0 is not of the weight"):
+        refuse_unlike_moments(saved, weights)
 
 
 def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
