@@ -63,7 +63,7 @@ def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter], matrices: int
 
 
 def _of(weight: Tensor, entry: Mapping[str, Any]) -> bool:
-    """Is an entry a count of steps, and moments in the weight's shape?"""
+    """Is an entry a count of steps, and finite moments in the weight's shape?"""
     return all(_is_count(value) if name in COUNTS else _is_moment(value, weight) for name, value in entry.items())
 
 
@@ -73,7 +73,8 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_moment(value: Any, weight: Tensor) -> bool:
-    return isinstance(value, Tensor) and value.shape == weight.shape and value.is_floating_point()
+    floating = isinstance(value, Tensor) and value.is_floating_point()
+    return floating and value.shape == weight.shape and bool(value.isfinite().all())
 
 
 def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from reason.files import refuse_irregular
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.nn.dtypes import widest_float
@@ -29,7 +30,12 @@ class MetricsLog:
 
         A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
         `tracker` gets every line as well.
+
+        Raises:
+            ConfigError: it is a folder, a FIFO or a device.
         """
+        if path.exists():
+            refuse_irregular(path)
         self._tracker = tracker
         self._path = path
         self._file = path.open("a+b")
@@ -76,6 +82,8 @@ class MetricsLog:
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
     """Every complete line of a run's metrics.jsonl; a last line cut short by a kill is skipped."""
     path = Path(run) / "metrics.jsonl"
+    if path.exists():
+        refuse_irregular(path)
     whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
     return [json.loads(line) for line in whole.splitlines()]
 

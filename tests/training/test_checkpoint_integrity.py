@@ -193,9 +193,10 @@ def test_a_state_of_other_shapes_is_refused(half: Path, sudoku_4x4: Path, capsys
 
 @pytest.mark.parametrize(
     "changed",
-    [{"exp_avg": True}, {"exp_avg": 0.5}, {"exp_avg": None}, {"steps": True}, {"steps": -1}, {"steps": float("inf")}],
-    ids=str,
-)
+    [{"exp_avg": True}, {"exp_avg": 0.5}, {"exp_avg": None}, {"exp_avg": torch.full((2, 3), torch.inf)},
+     {"steps": True}, {"steps": -1}, {"steps": float("inf")}],
+    ids=["bool", "number", "none", "infinite", "steps bool", "steps negative", "steps infinite"],
+)  # fmt: skip
 @pytest.mark.parametrize("count", [1, 2])
 def test_moments_are_tensors_and_steps_are_counted(changed: dict[str, object], count: int) -> None:
     weights = [torch.nn.Parameter(torch.zeros(2, 3)) for _ in range(count)]
