@@ -23,8 +23,9 @@ from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints, step_of
 
 PRESET = "maze-10x10"
+STEPS = 6000  # of training: three quarters of the preset's, so that the whole demo takes minutes
 RUN = Path("runs/demo")
-LARGER = {20: 48, 30: 96}  # rows of a maze: supervision steps
+LARGER = {20: 48, 30: 64}  # rows of a maze: supervision steps
 PUZZLES = 100  # of each larger size
 DRAWN, SHOWN = 20, 16  # rows of the maze that is drawn, and its supervision steps
 
@@ -48,7 +49,11 @@ def main(argv: list[str]) -> int:
     chosen, console = preset(PRESET), Console()
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
-        arguments = [f"run={RUN}", "--resume"] if (RUN / "config.json").exists() else [PRESET, f"run={RUN}"]
+        arguments = (
+            [f"run={RUN}", "--resume"]
+            if (RUN / "config.json").exists()
+            else [PRESET, f"run={RUN}", f"training.steps={STEPS}"]
+        )
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():
