@@ -84,8 +84,6 @@ def solve_text(
     """
     puzzle = family_of_run(run).sized(text)
     question = puzzle.parse(text)
-    if reason := puzzle.contradiction(question):
-        raise ConfigError(f"the puzzle contradicts itself: {reason}")
     shape, device = shape_of_puzzle(puzzle), next(model.parameters()).device
     if not model.reads(shape):
         raise ConfigError(f"the puzzle has {shape}, the model was built for {model.shape}: {_mend(puzzle)}")
@@ -97,6 +95,8 @@ def solve_text(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)  # a random initial state
         first = Solution(puzzle, question, think(model, batch, steps, config.rollout.halting)[0])
+    if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
+        raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if tries == 1 or puzzle.causal or first.right is not False:
         return first
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
