@@ -19,10 +19,13 @@ from typing import Any
 
 import yaml
 
+from datasets_gen.layout import splits_of
 from reason.config.differences import UNNAMED, differing
+from reason.data import DataConfig
 from reason.files import read_json
 from reason.presets import preset
 from reason.report.ablation import difference
+from reason.runs.export import made_by
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
@@ -43,7 +46,7 @@ def keep(folder: Path) -> Json:
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
         "seed": config["seed"],
-        "trained_on": made_by(config["data"]),
+        "trained_on": sets_made_by(config["data"]),
         "optimizer_steps": results["checkpoint_step"],
         "puzzle_steps": last["puzzle_steps"],
         "minutes": round(last["seconds"] / 60, 1),
@@ -57,13 +60,13 @@ def keep(folder: Path) -> Json:
     }
 
 
-def made_by(data: Json) -> str | None:
+def sets_made_by(data: Json) -> str | None:
     """How the training sets were made, as they say themselves; as the config says where they are gone."""
-    folders = [folder.strip() for folder in (data["directory"] or "").split(",")]
-    if not all((Path(folder) / "train" / "dataset.json").is_file() for folder in folders):
+    folders = DataConfig(**data).directories
+    if not all("train" in splits_of(folder) for folder in folders):
         return data["generate"]
-    stated = [read_json(Path(folder) / "train" / "dataset.json").get("provenance", {}) for folder in folders]
-    return "; ".join(each.get("command", "a set of unknown origin").split("datasets_gen ")[-1] for each in stated)
+    commands = [made_by(folder, "train") or "a set of unknown origin" for folder in folders]
+    return "; ".join(command.removeprefix("python -m datasets_gen ") for command in commands)
 
 
 def changes(name: str, config: Json) -> Json:

@@ -58,7 +58,7 @@ def test_a_run_is_kept_and_seeds_make_a_row(
 
 
 def test_sets_that_are_gone_were_made_as_the_config_says(tmp_path: Path) -> None:
-    assert results.made_by({"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}) == "sudoku --size 4"
+    assert results.sets_made_by({"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}) == "sudoku --size 4"
 
 
 def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:

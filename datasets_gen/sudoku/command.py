@@ -17,7 +17,7 @@ examples:
   python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
-  python -m datasets_gen sudoku --mix extreme --test 5000 --output-dir data/sudoku-extreme   some 15 minutes of one core
+  python -m datasets_gen sudoku --mix extreme --test 5000 --output-dir data/sudoku-extreme   some 20 minutes of one core
   python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
 """
 

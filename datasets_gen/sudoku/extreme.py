@@ -2,11 +2,11 @@
 
 Random minimal puzzles almost never need 5 guesses. A lineage starts from one of them and keeps a small pool of its
 hardest descendants. A neighbour has one clue in another place: {-1+1}; where all of these are known, one more clue is
-added and those that are not needed go: {-1+2}. What has been a parent often enough makes room. Fitness is what the rule
-MIXED counts, as far as the fixed rules follow. A search that climbs on one fixed rule finds puzzles that are hard for
-that rule alone; MIXED draws its guesses at random. Where few guesses lead to the solution, luck finds it, so the depth
-counts too. Fitness is capped, so that a lineage drifts among hard puzzles instead of spending itself on one. What a
-fixed rule finds much harder than MIXED is a way through the search, but is not given away.
+added and those that are not needed go: {-1+2}. A member leaves the pool after `TRIED` {-1+2} moves. Fitness is what
+the rule MIXED counts, as far as the fixed rules follow. A search that climbs on one fixed rule finds puzzles that are
+hard for that rule alone; MIXED draws its guesses at random. Where few guesses lead to the solution, luck finds it, so
+the depth counts too. Fitness is capped, so that a lineage drifts among hard puzzles instead of spending itself on one.
+What a fixed rule finds much harder than MIXED is a way through the search, but is not given away.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ the same type that is timed in the same turns; FLOPs are counted from shapes.
   reason bench sudoku-6x6
   reason bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 training.compile=none,inductor --json bench.json
   reason bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --peer ~/TinyRecursiveModels
-  reason bench sudoku-6x6 --to-accuracy 0.99        trains on the preset's own set until the monitor reads 99 %"""
+  reason bench sudoku-6x6 --to-accuracy 0.99        trains on its own set, or data=DIR, until the monitor reads 99 %"""
 
 
 class Variant(NamedTuple):

@@ -49,11 +49,8 @@ def main(argv: list[str]) -> int:
     chosen, console = preset(PRESET), Console()
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
-        arguments = (
-            [f"run={RUN}", "--resume"]
-            if (RUN / "config.json").exists()
-            else [PRESET, f"run={RUN}", f"training.steps={STEPS}"]
-        )
+        begun = (RUN / "config.json").exists()
+        arguments = [f"run={RUN}", "--resume"] if begun else [PRESET, f"run={RUN}", f"training.steps={STEPS}"]
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():

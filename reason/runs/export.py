@@ -123,7 +123,7 @@ def _evaluation(
     directory = Path(results["dataset"]).resolve().name
     words = [f"data=data/{directory}", f"steps={results['steps']}"]
     words += [f"{key}={pairs[key]}" for key in ("evaluation.limit", "evaluation.split") if key in pairs]
-    entry = {"set": directory, "made_by": _made_by(results["dataset"], results["split"])}
+    entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
     entry["command"] = f"python evaluate.py {name} {' '.join(words)}"
     if unrounded is not results:
@@ -135,10 +135,10 @@ def _sets_made_by(config: Config) -> list[str | None]:
     """The command of every set of the training."""
     if names_presets_own_set(config):
         return [f"python -m datasets_gen {words.strip()}" for words in (config.data.generate or "").split(";")]
-    return [_made_by(directory, "train") for directory in config.data.directories]
+    return [made_by(directory, "train") for directory in config.data.directories]
 
 
-def _made_by(directory: str, split: str) -> str | None:
+def made_by(directory: str, split: str) -> str | None:
     """The command that made a set, as dataset.json has it."""
     return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
 
@@ -161,8 +161,8 @@ def _card(run: Path, name: str, stored: str) -> dict[str, Any]:
         "seconds": seconds[-1] if seconds else None,
         "command": " ".join(("python", *_command(own))),
         "data": [
-            {"set": Path(directory).name, "made_by": made_by}
-            for directory, made_by in zip(own.data.directories, _sets_made_by(trained_with), strict=True)
+            {"set": Path(directory).name, "made_by": command}
+            for directory, command in zip(own.data.directories, _sets_made_by(trained_with), strict=True)
         ],
         "sha256": record["training_set"],
         "version": __version__,

@@ -82,10 +82,10 @@ class MetricsLog:
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
     """Every complete line of a run's metrics.jsonl; a last line cut short by a kill is skipped."""
     path = Path(run) / "metrics.jsonl"
-    if path.exists():
-        refuse_irregular(path)
-    whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
-    return [json.loads(line) for line in whole.splitlines()]
+    if not path.exists():
+        return []
+    refuse_irregular(path)
+    return [json.loads(line) for line in path.read_text().rpartition("\n")[0].splitlines()]
 
 
 class Meters:
