@@ -3,10 +3,11 @@
 python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/results/NAME.json, of these evaluations
 python benchmarks/results.py write                                    docs/results.md, of all files and claims.yaml
 
-A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an evaluation
-with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot probes. Runs
-that differ in the seed alone make one row, mean ± standard deviation (n − 1); a study (claims.yaml names its question,
-command and findings) says of every variant how far it is from the first, paired by seed.
+A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an
+evaluation with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot
+probes and the restarts. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1); a study
+(claims.yaml names its question, command and findings) says of every variant how far it is from the first, paired by
+seed.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ def keep(folder: Path) -> Json:
     run = folder.parent.parent
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
-    last = next(line for line in reversed(read_metrics(run)) if "puzzle_steps" in line)
-    spots = results.get("blind_spot")
+    puzzle_steps, seconds = spent(run)
+    spots, restarts = results.get("blind_spot"), results.get("restarts")
     return {
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
         "seed": config["seed"],
         "trained_on": sets_made_by(config["data"]),
         "optimizer_steps": results["checkpoint_step"],
-        "puzzle_steps": last["puzzle_steps"],
-        "minutes": round(last["seconds"] / 60, 1),
+        "puzzle_steps": puzzle_steps,
+        "minutes": round(seconds / 60, 1),
         "parameters": results["parameters"],
         "trained_steps": results["trained_steps"],
         "weights": results["weights"],
@@ -57,7 +58,17 @@ def keep(folder: Path) -> Json:
         "puzzles": results["puzzles"],
         "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
         **({"norms": {str(t): row["norm"]["mean"] for t, row in enumerate(spots["by_loop"], 1)}} if spots else {}),
+        **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
     }
+
+
+def spent(run: Path) -> tuple[int, float]:
+    """Puzzle-steps and seconds of a run's training; of an exported model by its card, which has no log."""
+    logged = next((line for line in reversed(read_metrics(run)) if "puzzle_steps" in line), None)
+    if logged is not None:
+        return logged["puzzle_steps"], logged["seconds"]
+    card, config = read_json(run / "card.json"), read_json(run / "config.json")["config"]
+    return card["step"] * config["rollout"]["grad_steps"] * config["training"]["batch_size"], card["seconds"]
 
 
 def sets_made_by(data: Json) -> str | None:
@@ -120,6 +131,10 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     if norms:
         loops = list(next(run for run in runs if "norms" in run)["norms"])
         lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
+    for group in groups:
+        for kind, tried in group[0].get("restarts", {}).items():
+            lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
+            lines += restart_table(tried)
     if said:
         lines += ["", *against_the_first(groups), "", said["found"].strip()]
     made = sorted({run["trained_on"] for run in runs})
@@ -154,6 +169,13 @@ def against_the_first(groups: list[list[Json]]) -> list[str]:
         "",
         *table(head, rows),
     ]
+
+
+def restart_table(rows: list[Json]) -> list[str]:
+    """Exact by number of tries and by how the answer is chosen, of one run."""
+    ways = [way for way in rows[0] if way != "tries"]
+    shares = [["" if row[way] is None else f"{100 * row[way]:.1f} %" for way in ways] for row in rows]
+    return table(["tries", *ways], [[str(row["tries"]), *cells] for row, cells in zip(rows, shares, strict=True)])
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -57,6 +57,23 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 
+def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
+    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8"]
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "run=r"]) == 0
+    assert main(["evaluate", "r", "steps=2", "name=e", "evaluation.restarts=2", "evaluation.vary=initial"]) == 0
+    (here / "r/metrics.jsonl").unlink()
+    (here / "r/card.json").write_text(json.dumps({"step": 2, "seconds": 90.0}))
+    kept = results.keep(here / "r/evaluation/e")
+    assert (kept["puzzle_steps"], kept["minutes"]) == (16, 1.5)
+    tried = json.loads((here / "r/evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
+    assert kept["restarts"] == {"initial": tried}
+    lines = results.study("mine", [kept], {})
+    assert "| tries | majority | q | residual | verified | any |" in lines
+    assert sum(f"{100 * tried[1]['any']:.1f} %" in line for line in lines) >= 1
+
+
 def test_sets_that_are_gone_were_made_as_the_config_says(tmp_path: Path) -> None:
     assert results.sets_made_by({"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}) == "sudoku --size 4"
 

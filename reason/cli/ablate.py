@@ -92,6 +92,14 @@ def asked(words: list[str], one_at_a_time: bool) -> Ablation:
     )  # fmt: skip
 
 
+def _print_table(title: str, rows: list[list[str]]) -> None:
+    """The summary, its variants numbered: their names would leave no room for figures in a narrow terminal."""
+    for number, (variant, _, parameters, *_) in enumerate(rows, 1):
+        print(f"{number:>3}  {variant} ({parameters} parameters)")
+    numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]
+    Console().print(view(Table(title, ("", COLUMNS[1], *COLUMNS[3:]), numbered, left=(6,))))
+
+
 def _values(key: str, text: str) -> list[str]:
     """The values of a setting; lists, tables and sets of several folders are one."""
     return [text] if text[:1] in "[{" or key == "data.directory" else text.split(",")
@@ -110,7 +118,7 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue
         title = f"{ablation.preset}: {done} of {len(cells)} runs"
         with replaced_folder(folder / "summary", "a summary") as scratch:
             rows = write_ablation(scratch, title, names, runs)  # type: ignore[arg-type]
-        Console().print(view(Table(title, COLUMNS, table_rows(rows), left=(0, 7))))
+        _print_table(title, table_rows(rows))
         print(f"{NOTE}\npage {folder / 'summary' / 'summary.html'}")
     for run, line in queue.failed.items():
         print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)

@@ -62,6 +62,9 @@ class ModelConfig(BaseConfig):
         """gradient_checkpointing: true, false or auto; None of a family that has none."""
         return getattr(self, "gradient_checkpointing", None)
 
+    def refuse_device(self, device: torch.device) -> None:
+        """Raise ConfigError where a setting asks for another device."""
+
     def refuse_training(self) -> None:
         """Raise ConfigError where a setting is for evaluation alone."""
 

@@ -17,6 +17,7 @@ from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
+from reason.nn.fused import calls_in_turn, refuse_length
 from reason.nn.gate import build_gate
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
@@ -42,6 +43,8 @@ class RecursiveModel(Reasoner):
         self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
         needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
         length = needs.positions_of(shape)
+        if config.recursion == "triton":
+            refuse_length(length)
         self.tokens = Embedding(needs.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:
@@ -98,10 +101,26 @@ class RecursiveModel(Reasoner):
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
         c = self.config
-        noisy = self.training or c.noise_when == "always"
+        noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
         recompute = c.gradient_checkpointing is True and self.training
+        done, one_kernel = 0, c.recursion == "triton" and x.dtype != torch.float64  # in which probes compute
+        if one_kernel:
+            state, done = self._in_one_kernel(state, x, noise)
         with self.autocast():
-            return self._recursion(state, x, c.h_cycles, c.gradient_from, c.noise if noisy else "none", recompute)
+            return self._recursion(state, x, c.h_cycles, c.gradient_from, noise, recompute, done=done)
+
+    def _in_one_kernel(self, state: RecursiveState, x: Tensor, noise: Noise) -> tuple[RecursiveState, int]:
+        """The state after the calls of a step that carry no gradient, and how many these are."""
+        c = self.config
+        calls = c.h_cycles * (c.l_cycles + 1)
+        if torch.is_grad_enabled():
+            first_h, first_l = c.gradient_from
+            calls = first_h * (c.l_cycles + 1) + first_l
+        rotary, products = self.layouts.geometry(x).rotary, self.products or self.dtype
+        with torch.no_grad():
+            networks = [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
+            z_h, z_l = calls_in_turn(networks, *state, x, rotary, calls, c.l_cycles, c.states, products, noise, c.sigma)
+        return RecursiveState(z_h, z_h if c.states == 1 else z_l), calls
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
@@ -119,25 +138,31 @@ class RecursiveModel(Reasoner):
         noise: Noise = "none",
         recompute: bool = False,
         visit: Callable[[RecursiveState], object] = lambda _: None,
+        done: int = 0,
     ) -> RecursiveState:
-        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z)."""
+        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z).
+
+        The first `done` of these calls are left out; the first that carries a gradient is `gradient_from`.
+        """
         z_h, z_l = state
-        first_h, single = gradient_from[0], self.config.states == 1
-        learns, geometry = torch.is_grad_enabled(), self.layouts.geometry(x)
-        move = partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
-        for h_step in range(cycles):
-            with torch.set_grad_enabled(learns and h_step >= first_h):
-                if self.config.equation == "averaged":
+        c, learns, geometry = self.config, torch.is_grad_enabled(), self.layouts.geometry(x)
+        if c.equation == "averaged":
+            for h_step in range(cycles):
+                with torch.set_grad_enabled(learns and h_step >= gradient_from[0]):
                     z_h, z_l = self._averaged_cycle(z_h, z_l, x, geometry, recompute)
-                    visit(RecursiveState(z_h, z_l))
-                    continue
-                for l_step in range(self.config.l_cycles):
-                    with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
-                        z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
-                    visit(RecursiveState(z_l if single else z_h, z_l))
-                z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
-                z_l = z_h if single else z_l
                 visit(RecursiveState(z_h, z_l))
+            return RecursiveState(z_h, z_l)
+        single, move = c.states == 1, partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
+        for call in range(done, cycles * (c.l_cycles + 1)):
+            h_step, l_step = divmod(call, c.l_cycles + 1)
+            with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
+                if l_step == c.l_cycles:
+                    z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
+                else:
+                    z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
+            if single:
+                z_h = z_l = z_h if l_step == c.l_cycles else z_l
+            visit(RecursiveState(z_h, z_l))
         return RecursiveState(z_h, z_l)
 
     def _averaged_cycle(

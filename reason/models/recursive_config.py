@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import torch
 from pydantic import Field, model_validator
 
 import reason.settings.capabilities as can
@@ -11,6 +12,7 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.nn.fused import WIDTHS, refuse_device
 from reason.nn.mlp import Activation
 
 
@@ -57,6 +59,11 @@ class RecursiveConfig(MixingConfig):
         description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
         "training would not fit without; what it came to is recorded",
     )
+    recursion: Literal["torch", "triton"] = Field(
+        "torch",
+        description="calls without gradient: one by one, or all in one kernel that keeps a puzzle's state on the chip "
+        "(CUDA; attention or mlp, D of 32, 64 or 128, 128 positions at most)",
+    )
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
@@ -92,7 +99,21 @@ class RecursiveConfig(MixingConfig):
                 "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
                 "and model.gradient=last-cycle, or model.equation=impulse"
             )
+        if self.recursion == "triton" and (reason := self._not_in_one_kernel()):
+            raise ValueError(f"recursion=triton {reason}, or model.recursion=torch")
         return self
+
+    def _not_in_one_kernel(self) -> str | None:
+        """What the kernel of `reason.nn.fused` does not compute, and what to type for it."""
+        if self.mixer not in ("attention", "mlp"):
+            return f"does not know the mixer {self.mixer}: type model.mixer=attention"
+        if self.hidden_size not in WIDTHS:
+            return f"knows D of {', '.join(map(str, WIDTHS))}, not {self.hidden_size}: type model.hidden_size=128"
+        if self.mixer == "attention" and self.hidden_size // self.num_heads not in WIDTHS:
+            return f"knows heads of {WIDTHS[0]} features or more: type model.num_heads={self.hidden_size // WIDTHS[0]}"
+        if self.equation != "impulse" or self.integrator != "euler" or self.dt * self.substeps != 1:
+            return "takes whole Euler steps: type model.equation=impulse model.integrator=euler model.dt=1"
+        return None
 
     @property
     def gradient_from(self) -> tuple[int, int]:
@@ -124,6 +145,7 @@ class RecursiveConfig(MixingConfig):
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
+            "recursion": "the same numbers are computed, in one kernel (of noise other draws)",
         }
         if self.noise == "none":
             found["sigma"] = "model.noise=none"
@@ -132,6 +154,11 @@ class RecursiveConfig(MixingConfig):
     def used_with(self) -> dict[str, can.Capability]:
         """Where q is read from, once it is trained."""
         return {"q_from": can.trained(can.HALTING_HEAD)}
+
+    def refuse_device(self, device: torch.device) -> None:
+        """Raise ConfigError where the kernel cannot run."""
+        if self.recursion == "triton":
+            refuse_device(device)
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

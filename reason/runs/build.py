@@ -146,10 +146,11 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
 
     Raises:
         ConfigError: the batch does not divide among the processes, it would not fit into memory, or something cannot be
-            compiled here.
+            compiled or run here.
     """
     world = world or World()
     config.model.refuse_training()
+    config.model.refuse_device(data.device)
     batch_size = config.training.batch_size
     if batch_size % world.size:
         near = max(1, round(batch_size / world.size)) * world.size

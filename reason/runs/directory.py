@@ -178,13 +178,14 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
 
     Raises:
-        ConfigError: there is no checkpoint, none is the best, it does not fit the config, its weights are not finite,
-            or it has no EMA and one was asked for.
+        ConfigError: there is no checkpoint, none is the best, it does not fit the config or the device, its weights
+            are not finite, or it has no EMA and one was asked for.
     """
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)
     refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
     which = which_weights(folder, weights)
     shape = read_shape(run)
+    config.model.refuse_device(device)
     refuse_large_model(config.model, shape, device)
     model = build_model(config.model, shape, *dtypes(config.training.precision, device))
     load_into(model, folder, which)

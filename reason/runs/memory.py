@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
-from reason.models import build_model
+from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry, first_carry, supervise
@@ -83,12 +83,18 @@ class Rehearsal(NamedTuple):
 
 @contextlib.contextmanager
 def fake_model(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Reasoner]:
-    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block."""
+    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block.
+
+    What one kernel would compute is computed call by call, which can be counted.
+    """
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
         computed = Dtypes(states or torch.float32, products)
+    counted = config.model
+    if isinstance(counted, RecursiveConfig):
+        counted = counted.model_copy(update={"recursion": "torch"})
     with torch.device("meta"):
-        model = build_model(config.model, shape, *computed)
+        model = build_model(counted, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         yield model.to_empty(device="cpu")
 

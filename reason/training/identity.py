@@ -9,7 +9,8 @@ from typing import Any
 from reason.errors import ConfigError
 
 # What may differ when training goes on: where things are, what is written down, a precision that `auto` decided (the
-# type that it comes to must be the same), and how the same numbers are computed, up to rounding.
+# type that it comes to must be the same), and how the same numbers are computed, up to rounding
+# (one kernel draws the same noise from other numbers).
 MAY_CHANGE = (
     "name",
     "device",
@@ -20,6 +21,7 @@ MAY_CHANGE = (
     "training.precision",
     "training.compile",
     "model.gradient_checkpointing",
+    "model.recursion",
     "optimizer.backend",
     "training.tracker",
     "training.log_every",
