@@ -27,8 +27,8 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
 
 KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) are 0 to N − 1. The runs are ordinary
 ones under --out, trained and evaluated by processes of their own. Ctrl-C, --max-minutes or a kill lose nothing: the
-same command goes on, and ends with the same table. Prints mean ± deviation, the differences from the base paired by
-seed, and a verdict; writes summary.html, .png, .csv and .json."""
+same command goes on, and ends with the same table; with a larger seeds=N it adds seeds. Prints mean ± deviation, the
+differences from the base paired by seed, and a verdict; writes summary.html, .png, .csv and .json."""
 
 
 def main(argv: list[str]) -> int:

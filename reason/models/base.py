@@ -62,6 +62,10 @@ class ModelConfig(BaseConfig):
         """gradient_checkpointing: true, false or auto; None of a family that has none."""
         return getattr(self, "gradient_checkpointing", None)
 
+    def call_by_call(self) -> dict[str, object]:
+        """What to change so that every network call is made of torch's operations, which can be counted."""
+        return {}
+
     def refuse_device(self, device: torch.device) -> None:
         """Raise ConfigError where a setting asks for another device."""
 

@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
+from reason.errors import ConfigError
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
-from reason.nn.fused import calls_in_turn, refuse_length
+from reason.nn.fused import CELLS, calls_in_turn
 from reason.nn.gate import build_gate
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
@@ -43,8 +44,7 @@ class RecursiveModel(Reasoner):
         self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
         needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
         length = needs.positions_of(shape)
-        if config.recursion == "triton":
-            refuse_length(length)
+        self._refuse_large(length)
         self.tokens = Embedding(needs.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:
@@ -61,6 +61,14 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
+
+    def _refuse_large(self, length: int) -> None:
+        """Raises ConfigError where a puzzle's state is too large for the kernel to keep on the chip."""
+        if self.config.recursion == "triton" and length > CELLS:
+            raise ConfigError(
+                f"model.recursion=triton holds {CELLS} positions of a puzzle, this one has {length}: "
+                "type model.recursion=torch"
+            )
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
@@ -223,6 +231,7 @@ class RecursiveModel(Reasoner):
 
     def add_shape(self, shape: Shape) -> None:
         """Its geometry is looked up from now on."""
+        self._refuse_large(self.layouts.needs.positions_of(shape))
         self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Annotated, Literal
 
 import torch
@@ -12,7 +13,7 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
-from reason.nn.fused import WIDTHS, refuse_device
+from reason.nn.fused import WIDTHS, interpreted
 from reason.nn.mlp import Activation
 
 
@@ -155,10 +156,18 @@ class RecursiveConfig(MixingConfig):
         """Where q is read from, once it is trained."""
         return {"q_from": can.trained(can.HALTING_HEAD)}
 
+    def call_by_call(self) -> dict[str, object]:
+        """Without the kernel."""
+        return {} if self.recursion == "torch" else {"model.recursion": "torch"}
+
     def refuse_device(self, device: torch.device) -> None:
         """Raise ConfigError where the kernel cannot run."""
-        if self.recursion == "triton":
-            refuse_device(device)
+        if self.recursion == "torch":
+            return
+        if importlib.util.find_spec("triton") is None:
+            raise ConfigError("model.recursion=triton: there is no package triton here; type model.recursion=torch")
+        if device.type != "cuda" and not interpreted():
+            raise ConfigError(f"model.recursion=triton is for CUDA, this is {device}: type model.recursion=torch")
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

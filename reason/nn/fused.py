@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from reason.dynamics.integrate import Noise
-from reason.errors import ConfigError
 from reason.nn.block import Block, Stack
 
 WIDTHS = (32, 64, 128)  # of the hidden axis and of heads
@@ -18,26 +15,9 @@ CELLS = 128  # positions of a puzzle, prefix included, at most
 CHUNK = 64  # inner features at a time; inner widths are multiples of 256
 
 
-def refuse_device(device: torch.device) -> None:
-    """Raises ConfigError where the kernel cannot run: it takes CUDA and Triton, or Triton's interpreter."""
-    if importlib.util.find_spec("triton") is None:
-        raise ConfigError("model.recursion=triton: there is no package triton here; type model.recursion=torch")
-    if device.type != "cuda" and not interpreted():
-        raise ConfigError(f"model.recursion=triton is for CUDA, this is {device}: type model.recursion=torch")
-
-
 def interpreted() -> bool:
     """Does Triton interpret its kernels, on any device (TRITON_INTERPRET=1)?"""
     return os.environ.get("TRITON_INTERPRET") == "1"
-
-
-def refuse_length(length: int) -> None:
-    """Raises ConfigError where a puzzle's state is too large to stay on the chip."""
-    if length > CELLS:
-        raise ConfigError(
-            f"model.recursion=triton holds {CELLS} positions of a puzzle, this one has {length}: "
-            "type model.recursion=torch"
-        )
 
 
 def calls_in_turn(
@@ -50,7 +30,7 @@ def calls_in_turn(
     l_cycles: int,
     states: int,
     products: torch.dtype,
-    noise: Noise = "none",
+    noise: str = "none",
     sigma: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """(z_H, z_L) after the first `calls` network calls of a supervision step, without gradient.
@@ -59,7 +39,7 @@ def calls_in_turn(
     `RecursiveModel` computes call by call, with other roundings of what lies between two norms, and other draws of the
     same noise, from one number of the default generator.
     """
-    refuse_length(x.shape[1])
+    assert x.shape[1] <= CELLS, "the model refuses longer puzzles"
     blocks = [[block for block in network.blocks if isinstance(block, Block)] for network in networks]
     own = blocks[0][0]
     stacked = [

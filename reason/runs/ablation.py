@@ -126,7 +126,7 @@ class Cell:
 
 
 def opened(folder: Path, asked: Ablation) -> None:
-    """Take a folder for an ablation: a new one, or the one that is there.
+    """Take a folder for an ablation: a new one, or the one that is there, perhaps with more seeds than it had.
 
     Raises:
         ConfigError: the folder holds another ablation, or something else.
@@ -137,14 +137,13 @@ def opened(folder: Path, asked: Ablation) -> None:
             there = Ablation.model_validate(read_json(file))
         except ValidationError as error:
             raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
-        if there != asked:
-            apart = [key for key in Ablation.model_fields if getattr(there, key) != getattr(asked, key)]
+        apart = [key for key in Ablation.model_fields if getattr(there, key) != getattr(asked, key)]
+        if apart and not (apart == ["seeds"] and asked.seeds > there.seeds):
             raise ConfigError(
                 f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
-                "command, or name another --out DIR"
+                "command, with as many seeds or more, or name another --out DIR"
             )
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".{SPEC}.partial"

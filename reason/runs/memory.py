@@ -15,10 +15,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
-from reason.models import RecursiveConfig, build_model
+from reason.models import build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry, first_carry, supervise
@@ -90,11 +91,8 @@ def fake_model(config: Config, shape: Shape, computed: Dtypes, device: str) -> I
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
         computed = Dtypes(states or torch.float32, products)
-    counted = config.model
-    if isinstance(counted, RecursiveConfig):
-        counted = counted.model_copy(update={"recursion": "torch"})
     with torch.device("meta"):
-        model = build_model(counted, shape, *computed)
+        model = build_model(derive(config, config.model.call_by_call()).model, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         yield model.to_empty(device="cpu")
 

@@ -99,8 +99,11 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})
     opened(tmp_path / "a", first)
     opened(tmp_path / "a", first)
-    with pytest.raises(ConfigError, match="holds another ablation: seeds is 3 there"):
-        opened(tmp_path / "a", first.model_copy(update={"seeds": 4}))
+    opened(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+    with pytest.raises(ConfigError, match="holds another ablation: seeds is 5 there"):
+        opened(tmp_path / "a", first)
+    with pytest.raises(ConfigError, match="holds another ablation: varied is"):
+        opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):

@@ -10,11 +10,15 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from reason.config.overrides import derive
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveState
+from reason.nn.dtypes import Dtypes
 from reason.nn.fused import calls_in_turn
+from reason.presets import preset
+from reason.runs.work import work_of
 
 SHAPE = Shape(seq_len=19, vocab_size=7, num_puzzle_identifiers=3)
 SMALL = {"hidden_size": 32, "num_heads": 1, "expansion": 1.0, "puzzle_emb_len": 2, "h_cycles": 2, "l_cycles": 2}
@@ -113,7 +117,7 @@ def test_noise_is_normal_and_new_in_every_call(noise: str, device: torch.device)
 
     def moved(z: torch.Tensor, calls: int, noise: str = noise) -> torch.Tensor:
         torch.manual_seed(1)
-        return calls_in_turn([model.f_l], z, z, x, None, calls, 5, 1, torch.float32, noise, sigma)[0]  # type: ignore[arg-type]
+        return calls_in_turn([model.f_l], z, z, x, None, calls, 5, 1, torch.float32, noise, sigma)[0]
 
     with torch.no_grad():
         x = model.encode(puzzles(device))
@@ -173,3 +177,13 @@ def test_a_cpu_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"type model\.recursion=torch"):
         config.refuse_device(torch.device("cpu"))
     RecursiveConfig(**SMALL).refuse_device(torch.device("cpu"))
+
+
+def test_its_work_is_counted_as_that_of_the_calls() -> None:
+    config = derive(preset("sudoku-4x4").config(), {"model.hidden_size": 32, "training.batch_size": 4})
+    works = [
+        work_of(derive(config, {"model.recursion": how}), SHAPE, Dtypes(torch.float32), "cpu")
+        for how in ("torch", "triton")
+    ]
+    assert works[0] == works[1]
+    assert works[0].flops > 1e6
