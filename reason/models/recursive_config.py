@@ -13,7 +13,7 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
-from reason.nn.fused import WIDTHS, interpreted
+from reason.nn.fused import OLDEST, WIDTHS, interpreted
 from reason.nn.mlp import Activation
 
 
@@ -112,6 +112,8 @@ class RecursiveConfig(MixingConfig):
             return f"knows D of {', '.join(map(str, WIDTHS))}, not {self.hidden_size}: type model.hidden_size=128"
         if self.mixer == "attention" and self.hidden_size // self.num_heads not in WIDTHS:
             return f"knows heads of {WIDTHS[0]} features or more: type model.num_heads={self.hidden_size // WIDTHS[0]}"
+        if self.num_h_layers not in (None, self.num_layers):
+            return "knows networks of one depth: type model.num_h_layers=none"
         if self.equation != "impulse" or self.integrator != "euler" or self.dt * self.substeps != 1:
             return "takes whole Euler steps: type model.equation=impulse model.integrator=euler model.dt=1"
         return None
@@ -168,6 +170,12 @@ class RecursiveConfig(MixingConfig):
             raise ConfigError("model.recursion=triton: there is no package triton here; type model.recursion=torch")
         if device.type != "cuda" and not interpreted():
             raise ConfigError(f"model.recursion=triton is for CUDA, this is {device}: type model.recursion=torch")
+        if device.type == "cuda" and torch.cuda.get_device_capability(device) < OLDEST:
+            name, least = torch.cuda.get_device_name(device), ".".join(map(str, OLDEST))
+            raise ConfigError(
+                f"model.recursion=triton needs compute capability {least}, which {name} has not: "
+                "type model.recursion=torch"
+            )
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

@@ -12,6 +12,7 @@ from reason.nn.block import Block, Stack
 
 WIDTHS = (32, 64, 128)  # of the hidden axis and of heads
 CELLS = 128  # positions of a puzzle, prefix included, at most
+OLDEST = (8, 0)  # compute capability; a T4 (7.5) has too few registers
 CHUNK = 64  # inner features at a time; inner widths are multiples of 256
 
 

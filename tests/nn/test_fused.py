@@ -153,6 +153,7 @@ def test_a_compiled_step_holds_the_kernel(device: torch.device) -> None:
         ({"mixer": "local", "positions": "none", "puzzle_emb_len": 0}, "does not know the mixer local"),
         ({"hidden_size": 48}, "knows D of 32, 64, 128, not 48"),
         ({"num_heads": 2}, "type model.num_heads=1"),
+        ({"separate_networks": True, "num_h_layers": 3}, "networks of one depth"),
         ({"integrator": "rk4"}, "takes whole Euler steps"),
         ({"dt": 0.5}, "takes whole Euler steps"),
         ({"equation": "averaged"}, "takes whole Euler steps"),
@@ -177,6 +178,14 @@ def test_a_cpu_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"type model\.recursion=torch"):
         config.refuse_device(torch.device("cpu"))
     RecursiveConfig(**SMALL).refuse_device(torch.device("cpu"))
+
+
+def test_an_old_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    with pytest.raises(ConfigError, match=r"needs compute capability 8\.0, which Tesla T4 has not"):
+        RecursiveConfig(**SMALL | {"recursion": "triton"}).refuse_device(torch.device("cuda"))
 
 
 def test_its_work_is_counted_as_that_of_the_calls() -> None:
