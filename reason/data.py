@@ -228,6 +228,9 @@ class Moved(NamedTuple):
         return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
 
 
+STILL = Moved(None, None)  # every row as it is
+
+
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
     """Apply a random symmetry to each row, the same to question and label: tokens relabelled, cells moved."""
     moved = draw_symmetries(len(batch.inputs), symmetry, generator)

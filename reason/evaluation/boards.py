@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.evaluation.halting_signals import halt_signal
 from reason.models.base import Batch, Reasoner, State
@@ -30,12 +31,17 @@ def think(
     steps: int,
     halting: Halting = "bce",
     start: Callable[[State], State] | None = None,
+    moved: Moved = STILL,
 ) -> list[Thought]:
-    """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change."""
+    """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change.
+
+    `moved`: a symmetry for each row, under which the model sees it; its answers are turned back.
+    """
     model.eval()
+    batch = batch._replace(inputs=moved.apply(batch.inputs))
     answers, heads = [], []
     for record in unroll(model, batch, steps, start=start):
-        answers.append(record.answer)
+        answers.append(moved.undo(record.answer))
         q = halt_signal(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())

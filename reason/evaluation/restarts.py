@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import Moved, draw_symmetries
+from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.halting_signals import halt_signal
@@ -24,7 +24,6 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "every try after the first sees the puzzle under a random symmetry; its answer is turned back",
     "noise": "every try after the first has noise added to its state after each supervision step",
 }
-STILL = Moved(None, None)
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
 
 

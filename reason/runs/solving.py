@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
-from reason.data import shape_of_puzzle
+from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
 from reason.evaluation.restarts import random_like
@@ -75,8 +77,8 @@ def solve_text(
     """A puzzle as a person types or draws it, `steps` supervision steps from its initial state.
 
     steps: none for twice the trained ones, and as many times more as a larger board has more rows. tries: where the
-    rules do not hold at the last step, so many tries are made, the others from random states; the first at which
-    the rules hold is returned, else the first of all.
+    rules do not hold at the last step, so many tries are made, the others under random symmetries of the puzzle, or
+    from random states where it has none; the first at which the rules hold is returned, else the first of all.
 
     Raises:
         ConfigError: it contradicts itself, or its size is none that the model reads.
@@ -92,8 +94,7 @@ def solve_text(
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)  # a random initial state
+    with _fixed_stream(config.seed):
         first = Solution(puzzle, question, think(model, batch, steps, config.rollout.halting)[0])
     if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
@@ -101,12 +102,25 @@ def solve_text(
         return first
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
-    others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
+    if puzzle.symmetry is None:
+        others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
+    else:
+        moved = draw_symmetries(tries - 1, puzzle.symmetry, generator)
+        with _fixed_stream(config.seed):
+            others = think(model, many, steps, config.rollout.halting, moved=moved)
     for attempt, thought in enumerate(others, start=2):
         other = Solution(puzzle, question, thought, attempt, attempt)
         if other.right:
             return other
     return first._replace(tries=tries)
+
+
+@contextlib.contextmanager
+def _fixed_stream(seed: int) -> Iterator[None]:
+    """Within the block what is drawn from the default generator, as a random initial state is, follows from `seed`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _larger(shape: Shape, trained: Shape) -> int:

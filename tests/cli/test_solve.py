@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,8 +22,10 @@ from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
+from reason.data import draw_symmetries
+from reason.evaluation import boards
 from reason.evaluation.boards import Thought
-from reason.models.base import Readout
+from reason.models.base import Batch, Readout
 from reason.report.drawing import board
 from reason.runs.solving import completed, describe
 
@@ -71,6 +75,23 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     assert (told["mistake"] is None) == (status == 0)
     assert told["answer"] == told["steps"][-1]["answer"]
     assert (told["steps"][0]["halting"] is None) == (name == "causal sum")
+
+
+def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def copies(model: object, batch: Batch, steps: int, start: object) -> Iterator[SimpleNamespace]:
+        seen.append(batch.inputs)
+        return (SimpleNamespace(answer=batch.inputs, readout=None) for _ in range(steps))
+
+    monkeypatch.setattr(boards, "unroll", copies)
+    monkeypatch.setattr(boards, "halt_signal", lambda readout, halting: None)
+    question = torch.randint(1, 11, (1, 81), generator=torch.Generator().manual_seed(0)).expand(5, -1)
+    moved = draw_symmetries(5, Sudoku(9).symmetry, torch.Generator().manual_seed(0))
+    batch = Batch(question, question, torch.zeros(5, dtype=torch.long))
+    thoughts = boards.think(torch.nn.Identity(), batch, 2, moved=moved)  # type: ignore[arg-type]
+    assert all((seen[0][row] != question[row]).any() for row in range(5))
+    assert all((thought.answers == question[0].numpy()).all() for thought in thoughts)
 
 
 WRONG = {
