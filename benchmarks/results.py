@@ -57,12 +57,12 @@ def keep(folder: Path) -> Json:
         "read_on": f"{Path(results['dataset']).name} {results['split']}",
         "puzzles": results["puzzles"],
         "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
-        **({"norms": norms(spots["by_loop"])} if spots else {}),
+        **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
     }
 
 
-def norms(by_loop: list[Json]) -> Json:
+def mean_norms(by_loop: list[Json]) -> Json:
     """Mean norm of a token's state after 1, 2, 4, … loops and the last."""
     return {str(t): round(by_loop[t - 1]["norm"]["mean"], 3) for t in shown(len(by_loop))}
 

@@ -111,8 +111,8 @@ class RecursiveModel(Reasoner):
         c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
         recompute = c.gradient_checkpointing is True and self.training
-        done, one_kernel = 0, c.recursion == "triton" and x.dtype != torch.float64  # in which probes compute
-        if one_kernel:
+        done = 0
+        if c.recursion == "triton" and x.dtype != torch.float64:  # in which probes compute
             state, done = self._in_one_kernel(state, x, noise)
         with self.autocast():
             return self._recursion(state, x, c.h_cycles, c.gradient_from, noise, recompute, done=done)
@@ -124,6 +124,8 @@ class RecursiveModel(Reasoner):
         if torch.is_grad_enabled():
             first_h, first_l = c.gradient_from
             calls = first_h * (c.l_cycles + 1) + first_l
+        if calls == 0:
+            return state, 0
         rotary, products = self.layouts.geometry(x).rotary, self.products or self.dtype
         with torch.no_grad():
             networks = [self.f_l] if self.f_h is None else [self.f_l, self.f_h]

@@ -114,8 +114,9 @@ class RecursiveConfig(MixingConfig):
             return f"knows heads of {WIDTHS[0]} features or more: type model.num_heads={self.hidden_size // WIDTHS[0]}"
         if self.num_h_layers not in (None, self.num_layers):
             return "knows networks of one depth: type model.num_h_layers=none"
-        if self.equation != "impulse" or self.integrator != "euler" or self.dt * self.substeps != 1:
-            return "takes whole Euler steps: type model.equation=impulse model.integrator=euler model.dt=1"
+        if (self.equation, self.integrator, self.dt, self.substeps) != ("impulse", "euler", 1.0, 1):
+            whole = "model.equation=impulse model.integrator=euler model.dt=1 model.substeps=1"
+            return f"takes whole Euler steps: type {whole}"
         return None
 
     @property
