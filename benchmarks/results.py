@@ -86,9 +86,9 @@ def sets_made_by(data: Json) -> str | None:
 
 
 def changes(name: str, config: Json) -> Json:
-    """The settings, flat, in which a config differs from its preset."""
+    """The settings, flat, in which a config differs from its preset; one that its version did not have is none."""
     apart = differing([preset(name).config().model_dump(mode="json"), config])
-    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART)}
+    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART) and apart[key][1] is not ...}
 
 
 def shown(steps: int) -> list[int]:

@@ -21,7 +21,8 @@ class Accuracy(Consumer):
 
     def __init__(self, evaluator: Evaluator, first: int = 1):
         super().__init__(evaluator)
-        self.steps, self.first, self._kept = evaluator.steps, first, StepColumns()
+        self.steps, self.first = evaluator.steps, first
+        self._kept = StepColumns(self.steps - first + 1)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Compare with the labels."""

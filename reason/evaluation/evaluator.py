@@ -63,20 +63,27 @@ class Consumer:
 
 
 class StepColumns:
-    """(B,) tensors of one step after the other, by name: on the device until the batch ends, then over at once."""
+    """(B, …) tensors of one step after the other, by name: on the device until the batch ends, then over at once.
 
-    def __init__(self) -> None:
-        self._steps: dict[str, list[Tensor]] = {}
+    Each has its place from the first step on. Small tensors that stay, between large ones that come and go, would keep
+    the allocator from using freed memory again: it grew by a state a step.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._filled, self._columns = steps, 0, dict[str, Tensor]()
 
     def add(self, values: Mapping[str, Tensor]) -> None:
         """Keep a step's."""
         for name, value in values.items():
-            self._steps.setdefault(name, []).append(value)
+            if name not in self._columns:
+                self._columns[name] = value.new_empty((self._steps, *value.shape))
+            self._columns[name][self._filled] = value
+        self._filled += 1
 
     def take(self) -> dict[str, np.ndarray]:
-        """(T, B) each; nothing is kept any longer."""
-        steps, self._steps = self._steps, {}
-        return {name: torch.stack(values).cpu().numpy() for name, values in steps.items()}
+        """(T, B, …) each; nothing is kept any longer."""
+        columns, filled, self._columns, self._filled = self._columns, self._filled, {}, 0
+        return {name: values[:filled].cpu().numpy() for name, values in columns.items()}
 
 
 @dataclass(frozen=True)

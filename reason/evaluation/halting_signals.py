@@ -83,7 +83,7 @@ class Signals(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept, self._survival = evaluator.steps, StepColumns(), None
+        self.steps, self._kept, self._survival = evaluator.steps, StepColumns(evaluator.steps), None
         self._names = {*SIGNALS, "loss"} if evaluator.settings.policies else {"q", "residual", "loss"}
 
     _survival: Tensor | None

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.models.record import StepRecord
 
 
@@ -20,15 +19,15 @@ class Rules(Consumer):
         puzzle = evaluator.puzzle
         self._solved = puzzle.solved if puzzle is not None and puzzle.judges else None
         self.steps = evaluator.steps if self._solved is not None else 0
-        self._answers: list[Tensor] = []
+        self._kept = StepColumns(self.steps)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the answers of a batch, then check them."""
         assert self._solved is not None
-        self._answers.append(record.answer.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32))
+        self._kept.add({"answers": record.answer.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32)})
         if record.step < self.steps:
             return None
-        answers, self._answers = torch.stack(self._answers).cpu().numpy(), []
+        answers = self._kept.take()["answers"]
         questions = record.batch.inputs.cpu().numpy().astype(answers.dtype)
         new = np.ones(answers.shape[:2], bool)
         new[1:] = (answers[1:] != answers[:-1]).any(-1)

@@ -238,7 +238,7 @@ class Norms(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self.kept = 2, StepColumns()
+        self.steps, self.kept = 2, StepColumns(2)
 
     def observe(self, record: StepRecord) -> Columns | None:
         self.kept.add({"norm": record.state[0].flatten(1).norm(dim=1)})
