@@ -130,7 +130,9 @@ class RecursiveModel(Reasoner):
         with torch.no_grad():
             networks = [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
             z_h, z_l = calls_in_turn(networks, *state, x, rotary, calls, c.l_cycles, c.states, products, noise, c.sigma)
-        return RecursiveState(z_h, z_h if c.states == 1 else z_l), calls
+        if c.states == 1:
+            return RecursiveState(z_h, z_h), calls
+        return RecursiveState(state.z_h if calls <= c.l_cycles else z_h, z_l), calls  # not moved, it keeps its gradient
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
