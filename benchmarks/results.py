@@ -41,7 +41,7 @@ def keep(folder: Path) -> Json:
     run = folder.parent.parent
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
-    puzzle_steps, seconds = spent(run)
+    puzzle_steps, seconds = spent(run, config)
     spots, restarts = results.get("blind_spot"), results.get("restarts")
     return {
         "preset": results["preset"],
@@ -67,12 +67,12 @@ def mean_norms(by_loop: list[Json]) -> Json:
     return {str(t): round(by_loop[t - 1]["norm"]["mean"], 3) for t in shown(len(by_loop))}
 
 
-def spent(run: Path) -> tuple[int, float]:
+def spent(run: Path, config: Json) -> tuple[int, float]:
     """Puzzle-steps and seconds of a run's training; of an exported model by its card, which has no log."""
     logged = next((line for line in reversed(read_metrics(run)) if "puzzle_steps" in line), None)
     if logged is not None:
         return logged["puzzle_steps"], logged["seconds"]
-    card, config = read_json(run / "card.json"), read_json(run / "config.json")["config"]
+    card = read_json(run / "card.json")
     return card["step"] * config["rollout"]["grad_steps"] * config["training"]["batch_size"], card["seconds"]
 
 

@@ -71,7 +71,7 @@ def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
     assert kept["restarts"] == {"initial": tried}
     lines = results.study("mine", [kept], {})
     assert "| tries | majority | q | residual | verified | any |" in lines
-    assert sum(f"{100 * tried[1]['any']:.1f} %" in line for line in lines) >= 1
+    assert any(f"{100 * tried[1]['any']:.1f} %" in line for line in lines)
 
 
 def test_sets_that_are_gone_were_made_as_the_config_says(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def asked(words: list[str], one_at_a_time: bool) -> Ablation:
 
 
 def _print_table(title: str, rows: list[list[str]]) -> None:
-    """The summary, its variants numbered: their names would leave no room for figures in a narrow terminal."""
+    """The names of the variants, numbered, and a table of figures by number, which fits into 80 columns."""
     for number, (variant, _, parameters, *_) in enumerate(rows, 1):
         print(f"{number:>3}  {variant} ({parameters} parameters)")
     numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from reason.losses.lm import Likelihood
 from reason.models.base import Batch, Readout, Reasoner
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
-from reason.training.checkpoint import random_state, restore_random_state
+from reason.training.checkpoint import seeded
 from reason.training.distributed import World
 
 Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
@@ -82,8 +82,8 @@ class StepColumns:
 
     def take(self) -> dict[str, np.ndarray]:
         """(T, B, …) each; nothing is kept any longer."""
-        columns, filled, self._columns, self._filled = self._columns, self._filled, {}, 0
-        return {name: values[:filled].cpu().numpy() for name, values in columns.items()}
+        columns, self._columns, self._filled = self._columns, {}, 0
+        return {name: values.cpu().numpy() for name, values in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -136,15 +136,9 @@ class Evaluator:
         with torch.no_grad(), self.own_randomness():  # a random initial state
             return self.model.readout(self.model.initial_state(self.model.encode(batch)))
 
-    @contextlib.contextmanager
-    def own_randomness(self) -> Iterator[None]:
-        """Within the block the default generator draws from the seed; after it, it goes on where it was."""
-        before = random_state(self.data.device)
-        torch.manual_seed(self.seed + self.world.rank)
-        try:
-            yield
-        finally:
-            restore_random_state(before, self.data.device)
+    def own_randomness(self) -> contextlib.AbstractContextManager[None]:
+        """Within the block the default generators draw from the seed, each process from a stream of its own."""
+        return seeded(self.seed + self.world.rank, self.data.device)
 
     @property
     def _own(self) -> range:

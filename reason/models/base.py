@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -135,7 +135,7 @@ class Reasoner(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
-    def networks(self) -> list[nn.Module]:
+    def networks(self) -> Sequence[nn.Module]:
         """F: what is called again and again, and what torch.compile is worth its while for."""
         return []
 

@@ -128,8 +128,9 @@ class RecursiveModel(Reasoner):
             return state, 0
         rotary, products = self.layouts.geometry(x).rotary, self.products or self.dtype
         with torch.no_grad():
-            networks = [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
-            z_h, z_l = calls_in_turn(networks, *state, x, rotary, calls, c.l_cycles, c.states, products, noise, c.sigma)
+            z_h, z_l = calls_in_turn(
+                self.networks(), *state, x, rotary, calls, c.l_cycles, c.states, products, noise, c.sigma
+            )
         if c.states == 1:
             return RecursiveState(z_h, z_h), calls
         return RecursiveState(state.z_h if calls <= c.l_cycles else z_h, z_l), calls  # not moved, it keeps its gradient
@@ -167,13 +168,14 @@ class RecursiveModel(Reasoner):
         single, move = c.states == 1, partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
         for call in range(done, cycles * (c.l_cycles + 1)):
             h_step, l_step = divmod(call, c.l_cycles + 1)
+            high = l_step == c.l_cycles
             with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
-                if l_step == c.l_cycles:
-                    z_h = move(self._f_h, z_l) if single else move(self._f_h, z_h, z_l)
+                if single:
+                    z_h = z_l = move(self.f_l, z_h) if high else move(self.f_l, z_h, x)
+                elif high:
+                    z_h = move(self._f_h, z_h, z_l)
                 else:
-                    z_l = move(self.f_l, z_l, x) if single else move(self.f_l, z_l, z_h, x)
-            if single:
-                z_h = z_l = z_h if l_step == c.l_cycles else z_l
+                    z_l = move(self.f_l, z_l, z_h, x)
             visit(RecursiveState(z_h, z_l))
         return RecursiveState(z_h, z_l)
 
@@ -225,7 +227,7 @@ class RecursiveModel(Reasoner):
             logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
-    def networks(self) -> list[nn.Module]:
+    def networks(self) -> list[Stack]:
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 

@@ -35,57 +35,36 @@ def _gated(gate, up, tanh: tl.constexpr):
 
 
 @triton.jit
-def _mlp(
-    h,
-    gate_up,
-    down,
-    inner,
-    cells: tl.constexpr,
-    width: tl.constexpr,
-    chunk: tl.constexpr,
-    tanh: tl.constexpr,
-    wide: tl.constexpr,
-):
-    """SwiGLU over the hidden axis: (S, D) -> (S, D) float32."""
-    d = tl.arange(0, width)
-    total = tl.zeros((cells, width), tl.float32)
-    empty = tl.zeros((cells, chunk), tl.float32)
-    for first in range(0, inner, chunk):
-        i = first + tl.arange(0, chunk)
-        at = gate_up + i[None, :] * width + d[:, None]  # (D, chunk)
-        gate, up = _product(h, tl.load(at), empty, wide), _product(h, tl.load(at + inner * width), empty, wide)
-        out = tl.load(down + d[None, :] * inner + i[:, None])  # (chunk, D)
-        total = _product(_gated(gate, up, tanh), out, total, wide)
-    return total
+def _rms(x, count, axis: tl.constexpr):
+    """x / √(mean x² + ε) of float32 numbers along an axis, `count` of which are not beyond its end."""
+    return x * tl.rsqrt(tl.sum(x * x, axis=axis, keep_dims=True) / count + EPS)
 
 
 @triton.jit
-def _mix_cells(
+def _swiglu(
     h,
     gate_up,
     down,
     length,
     inner,
-    cells: tl.constexpr,
+    rows: tl.constexpr,
     width: tl.constexpr,
     chunk: tl.constexpr,
     tanh: tl.constexpr,
     wide: tl.constexpr,
 ):
-    """SwiGLU over the sequence: (S, D) -> (S, D) float32, 0 beyond `length`."""
-    s = tl.arange(0, cells)
-    there = s < length
-    total = tl.zeros((cells, width), tl.float32)
-    empty = tl.zeros((chunk, width), tl.float32)
+    """down(act(gate) ⊙ up) of every row: (rows, width) -> (rows, width) float32, 0 beyond `length` features."""
+    d = tl.arange(0, width)
+    there = d < length
+    total = tl.zeros((rows, width), tl.float32)
+    empty = tl.zeros((rows, chunk), tl.float32)
     for first in range(0, inner, chunk):
         i = first + tl.arange(0, chunk)
-        at = gate_up + i[:, None] * length + s[None, :]  # (chunk, S)
-        gate_rows = tl.load(at, mask=there[None, :], other=0)
-        up_rows = tl.load(at + inner * length, mask=there[None, :], other=0)
-        gate = _product(gate_rows, h.to(gate_rows.dtype), empty, wide)
-        up = _product(up_rows, h.to(up_rows.dtype), empty, wide)
-        out = tl.load(down + s[:, None] * inner + i[None, :], mask=there[:, None], other=0)  # (S, chunk)
-        total = _product(out, _gated(gate, up, tanh).to(out.dtype), total, wide)
+        at = gate_up + i[None, :] * length + d[:, None]  # (width, chunk)
+        gate = _product(h, tl.load(at, mask=there[:, None], other=0), empty, wide)
+        up = _product(h, tl.load(at + inner * length, mask=there[:, None], other=0), empty, wide)
+        out = tl.load(down + d[None, :] * inner + i[:, None], mask=there[None, :], other=0)  # (chunk, width)
+        total = _product(_gated(gate, up, tanh), out, total, wide)
     return total
 
 
@@ -205,16 +184,15 @@ def calls_kernel(
             mix_back = mix_out + layer * out_size
             if attends:
                 mixed = _attention(h, mix, mix_back, rotary, length, heads, cells, width, half, rotates, wide)
-                total = tl.where(there, h.to(tl.float32) + mixed, 0)
-                h = (total * tl.rsqrt(tl.sum(total * total, axis=1)[:, None] / width + EPS)).to(kind)
+                h = _rms(tl.where(there, h.to(tl.float32) + mixed, 0), width, 1).to(kind)
             else:
-                mixed = _mix_cells(h, mix, mix_back, length, mix_inner, cells, width, chunk, tanh, wide)
-                total = h.to(tl.float32) + mixed
-                h = (total * tl.rsqrt(tl.sum(total * total, axis=0)[None, :] / length + EPS)).to(kind)
+                along = tl.trans(h)  # features are cells
+                mixed = tl.trans(_swiglu(along, mix, mix_back, length, mix_inner, width, cells, chunk, tanh, wide))
+                h = _rms(h.to(tl.float32) + mixed, length, 0).to(kind)
             into = gate_up + layer * 2 * inner * width
             back = down + layer * width * inner
-            total = h.to(tl.float32) + _mlp(h, into, back, inner, cells, width, chunk, tanh, wide)
-            h = (total * tl.rsqrt(tl.sum(total * total, axis=1)[:, None] / width + EPS)).to(kind)
+            mixed = _swiglu(h, into, back, width, inner, cells, width, chunk, tanh, wide)
+            h = _rms(h.to(tl.float32) + mixed, width, 1).to(kind)
         if noise > 0:
             moved = h.to(tl.float32)
             kick = tl.where(there, sigma * tl.randn(tl.load(seed) + call, at), 0)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +21,7 @@ from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
+from reason.training.checkpoint import seeded
 
 PAD = 0  # of every family, behind a prompt
 TRIES = 8  # at a puzzle whose rules tell whether it is solved
@@ -94,7 +93,7 @@ def solve_text(
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
-    with _fixed_stream(config.seed):
+    with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, think(model, batch, steps, config.rollout.halting)[0])
     if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
@@ -106,21 +105,13 @@ def solve_text(
         others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
     else:
         moved = draw_symmetries(tries - 1, puzzle.symmetry, generator)
-        with _fixed_stream(config.seed):
+        with seeded(config.seed, device):
             others = think(model, many, steps, config.rollout.halting, moved=moved)
     for attempt, thought in enumerate(others, start=2):
         other = Solution(puzzle, question, thought, attempt, attempt)
         if other.right:
             return other
     return first._replace(tries=tries)
-
-
-@contextlib.contextmanager
-def _fixed_stream(seed: int) -> Iterator[None]:
-    """Within the block what is drawn from the default generator, as a random initial state is, follows from `seed`."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 def _larger(shape: Shape, trained: Shape) -> int:

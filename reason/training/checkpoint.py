@@ -11,6 +11,7 @@ RUN/checkpoints/best.json                         the step that read best on the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -254,6 +255,17 @@ def restore_random_state(state: Mapping[str, Tensor], device: torch.device) -> N
         torch.cuda.set_rng_state(state["cuda"], device)
     elif device.type == "mps":
         torch.mps.set_rng_state(state["mps"])
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Within the block the default generators draw from the seed; after it, they go on where they were."""
+    before = random_state(device)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        restore_random_state(before, device)
 
 
 def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]:
