@@ -143,5 +143,5 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
         elif command == "evaluate":
             refuse_unreadable(pairs)
         elif command in ("ablate", "bench"):
-            assert words[0] in PRESETS
-            override(preset(words[0]).config(), {key: value.split(",")[-1] for key, value in pairs.items()})
+            for name in words[0].split(","):
+                override(preset(name).config(), {key: value.split(",")[-1] for key, value in pairs.items()})

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from tqdm import tqdm
 
+from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
-from reason.report.section import Table
+from reason.report.section import Results, Table
 from reason.report.terminal import view
-from reason.runs.ablation import Ablation, Cell, Queue, opened
+from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, Queue, opened
 from reason.runs.folders import replaced_folder
 
 DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
@@ -24,18 +26,22 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
   reason ablate sudoku-6x6 model.h_cycles=2,1 model.activation=silu,tanh           every combination: 4 × 3 seeds
   reason ablate maze-10x10 rollout.carry=persistent,same-batch ema.decay=0.995,none --one-at-a-time
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
+  reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
 
-KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) are 0 to N − 1. The runs are ordinary
-ones under --out, trained and evaluated by processes of their own. Ctrl-C, --max-minutes or a kill lose nothing: the
-same command goes on, and ends with the same table; with a larger seeds=N it adds seeds. Prints mean ± deviation, the
-differences from the base paired by seed, and a verdict; writes summary.html, .png, .csv and .json."""
+KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) are 0 to N − 1. Several presets are
+varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their own. Ctrl-C,
+--max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; with a larger seeds=N or
+one more --also-on it adds what is missing. Prints mean ± deviation, the differences from the base paired by seed, and a
+verdict; writes summary.html, .png, .csv and .json, in a folder for every set that is read."""
 
 
 def main(argv: list[str]) -> int:
     """Parse, work through the queue, print; returns the exit status."""
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
-    parser.add_argument("words", nargs="+", metavar="PRESET | KEY=A,B | KEY=A | seeds=N")
+    parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
+    also = "evaluate the runs on another set, too, as for transfer to other sizes; may be repeated"
+    parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
     parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1); they share the cores")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
@@ -44,7 +50,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--max-minutes {arguments.max_minutes}: must be above 0")
     if arguments.jobs < 1:
         raise ConfigError(f"--jobs {arguments.jobs}: must be 1 or more")
-    ablation = asked(arguments.words, arguments.one_at_a_time)
+    ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
     opened(folder, ablation)
@@ -62,11 +68,11 @@ def main(argv: list[str]) -> int:
     return _summarize(folder, ablation, cells, queue, interrupted)
 
 
-def asked(words: list[str], one_at_a_time: bool) -> Ablation:
+def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) -> Ablation:
     """The ablation that a command line describes.
 
     Raises:
-        ConfigError: no preset, or nothing is varied.
+        ConfigError: no preset, nothing is varied, or a set of `also_on` is not there.
     """
     names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
     seeds = pairs.pop("seeds", "3")
@@ -74,21 +80,29 @@ def asked(words: list[str], one_at_a_time: bool) -> Ablation:
         raise ConfigError(f"seeds={seeds}: how many, from 1 to 1000")
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
+    presets = names[0].split(",")
     for key in ("seed", "run"):
         if key in pairs:
             raise ConfigError(f"{key}={pairs[key]}: every run has its own; type seeds=N, --out DIR")
     evaluation = {key: value for key, value in pairs.items() if key.startswith("evaluation.")}
     settings = {key: value for key, value in pairs.items() if key not in evaluation}
     varied = {key: found for key, value in settings.items() if len(found := _values(key, value)) > 1}
+    if len(presets) > 1:
+        varied = {PRESET: presets} | varied
     if not varied:
         raise ConfigError("nothing is varied: give a setting several values, model.h_cycles=2,1, the base first")
     for key, values in varied.items():
         if len(set(values)) < len(values):
             raise ConfigError(f"{key}={','.join(values)}: a value stands there twice")
+    for folder in also_on:
+        if not splits_of(Path(folder)):
+            raise ConfigError(f"--also-on {folder}: no puzzle set; make it, see python -m datasets_gen --help")
+    if len({Path(folder).name for folder in also_on}) < len(also_on):
+        raise ConfigError(f"--also-on {' '.join(also_on)}: two folders of one name; evaluations are told apart by it")
     shared = {key: value for key, value in settings.items() if key not in varied}
     return Ablation(
-        preset=names[0], shared=shared, varied=varied, seeds=int(seeds), one_at_a_time=one_at_a_time,
-        evaluation=evaluation,
+        preset=presets[0], shared=shared, varied=varied, seeds=int(seeds), one_at_a_time=one_at_a_time,
+        evaluation=evaluation, also_on=list(also_on),
     )  # fmt: skip
 
 
@@ -107,19 +121,24 @@ def _values(key: str, text: str) -> list[str]:
 
 def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue, interrupted: bool) -> int:
     """Print and write what there is; 0 where every run is done with and none failed."""
-    runs: dict[str, dict[int, object]] = {}
-    for cell in cells:
-        results = cell.results()
-        if results is not None:
-            runs.setdefault(cell.variant.name, {})[cell.seed] = results
-    done = sum(map(len, runs.values()))
     names = [variant.name for variant in ablation.variants()]
-    if done:
-        title = f"{ablation.preset}: {done} of {len(cells)} runs"
-        with replaced_folder(folder / "summary", "a summary") as scratch:
-            rows = write_ablation(scratch, title, names, runs)  # type: ignore[arg-type]
+    for evaluation in ablation.evaluations():
+        runs: dict[str, dict[int, Results]] = {}
+        for cell in cells:
+            results = cell.results(evaluation)
+            if results is not None:
+                runs.setdefault(cell.variant.name, {})[cell.seed] = results
+        if not runs:
+            continue
+        apart = evaluation.removeprefix(EVALUATION)  # "-NAME" of another set
+        on = f" on {apart[1:]}" if apart else ""
+        title = f"{ablation.preset}{on}: {sum(map(len, runs.values()))} of {len(cells)} runs"
+        page = folder / f"summary{apart}"
+        with replaced_folder(page, "a summary") as scratch:
+            rows = write_ablation(scratch, title, names, runs)
         _print_table(title, table_rows(rows))
-        print(f"{NOTE}\npage {folder / 'summary' / 'summary.html'}")
+        print(f"{NOTE}\npage {page / 'summary.html'}")
+    done = sum(not cell.missing(ablation) for cell in cells)
     for run, line in queue.failed.items():
         print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
     if done + len(queue.failed) < len(cells):

@@ -29,7 +29,9 @@ from reason.runs.results import compared
 from reason.training.checkpoint import checkpoints, step_of
 
 SPEC = "ablation.json"
-EVALUATION = "ablation"  # the name of every run's evaluation
+EVALUATION = "ablation"  # the name of every run's evaluation on its own data
+PRESET = "preset"  # what is varied where several presets are named
+GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
 WAIT = 2.0  # seconds between two looks at a run that another process trains
 
 
@@ -44,6 +46,12 @@ class Ablation(BaseModel):
     seeds: int = Field(3, ge=1, le=1000)
     one_at_a_time: bool = False
     evaluation: dict[str, str] = {}
+    also_on: list[str] = []
+
+    def evaluations(self) -> dict[str, list[str]]:
+        """The evaluations of every run by name, and what each adds to the words of evaluate.py."""
+        others = {f"{EVALUATION}-{plain_name(Path(sets).name, 'set')}": [f"data={sets}"] for sets in self.also_on}
+        return {EVALUATION: []} | others
 
     def variants(self) -> list[Variant]:
         """The first values of all settings, which is the base, and the others: each by itself, or all together."""
@@ -81,12 +89,26 @@ class Ablation(BaseModel):
         Raises:
             ConfigError: a setting is unknown or does not fit.
         """
-        base = override(preset(self.preset).config(), self.shared | self.variants()[0].settings)
-        config = override(preset(self.preset).config(), self.shared | variant.settings | {"seed": str(seed)})
+        base = self._of(self.variants()[0])
+        config = override(self._of(variant), {"seed": str(seed)})
+        if config.data.directory != base.data.directory:
+            raise ConfigError(
+                f"preset {config.name} reads {config.data.directory}, {base.name} {base.data.directory}: type "
+                "data=DIR, one set for all"
+            )
         if "training.steps" in self.varied:
             return config
         steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
         return override(config, {"training.steps": str(max(1, steps))})
+
+    def typed(self, variant: Variant) -> tuple[str, dict[str, str]]:
+        """A variant's preset and its settings."""
+        settings = self.shared | variant.settings
+        return settings.pop(PRESET, self.preset), settings
+
+    def _of(self, variant: Variant) -> Config:
+        name, settings = self.typed(variant)
+        return override(preset(name).config(), settings)
 
 
 def _puzzle_steps(config: Config) -> int:
@@ -111,22 +133,26 @@ class Cell:
     run: Path
     config: Config
 
-    def results(self) -> dict[str, Any] | None:
-        """What its evaluation found; None where there is none yet."""
-        file = self.run / "evaluation" / EVALUATION / "results.json"
+    def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
+        """What an evaluation found; None where there is none yet."""
+        file = self.run / "evaluation" / name / "results.json"
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return compared(read_json(file))
         return None
 
+    def missing(self, ablation: Ablation) -> dict[str, list[str]]:
+        """The evaluations that it still needs."""
+        return {name: words for name, words in ablation.evaluations().items() if self.results(name) is None}
+
     def words(self, ablation: Ablation) -> list[str]:
         """The command line of train.py that begins it."""
-        own = ablation.shared | self.variant.settings
+        name, own = ablation.typed(self.variant)
         own |= {"seed": str(self.seed), "training.steps": str(self.config.training.steps), "run": str(self.run)}
-        return [ablation.preset, *(f"{key}={value}" for key, value in own.items())]
+        return [name, *(f"{key}={value}" for key, value in own.items())]
 
 
 def opened(folder: Path, asked: Ablation) -> None:
-    """Take a folder for an ablation: a new one, or the one that is there, perhaps with more seeds than it had.
+    """Take a folder for an ablation: a new one, or the one that is there, perhaps with more seeds or sets than it had.
 
     Raises:
         ConfigError: the folder holds another ablation, or something else.
@@ -137,11 +163,13 @@ def opened(folder: Path, asked: Ablation) -> None:
             there = Ablation.model_validate(read_json(file))
         except ValidationError as error:
             raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
-        apart = [key for key in Ablation.model_fields if getattr(there, key) != getattr(asked, key)]
-        if apart and not (apart == ["seeds"] and asked.seeds > there.seeds):
+        more = asked.seeds >= there.seeds and asked.also_on[: len(there.also_on)] == there.also_on
+        fixed = [key for key in Ablation.model_fields if not (more and key in GROWS)]
+        apart = [key for key in fixed if getattr(there, key) != getattr(asked, key)]
+        if apart:
             raise ConfigError(
                 f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
-                "command, with as many seeds or more, or name another --out DIR"
+                "command, with as many seeds and sets or more, or name another --out DIR"
             )
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
@@ -167,13 +195,13 @@ class Queue:
 
         A KeyboardInterrupt saves and stops the processes, and goes on.
         """
-        if self.left and not all(cell.results() for cell in self.left):
+        if any(cell.missing(self.ablation) for cell in self.left):
             make_data_once(self.left[0].config)
         try:
             while (self.left or self.at_work) and time.monotonic() < self.until:
                 while self.left and len(self.at_work) < self.jobs:
                     cell = self.left.pop(0)
-                    if cell.results() is None:
+                    if cell.missing(self.ablation):
                         self._begin(cell)
                     else:
                         yield cell
@@ -200,7 +228,7 @@ class Queue:
         for cell, process in list(self.at_work):
             if process.poll() is not None:
                 self.at_work.remove((cell, process))
-                if cell.results() is None:
+                if cell.missing(self.ablation):
                     lines = cell.run.with_name(f"{cell.run.name}.log").read_text(errors="replace").splitlines()
                     self.failed[str(cell.run)] = next((line for line in reversed(lines) if line), "no word")
                 yield cell
@@ -232,7 +260,11 @@ def work(folder: Path, name: str) -> int:
         if not _trained(cell):  # stopped, or failed
             return status
     pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
-    return main(["evaluate", str(cell.run), f"name={EVALUATION}", *pairs])
+    for evaluation, words in cell.missing(ablation).items():
+        status = main(["evaluate", str(cell.run), f"name={evaluation}", *pairs, *words])
+        if status:
+            return status
+    return 0
 
 
 def _trained(cell: Cell) -> bool:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +48,20 @@ def test_runs_take_as_many_puzzle_steps() -> None:
     assert [lengths.config(variant, 0).training.steps for variant in lengths.variants()] == [10, 20]
 
 
+def test_presets_are_varied_like_a_setting(tmp_path: Path) -> None:
+    """With as many puzzle-steps as the first; on one set of puzzles."""
+    words = ["sudoku-6x6,sudoku-6x6-cmm-node", "training.steps=10", "model.h_cycles=2,1", "seeds=1"]
+    cells = asked(words, True).cells(tmp_path)
+    assert [cell.variant.name for cell in cells] == ["base", "preset=sudoku-6x6-cmm-node", "h_cycles=1"]
+    assert [cell.config.name for cell in cells] == ["sudoku-6x6", "sudoku-6x6-cmm-node", "sudoku-6x6"]
+    spent = [cell.config.training.steps * cell.config.training.batch_size for cell in cells]
+    assert len(set(spent)) == 1
+    assert cells[1].words(asked(words, True))[:2] == ["sudoku-6x6-cmm-node", "training.steps=20"]
+    with pytest.raises(ConfigError, match="one set for all"):
+        asked(["sudoku-6x6,sudoku-4x4"], False).cells(tmp_path)
+    asked(["sudoku-6x6,sudoku-4x4", "data=data/one"], False).cells(tmp_path)
+
+
 def test_differences_are_paired_by_seed() -> None:
     rng = np.random.default_rng(0)
     base = rng.random(5)
@@ -78,6 +93,8 @@ REFUSED = {
     "seeds": (["sudoku-4x4", "model.h_cycles=1,2", "seeds=0"], "from 1 to 1000"),
     "unknown": (["sudoku-4x4", "model.h_cyces=1,2"], "did you mean model.h_cycles"),
     "jobs": (["sudoku-4x4", "model.h_cycles=1,2", "--jobs", "0"], "must be 1 or more"),
+    "presets": (["sudoku-4x4,sudoku-4x5"], "unknown preset sudoku-4x5"),
+    "no such set": (["sudoku-4x4", "model.h_cycles=1,2", "--also-on", "nowhere"], "--also-on nowhere: no puzzle set"),
     "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
 }
 
@@ -104,6 +121,9 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
         opened(tmp_path / "a", first)
     with pytest.raises(ConfigError, match="holds another ablation: varied is"):
         opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
+    opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
+    with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
+        opened(tmp_path / "a", first.model_copy(update={"seeds": 5}))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):
@@ -140,6 +160,14 @@ def test_it_trains_evaluates_and_says_what_failed(
     assert capsys.readouterr().out == first
     assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps
     assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "one seed"
+
+    copied = shutil.copytree(sudoku_4x4, tmp_path / "another")
+    assert main([*words, "--also-on", str(copied)]) == 0
+    out = capsys.readouterr().out
+    assert "sudoku-4x4 on another: 2 of 2 runs" in out
+    assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps, "trained again"
+    tables = [(runs / name / "summary.csv").read_text() for name in ("summary", "summary-another")]
+    assert tables[0] == tables[1]
 
 
 @pytest.mark.slow
