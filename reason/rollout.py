@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
 import reason.settings.capabilities as can
+from reason.loops import LoopsConfig
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
 from reason.settings.base import BaseConfig
@@ -24,77 +24,6 @@ HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
     "gate": (can.PUZZLE_GATE, can.LEARNED_GATE),
     "none": (),
 }
-
-
-class LoopsConfig(BaseConfig):
-    """T: how often the model steps in one backward pass, and which of those steps are read out.
-
-    T of backward pass number i is a function of the run's seed and of i alone, drawn on the host: nothing is saved,
-    and the device is not waited for.
-    """
-
-    distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
-    )
-    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
-    start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
-    mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
-    sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
-    mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
-    max: int = Field(100, ge=1, le=10_000, description="largest random T")
-    supervision: Literal["terminal", "per-loop"] = Field(
-        "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
-    )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> LoopsConfig:
-        if self.min > self.max:
-            raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
-        return self
-
-    def inert(self) -> dict[str, str]:
-        """The parameters of other distributions, and what one loop has no use for."""
-        parameters = {"log-normal": {"mu", "sigma", "min", "max"}, "poisson": {"mean", "min", "max"}, "fixed": set()}
-        own = parameters.get(self.distribution, {"min", "max"}) | ({"start"} if self.distribution != "fixed" else set())
-        others = (key for key in ("start", "mu", "sigma", "mean", "min", "max") if key not in own)
-        found = dict.fromkeys(others, f"T is {self.distribution}")
-        if self.distribution != "fixed" and self.start == 0:
-            found["count"] = "T is random from the first step on"
-        if self.distribution == "fixed" and self.count == 1:
-            found["supervision"] = "there is one loop"
-        return found
-
-    def draw(self, seed: int, index: int, step: int) -> int:
-        """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
-        if self.distribution == "fixed" or step < self.start:
-            return self.count
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
-        return int(self.draws(rng, 1)[0])
-
-    def draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """(count,) random T."""
-        numbers: np.ndarray
-        match self.distribution:
-            case "fixed":
-                return np.full(count, self.count)
-            case "log-normal":
-                numbers = rng.lognormal(self.mu, self.sigma, count)
-            case "poisson":
-                numbers = rng.poisson(self.mean, count)
-            case "uniform":
-                numbers = rng.integers(self.min, self.max + 1, count)
-        return np.rint(numbers).clip(self.min, self.max).astype(int)
-
-    @property
-    def typical(self) -> int:
-        """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
-        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (self.min + self.max) / 2}
-        return (
-            self.count
-            if self.distribution == "fixed"
-            else round(min(max(middle[self.distribution], self.min), self.max))
-        )
 
 
 class RolloutConfig(BaseConfig):
