@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.puzzles import Puzzle
-from reason.evaluation.evaluator import Columns, Consumer
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 
 MANY = 8  # more different values than this are put into quartiles
 
@@ -17,9 +17,7 @@ class Difficulty(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
-        data, examples = self.evaluator.data, self.evaluator.examples
-        questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
-        bins = difficulty(self.evaluator.puzzle, questions, labels, data.ratings_of(examples))
+        bins = bins_of(self.evaluator)
         if bins is None:
             return {"difficulty": None}
         name, names, index = bins
@@ -31,6 +29,13 @@ class Difficulty(Consumer):
                 row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
             rows.append(row)
         return {"difficulty": {"by": name, "bins": rows}}
+
+
+def bins_of(evaluator: Evaluator) -> tuple[str, list[str], np.ndarray] | None:
+    """The bins of the puzzles that are evaluated; see `difficulty`."""
+    data, examples = evaluator.data, evaluator.examples
+    questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
+    return difficulty(evaluator.puzzle, questions, labels, data.ratings_of(examples))
 
 
 def difficulty(

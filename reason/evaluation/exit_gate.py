@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from torch import Tensor
 
+from reason.evaluation.difficulty import bins_of
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
 from reason.losses.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
@@ -19,6 +21,8 @@ QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 class ExitGate(Consumer):
     """`exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches): sums over each batch.
+
+    `exits/expected` (1, N): Σ t·p(t) of each puzzle, mean over its scored cells; `exits/exact` (T, N).
 
     The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops, over the
     T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
@@ -44,11 +48,15 @@ class ExitGate(Consumer):
         leaving = [exit_step(gates, q) for q in QUANTILES]
         leaving += [torch.full_like(labels, t) for t in range(1, self.steps + 1)]
         ways = [_sums(logits, step, record.batch, self.evaluator.likelihood) for step in leaving]
-        p = (log_exit_distribution(gates).exp() * scored).sum((1, 2)).double()
+        p = (log_exit_distribution(gates).exp() * scored).sum(2).double()  # (T, B)
+        loops = torch.arange(1, self.steps + 1, dtype=p.dtype, device=p.device)
+        exact = ((logits.argmax(-1) == labels) | ~scored).all(-1)
         return {
             "exits/ways": torch.stack(ways).cpu().numpy()[..., None],
-            "exits/p": p.cpu().numpy()[:, None],
+            "exits/p": p.sum(1).cpu().numpy()[:, None],
             "exits/cells": scored.sum()[None, None].cpu().numpy(),
+            "exits/expected": (loops @ p / scored.sum(1))[None].cpu().numpy(),
+            "exits/exact": exact.cpu().numpy(),
         }
 
     def result(self, seen: Columns) -> dict[str, Any]:
@@ -64,6 +72,7 @@ class ExitGate(Consumer):
                 "p": (p / cells).tolist(),
                 "gate": [{"quantile": q, **row} for q, row in zip(QUANTILES, rows, strict=False)],
                 "fixed": [{"loops": t, **row} for t, row in enumerate(rows[len(QUANTILES) :], start=1)],
+                **by_difficulty(seen["exits/expected"][0], seen["exits/exact"], bins_of(self.evaluator)),
             }
         }
 
@@ -77,3 +86,37 @@ def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) ->
     exact = (right == scored).all(-1) & scored.any(-1)
     parts = ((step * scored).sum(), right.sum(), cell_loss(chosen, batch.labels, likelihood).sum(), exact.sum())
     return torch.stack([part.double() for part in parts])
+
+
+def by_difficulty(
+    expected: np.ndarray, exact: np.ndarray, bins: tuple[str, list[str], np.ndarray] | None
+) -> dict[str, Any]:
+    """Whether the gate spends its loops on hard puzzles: `expected` loops (N,) against difficulty and `exact` (T, N).
+
+    `needed`: the loop from which on a puzzle stays right, of those right at the last; Spearman's ρ with `expected`.
+    """
+    solved = exact[-1]
+    needed = 1 + np.where(exact, 0, np.arange(1, len(exact) + 1)[:, None]).max(0)
+    varies = all(len(np.unique(values[solved])) > 1 for values in (expected, needed))
+    found: dict[str, Any] = {
+        "rank_correlation": float(spearmanr(expected[solved], needed[solved]).statistic) if varies else None,
+        "expected_of_solved": float(expected[solved].mean()) if solved.any() else None,
+        "expected_of_unsolved": float(expected[~solved].mean()) if not solved.all() else None,
+    }
+    if bins is None:
+        return found | {"by_difficulty": None}
+    name, names, index = bins
+    rows = []
+    for b, label in enumerate(names):
+        inside = index == b
+        right = inside & solved
+        rows.append(
+            {
+                "bin": label,
+                "puzzles": int(inside.sum()),
+                "expected_loops": float(expected[inside].mean()),
+                "needed_loops": float(needed[right].mean()) if right.any() else None,
+                "exact": float(solved[inside].mean()),
+            }
+        )
+    return found | {"by_difficulty": {"by": name, "bins": rows}}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from scipy.stats import spearmanr
 
 from datasets_gen.__main__ import main as generate
 from reason.data import PuzzleData
@@ -22,7 +23,7 @@ from reason.evaluation.boards import Boards
 from reason.evaluation.caches import Caches
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.evaluation.exit_gate import ExitGate
+from reason.evaluation.exit_gate import ExitGate, by_difficulty
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
@@ -127,6 +128,36 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
         assert (line["mean_loops"], line["cell"], line["exact"]) == pytest.approx(expected)
     assert len({line["mean_loops"] for line in found["gate"]}) > 3
     assert sum(found["p"]) == pytest.approx(1)
+    bins = found["by_difficulty"]["bins"]
+    mean = sum(line["puzzles"] * line["expected_loops"] for line in bins) / len(sums)
+    spent = []
+    for row in range(len(sums)):
+        cells = []
+        for cell in (batch.labels[row] >= 0).nonzero().flatten().tolist():
+            stays, expected = 1.0, 1.0  # E[t] = Σ over t ≥ 0 of P(more than t loops)
+            for loop in range(2):
+                stays *= 1 - records[loop].readout.gate[row, cell].sigmoid().item()
+                expected += stays
+            cells.append(expected)
+        spent.append(np.mean(cells))
+    assert mean == pytest.approx(np.mean(spent))
+
+
+def test_loops_needed_are_those_from_which_on_a_puzzle_stays_right() -> None:
+    """And their order is compared with that of the loops that the gate expects."""
+    exact = np.array([[1, 0, 0, 1, 0], [1, 1, 0, 0, 1], [1, 1, 1, 1, 0]], bool)  # needed: 1, 2, 3, 3, never
+    expected, bins = np.array([1.0, 1.5, 2.0, 2.5, 3.0]), ("rating", ["easy", "hard"], np.array([0, 0, 1, 1, 1]))
+    found = by_difficulty(expected, exact, bins)
+    assert found["rank_correlation"] == pytest.approx(spearmanr([1, 2, 3, 3], expected[:4]).statistic)
+    assert (found["expected_of_solved"], found["expected_of_unsolved"]) == (1.75, 3)
+    assert found["by_difficulty"]["bins"] == [
+        {"bin": "easy", "puzzles": 2, "expected_loops": 1.25, "needed_loops": 1.5, "exact": 1},
+        {"bin": "hard", "puzzles": 3, "expected_loops": 2.5, "needed_loops": 3, "exact": pytest.approx(2 / 3)},
+    ]
+    none = by_difficulty(expected, np.zeros_like(exact), bins)
+    assert (none["rank_correlation"], none["expected_of_solved"]) == (None, None)
+    assert all(row["needed_loops"] is None for row in none["by_difficulty"]["bins"])
+    assert by_difficulty(expected, exact, None)["by_difficulty"] is None
 
 
 def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:

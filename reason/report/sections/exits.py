@@ -35,7 +35,22 @@ def tables(results: Results) -> list[Table]:
         ]
         for row in records(results)
     ]
-    return [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
+    found = [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
+    exits = results["exits"]
+    if exits.get("by_difficulty"):
+        bins = [
+            [
+                row["bin"],
+                str(row["puzzles"]),
+                number(row["expected_loops"], ".2f"),
+                number(row["needed_loops"], ".2f"),
+                share(row["exact"]),
+            ]
+            for row in exits["by_difficulty"]["bins"]
+        ]
+        columns = (exits["by_difficulty"]["by"], "puzzles", "loops by the gate", "loops needed", "exact at the last")
+        found.append(Table("loops by difficulty", columns, bins))
+    return found
 
 
 def charts(results: Results) -> list[Chart]:
@@ -63,6 +78,7 @@ def charts(results: Results) -> list[Chart]:
 
 
 NOTE = """A cell leaves at the first loop where the gate's distribution exceeds the quantile, and keeps what it said
-there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells."""
+there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells. Loops
+by the gate: Σ t·p(t) of a puzzle; loops needed: from which on it stays right, of those right at the last loop."""
 
 EXITS = Section("exits", "Leaving by the exit gate", tables, {"exits": charts}, {"exits": records}, lambda _: NOTE)
