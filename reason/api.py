@@ -17,7 +17,7 @@ from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, sp
 from datasets_gen.structure import Structure
 from reason.config.overrides import as_typed, derive, flattened, read_config
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.models.record import StepRecord
@@ -82,8 +82,12 @@ class Dataset:
 
     @property
     def metadata(self) -> Metadata:
-        """dataset.json of its first split."""
-        return read_metadata(self.directory, self.splits[0])
+        """dataset.json of its first split.
+
+        Raises:
+            DatasetError: the folder holds no set.
+        """
+        return read_metadata(self.directory, next(iter(self.splits), "train"))
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
         """The first `rows` examples of a split; none: all of them."""
@@ -123,6 +127,20 @@ class Run:
             raise ConfigError(f"labels of shape {tuple(answers.shape)} for inputs of shape {tuple(tokens.shape)}")
         rows = torch.zeros(len(tokens), dtype=torch.int64, device=device)
         return Batch(tokens, answers, rows if identifiers is None else torch.as_tensor(identifiers).to(rows))
+
+    def accept(self, data: Dataset | Path | str) -> None:
+        """Take puzzles of a set's size from now on, beside those of training, where no weight is bound to a size.
+
+        Raises:
+            ConfigError: the model cannot read them.
+        """
+        dataset = data if isinstance(data, Dataset) else Dataset(data)
+        shape = shape_of(dataset.metadata)
+        if not self.model.reads(shape):
+            raise ConfigError(
+                f"{dataset.directory} has {shape}, {self.directory} was built for {self.shape}: name a set of its shape"
+            )
+        self.model.add_shape(shape)
 
     def steps(self, puzzles: Batch | ArrayLike, count: int | None = None) -> Iterator[StepRecord]:
         """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import reason
+from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import DatasetError
 from reason.errors import ConfigError
 from reason.models.record import StepRecord
@@ -42,6 +43,22 @@ def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
     again = list(run.steps(batch.inputs.numpy(), 3))  # tokens alone, of any kind
     assert torch.equal(again[-1].logits, records[-1].logits)
     assert not again[-1].exact.any()
+
+
+def test_a_size_free_model_takes_another_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has been told of it; before that, and where weights are bound to one size, the error says so."""
+    monkeypatch.chdir(tmp_path)
+    assert generate(f"maze --size 9 --train 0 --test 3 --output-dir {tmp_path / 'set'}".split()) == 0
+    larger, maze = reason.Dataset(tmp_path / "set"), reason.load("maze")
+    with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 49: "):
+        next(maze.steps(larger.batch(), 1))
+    maze.accept(larger)
+    exact = [record.exact for record in maze.steps(larger.batch(), 4)]
+    assert exact[-1].float().mean() == maze.evaluate(larger, steps=4)["exact_by_step"][-1]
+    with pytest.raises(ConfigError, match="name a set of its shape"):
+        reason.load("addition").accept(tmp_path / "set")
+    with pytest.raises(DatasetError, match="no dataset at"):
+        maze.accept(tmp_path / "none")
 
 
 def test_loading_gives_the_same_model(run: reason.Run) -> None:

@@ -162,8 +162,19 @@ class Layouts(nn.Module):
         self.needs, self.known = needs, nn.ModuleList([Layout(needs, shape)])
 
     def of_cells(self, tokens: Tensor) -> Layout:
-        """The layout of tokens (B, S)."""
-        return self._found([layout for layout in self._all() if layout.shape.seq_len == tokens.shape[1]])
+        """The layout of tokens (B, S); of a text that still grows, that of its end.
+
+        Raises:
+            ConfigError: no puzzle of that size was added.
+        """
+        count, sizes = tokens.shape[1], [layout.shape.seq_len for layout in self._all()]
+        grows = count < sizes[0] and not self.needs.structure and self.needs.mixer != "mlp"
+        if count not in sizes and not grows:
+            raise ConfigError(
+                f"puzzles of {count} cells, and the model was built for {', '.join(map(str, sizes))}: name puzzles of "
+                "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
+            )
+        return self._found([layout for layout in self._all() if layout.shape.seq_len == count])
 
     def of_positions(self, x: Tensor) -> Layout:
         """The layout of a state (B, S', D)."""
