@@ -103,7 +103,8 @@ class RecursiveModel(Reasoner):
             case "input":
                 z_h, z_l = x.detach(), torch.zeros_like(x)
             case "random":
-                z_h, z_l = torch.randn_like(x), torch.randn_like(x)
+                z_h = torch.randn_like(x)
+                z_l = z_h if self.config.states == 1 else torch.randn_like(x)
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:

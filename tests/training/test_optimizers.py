@@ -20,6 +20,7 @@ from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
 from reason.settings.schedules import Horizon
 from reason.training import optim
 from reason.training.adam_atan2 import AdamAtan2
+from reason.training.muon import Muon, orthogonalized
 from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
@@ -94,6 +95,37 @@ def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
             assert values.max() < 1.3
         else:
             torch.testing.assert_close(step.abs(), torch.full_like(step, 0.01), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 9), (9, 5), (6, 6)])
+def test_orthogonalizing_maps_singular_values_by_the_quintic(rows: int, columns: int) -> None:
+    """σ ↦ 3.4445σ − 4.775σ³ + 2.0315σ⁵ five times, in float64 beside an SVD; several matrices are each by itself."""
+    matrices = torch.randn(3, rows, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    u, sigma, vh = torch.linalg.svd(matrices, full_matrices=False)
+    sigma = sigma / sigma.norm(dim=1, keepdim=True)
+    for _ in range(5):
+        sigma = 3.4445 * sigma - 4.775 * sigma**3 + 2.0315 * sigma**5
+    torch.testing.assert_close(orthogonalized(matrices), u @ torch.diag_embed(sigma) @ vh, rtol=0, atol=1e-12)
+    torch.testing.assert_close(orthogonalized(matrices[1:2])[0], orthogonalized(matrices)[1], rtol=0, atol=1e-12)
+    assert not orthogonalized(torch.zeros(1, rows, columns)).any()
+
+
+def test_muon_is_torchs_but_for_its_bfloat16() -> None:
+    """Matrices of two shapes and one without a gradient; torch's iterations are in bfloat16."""
+    shapes = [(8, 32), (32, 8), (8, 32), (4, 4)]
+    ours, theirs = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    steppers = Muon(ours, 0.1, 0.3), torch.optim.Muon(theirs, 0.1, weight_decay=0.3)
+    for _ in range(3):
+        gradients = [torch.randn(shape) for shape in shapes]
+        for parameters, stepper in zip((ours, theirs), steppers, strict=True):
+            for p, gradient in zip(parameters[:3], gradients[:3], strict=True):
+                p.grad = gradient.clone()
+            stepper.step()
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0.01)
+    torch.testing.assert_close(ours[3], torch.ones(4, 4))
+    moments = [stepper.state[p]["momentum_buffer"] for stepper, p in zip(steppers, (ours[0], theirs[0]), strict=True)]
+    torch.testing.assert_close(*moments)
 
 
 def test_the_corrections_differ_by_27_percent_at_first_and_by_less_than_1_after_40_steps() -> None:
