@@ -44,6 +44,7 @@ READABLE = (
 def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
 
+    Of several sets that a run was trained on the first is read, unless the pairs name one.
     Evaluations of a model of the package are written below runs/NAME.
     Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
 
@@ -60,11 +61,11 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     settings = config.evaluation
     trained_steps = own.rollout.trained_steps
     steps = settings.steps or 2 * trained_steps
-    directory = config.data.directory
-    if directory is None:
+    if not config.data.directories:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
-    if len(config.data.directories) > 1:
-        raise ConfigError(f"one set at a time, got {directory}; type data={config.data.directories[-1]}")
+    directory = config.data.directories[0]
+    if len(config.data.directories) > 1 and "data.directory" in pairs:
+        raise ConfigError(f"data={config.data.directory}: one set at a time; type data={directory}")
     device = pick_device(device_of_process(config.device))
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
@@ -101,7 +102,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
             fill=compiled,
         )
         consumers = consumers_of(evaluator)
-        for line in (*reasons, *(consumer.cost for consumer in consumers)):
+        others = config.data.directories[1:]
+        first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
+        for line in (first, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
         if compiled:

@@ -97,7 +97,10 @@ def test_a_run_on_two_sizes_evaluates_and_solves_a_third(
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0
     assert (run / "evaluation" / "7-test-T2" / "results.json").exists()
     capsys.readouterr()
-    assert main(["evaluate", str(run)]) == 1
-    assert f"type data={mazes[5]}" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "steps=2"]) == 0
+    assert f"read on {mazes[4]}; the run was trained on {mazes[5]} as well" in capsys.readouterr().out
+    assert (run / "evaluation" / "4-test-T2" / "results.json").exists()
+    assert main(["evaluate", str(run), f"data={mazes[4]},{mazes[7]}"]) == 1
+    assert f"one set at a time; type data={mazes[4]}" in capsys.readouterr().err
     assert main(["solve", str(run), "S.." + "..." + "..G", "steps=1"]) in (0, 1)
     assert "step 1: " in capsys.readouterr().out
