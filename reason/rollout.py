@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import reason.settings.capabilities as can
-from reason.loops import LoopsConfig
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
 from reason.settings.base import BaseConfig
+from reason.settings.loops import LoopsConfig
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]

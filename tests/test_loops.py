@@ -11,12 +11,12 @@ from reason.config.describe import describe_settings
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.loops import LoopsConfig
 from reason.losses.lm import lm_loss
 from reason.models import LoopedConfig, LoopedModel
 from reason.models.base import Batch, Shape
 from reason.presets import preset
 from reason.rollout import RolloutConfig, first_carry, supervise
+from reason.settings.loops import LoopsConfig
 
 LAWS = {
     "log-normal, table 1 set 1": LoopsConfig(distribution="log-normal", mu=2.62, sigma=0.6, max=40),

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.loops import LoopsConfig
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise, unroll
+from reason.settings.loops import LoopsConfig
 
 
 class Count(NamedTuple):
