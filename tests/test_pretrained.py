@@ -78,7 +78,7 @@ FRESH = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FRESH.keys() & set(NAMES))
+@pytest.mark.parametrize("name", sorted(FRESH.keys() & set(NAMES)))
 def test_figures_hold_on_fresh_puzzles(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert generate([*FRESH[name].split(), "--output-dir", "data"]) == 0
