@@ -25,7 +25,7 @@ from reason.presets import preset
 from reason.pretrained import find_run
 from reason.rollout import unroll
 from reason.runs.archive import is_archive, unpack_run
-from reason.runs.directory import ROOT, load_run, read_shape
+from reason.runs.directory import ROOT, accept_shape, load_run, read_shape
 from reason.runs.evaluation import evaluate_run
 from reason.runs.solving import TRIES, Solution, solve_text
 from reason.runs.start import resume as resume_run
@@ -135,12 +135,7 @@ class Run:
             ConfigError: the model cannot read them.
         """
         dataset = data if isinstance(data, Dataset) else Dataset(data)
-        shape = shape_of(dataset.metadata)
-        if not self.model.reads(shape):
-            raise ConfigError(
-                f"{dataset.directory} has {shape}, {self.directory} was built for {self.shape}: name a set of its shape"
-            )
-        self.model.add_shape(shape)
+        accept_shape(self.model, shape_of(dataset.metadata), dataset.directory, self.directory)
 
     def steps(self, puzzles: Batch | ArrayLike, count: int | None = None) -> Iterator[StepRecord]:
         """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.

@@ -81,6 +81,8 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
     presets = names[0].split(",")
+    if PRESET in pairs:
+        raise ConfigError(f"{PRESET}={pairs[PRESET]}: presets are no setting; type {names[0]},{pairs[PRESET]} first")
     for key in ("seed", "run"):
         if key in pairs:
             raise ConfigError(f"{key}={pairs[key]}: every run has its own; type seeds=N, --out DIR")
@@ -95,7 +97,7 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         if len(set(values)) < len(values):
             raise ConfigError(f"{key}={','.join(values)}: a value stands there twice")
     for folder in also_on:
-        if not splits_of(Path(folder)):
+        if not splits_of(folder):
             raise ConfigError(f"--also-on {folder}: no puzzle set; make it, see python -m datasets_gen --help")
     if len({Path(folder).name for folder in also_on}) < len(also_on):
         raise ConfigError(f"--also-on {' '.join(also_on)}: two folders of one name; evaluations are told apart by it")

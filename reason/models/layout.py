@@ -168,17 +168,18 @@ class Layouts(nn.Module):
             ConfigError: no puzzle of that size was added.
         """
         count, sizes = tokens.shape[1], [layout.shape.seq_len for layout in self._all()]
-        grows = count < sizes[0] and not self.needs.structure and self.needs.mixer != "mlp"
-        if count not in sizes and not grows:
+        if count in sizes:
+            return self._all()[sizes.index(count)]
+        if count > sizes[0] or self.needs.structure or self.needs.mixer == "mlp":
             raise ConfigError(
                 f"puzzles of {count} cells, and the model was built for {', '.join(map(str, sizes))}: name puzzles of "
                 "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
             )
-        return self._found([layout for layout in self._all() if layout.shape.seq_len == count])
+        return self._all()[0]
 
     def of_positions(self, x: Tensor) -> Layout:
-        """The layout of a state (B, S', D)."""
-        return self._found([layout for layout in self._all() if layout.length == x.shape[1]])
+        """The layout of a state (B, S', D); of a text that still grows, that of its end."""
+        return next((layout for layout in self._all() if layout.length == x.shape[1]), self._all()[0])
 
     def geometry(self, x: Tensor) -> Geometry:
         """What the mixers must know of positions like those of x̂ (B, S', D)."""
@@ -186,10 +187,6 @@ class Layouts(nn.Module):
 
     def _all(self) -> list[Layout]:
         return list(self.known)  # type: ignore[arg-type]
-
-    def _found(self, layouts: list[Layout]) -> Layout:
-        """The one, or where a text grows that the model was built for more of, its own."""
-        return layouts[0] if layouts else self._all()[0]
 
     def reads(self, shape: Shape) -> bool:
         """Can the model read puzzles of this shape?"""

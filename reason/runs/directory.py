@@ -192,6 +192,19 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 
+def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
+    """Have a run's model take the puzzles of a set, beside those that it was built for.
+
+    Raises:
+        ConfigError: it cannot read them.
+    """
+    if not model.reads(shape):
+        raise ConfigError(
+            f"{directory} has {shape}, {run} was built for {model.shape}: name a set of its shape with data=DIR"
+        )
+    model.add_shape(shape)
+
+
 def chosen_checkpoint(run: Path, which: str) -> Path:
     """The newest whole checkpoint of a run, or its best.
 

@@ -17,7 +17,7 @@ from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
 from reason.runs.curve import training_curve
 from reason.runs.decided import decided_reading
-from reason.runs.directory import ROOT, load_run, read_record
+from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
@@ -71,11 +71,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
-    if not trained.model.reads(data.shape):
-        raise ConfigError(
-            f"{directory} has {data.shape}, {run} was built for {trained.shape}: name a set of its shape with data=DIR"
-        )
-    trained.model.add_shape(data.shape)
+    accept_shape(trained.model, data.shape, directory, run)
     refuse_other_puzzles(data, read_record(run)["task"], run)
     folder = (
         _written_to(run) / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")

@@ -44,12 +44,12 @@ class Muon(torch.optim.Optimizer):
         """One update of every matrix that has a gradient."""
         assert closure is None
         (group,) = self.param_groups
-        alike: dict[torch.Size, list[Tensor]] = {}
+        alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
         for matrix in group["params"]:
             if matrix.grad is not None:
-                alike.setdefault(matrix.shape, []).append(matrix)
-        for (rows, columns), matrices in alike.items():
-            gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+                alike.setdefault(matrix.shape, []).append((matrix, matrix.grad))
+        for (rows, columns), pairs in alike.items():
+            matrices, gradients = zip(*pairs, strict=True)
             moments = [self._momentum(matrix) for matrix in matrices]
             torch._foreach_lerp_(moments, gradients, 1 - MOMENTUM)
             updates = orthogonalized(torch.stack(torch._foreach_lerp(gradients, moments, MOMENTUM)))

@@ -94,6 +94,7 @@ REFUSED = {
     "unknown": (["sudoku-4x4", "model.h_cyces=1,2"], "did you mean model.h_cycles"),
     "jobs": (["sudoku-4x4", "model.h_cycles=1,2", "--jobs", "0"], "must be 1 or more"),
     "presets": (["sudoku-4x4,sudoku-4x5"], "unknown preset sudoku-4x5"),
+    "preset as a setting": (["sudoku-4x4", "preset=sudoku-6x6"], "presets are no setting; type sudoku-4x4,sudoku-6x6"),
     "no such set": (["sudoku-4x4", "model.h_cycles=1,2", "--also-on", "nowhere"], "--also-on nowhere: no puzzle set"),
     "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
 }
