@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from reason.errors import ConfigError
+from reason.nn.draws import normal_like
 
 VectorField = Callable[[Tensor], Tensor]  # z ↦ dz/dt, any shape
 Noise = Literal["none", "additive", "multiplicative"]
@@ -24,7 +25,7 @@ def euler_maruyama(z: Tensor, f: Tensor, dt: float, noise: Noise, sigma: float, 
     moved = f if dt == 1.0 else z + dt * (f - z)
     if noise == "none":
         return moved
-    kick = torch.randn_like(f) if zeta is None else zeta
+    kick = normal_like(f) if zeta is None else zeta
     return moved + (sigma * dt**0.5) * (kick if noise == "additive" else f * kick)
 
 

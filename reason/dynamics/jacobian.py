@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from reason.nn.draws import normal_like
 from reason.nn.dtypes import at_least_float32
 
 Map = Callable[[Tensor], Tensor]  # (B, ...) -> (B, ...)
@@ -73,7 +74,7 @@ def rademacher_like(z: Tensor) -> Tensor:
 
 def unit_normal_like(z: Tensor) -> Tensor:
     """Random directions, each row of Euclidean norm 1, shaped as z."""
-    v = torch.randn_like(z)
+    v = normal_like(z)
     return v / row_norm(v)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
 from reason.models.base import MapKind, Reasoner, State
+from reason.nn.draws import normal_like
 from reason.nn.dtypes import widest_float
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact
@@ -113,7 +114,7 @@ def _one_row(
 
 def perturbed(state: State, size: float) -> State:
     """z + size · ‖z‖ · u, u a random direction over all parts of a row together."""
-    noise = mapped(state, torch.randn_like)
+    noise = mapped(state, normal_like)
     scale = size * norm(state) / norm(noise)
     return _along(state, noise, scale)
 

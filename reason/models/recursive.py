@@ -18,6 +18,7 @@ from reason.models.layout import GROUPED, STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
+from reason.nn.draws import normal_like
 from reason.nn.fused import CELLS, calls_in_turn
 from reason.nn.gate import build_gate
 from reason.nn.geometry import Geometry
@@ -103,8 +104,8 @@ class RecursiveModel(Reasoner):
             case "input":
                 z_h, z_l = x.detach(), torch.zeros_like(x)
             case "random":
-                z_h = torch.randn_like(x)
-                z_l = z_h if self.config.states == 1 else torch.randn_like(x)
+                z_h = normal_like(x)
+                z_l = z_h if self.config.states == 1 else normal_like(x)
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:

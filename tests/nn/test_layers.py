@@ -10,6 +10,7 @@ import torch
 from reason.dynamics.jacobian import Product, jvp, vjp
 from reason.nn.attention import Attention, attend
 from reason.nn.block import sequence_first
+from reason.nn.draws import normal_like
 from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
 from reason.nn.norms import Norm, rms_norm
@@ -20,6 +21,14 @@ def test_truncated_normal_keeps_its_deviation_after_the_cut() -> None:
     sample = truncated_normal_(torch.empty(1_000_000), std=0.3)
     assert sample.std().item() == pytest.approx(0.3, rel=5e-3)
     assert sample.abs().max().item() == pytest.approx(2 * 0.3 / 0.8796, rel=1e-2)
+
+
+def test_normal_draws_do_not_depend_on_the_order_in_memory() -> None:
+    draws = []
+    for z in (torch.zeros(5, 3, 4), torch.zeros(3, 5, 4).transpose(0, 1)):
+        torch.manual_seed(0)
+        draws.append(normal_like(z))
+    assert torch.equal(*draws)
 
 
 @pytest.mark.parametrize("dim", [-1, 0, 1])
