@@ -81,9 +81,9 @@ def residual(before: State, after: State) -> Tensor:
 
 
 def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", tolerance: float = 1e-3) -> list[float]:
-    """ρ(∂g/∂z) of g = model.map(kind), row by row, by ARPACK to a relative `tolerance`; nan where it does not converge.
+    """ρ(∂g/∂z) of g = model.map_inside(kind), row by row, by ARPACK to a relative `tolerance`.
 
-    Tens of Jacobian products a row, each three or four calls of g. nan, too, where g(z) is not finite.
+    nan where it does not converge, or g(z) is not finite. Tens of Jacobian products a row, each three or four calls.
     """
     points = (_one_row(model, state, x, row, kind) for row in range(len(x)))
     return [
@@ -93,15 +93,17 @@ def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", to
 
 
 def trace(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", probes: int = 16) -> list[float]:
-    """tr(∂g/∂z)/N of g = model.map(kind), row by row, N the numbers in a row; below 1 the mean real part contracts.
+    """tr(∂g/∂z)/N of g = model.map_inside(kind), row by row; below 1 the mean real part contracts.
 
-    Exact up to N = 128, else Hutchinson's estimate with `probes` Rademacher probes.
+    N counts the numbers of a row that lie inside. Exact up to 128 numbers, else Hutchinson's estimate with `probes`
+    Rademacher probes.
     """
     found = []
     for row in range(len(x)):
         f, z = _one_row(model, state, x, row, kind)
         diagonal = exact_diagonal(f, z) if z.numel() <= SMALL_MAP else estimated_diagonal(f, z, probes)
-        found.append(diagonal.mean().item())
+        inside = model.inside(x[row : row + 1])
+        found.append(diagonal.mean().item() / (1.0 if inside is None else inside.mean().item()))
     return found
 
 
@@ -109,7 +111,7 @@ def _one_row(
     model: Reasoner, state: State, x: Tensor, row: int, kind: MapKind
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     only = slice(row, row + 1)
-    return model.map(rows_of(state, only), x[only], kind)
+    return model.map_inside(rows_of(state, only), x[only], kind)
 
 
 def perturbed(state: State, size: float) -> State:

@@ -55,7 +55,7 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     """
     last, few = unroll.states[-1], slice(0, config.rows)
     state = type(last)(*(_wide(z if config.through_state else z.detach())[few] for z in last))
-    f, z = unroll.model.map(state, _wide(unroll.x)[few], config.map)
+    f, z = unroll.model.map_inside(state, _wide(unroll.x)[few], config.map)
     v = unit_normal_like(z.detach())
     kept = unroll.memory.get("jsrr") if config.warm_start else None
     if kept is not None and kept.shape == z.shape:

@@ -6,6 +6,7 @@ necessary for stability, not sufficient: `reason.dynamics.routh_hurwitz` shows b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -44,14 +45,14 @@ def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
     The point is not detached: the path may move to where phase volume contracts (ours).
     """
     seen = _measured(unroll, config)
-    return seen.row_mean((_mean_diagonal(seen, seen.states[-1], config) - 1).relu().square().mean(1))
+    return seen.row_mean(_penalty(seen, seen.states[-1], config, lambda trace: (trace - 1).relu().square()))
 
 
 def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
     """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
     seen = _measured(unroll, config)
     state = seen.model.input_state(seen.x)
-    return seen.row_mean((1 - _mean_diagonal(seen, state, config)).relu().square().mean(1))
+    return seen.row_mean(_penalty(seen, state, config, lambda trace: (1 - trace).relu().square()))
 
 
 def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
@@ -63,14 +64,24 @@ def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
     return replace(unroll, x=unroll.x[few], states=states, active=unroll.active[few])
 
 
-def _mean_diagonal(unroll: Unroll, state: State, config: TraceConfig) -> Tensor:
-    """tr J/K of each puzzle, (B, 1), or of each cell, (B, S').
+def _penalty(unroll: Unroll, state: State, config: TraceConfig, penalty: Callable[[Tensor], Tensor]) -> Tensor:
+    """The penalty (B,) of tr J/K of a puzzle, or of each of its cells and then averaged.
 
-    The prefix counts as cells: it moves as they do (ours). Reverse mode: with the backward pass that follows it costs
-    0.75 to 0.85 of forward mode.
+    The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
+    with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
     """
-    f, z = unroll.model.map(state, unroll.x, "f_h")
+    f, z = unroll.model.map_inside(state, unroll.x, "f_h")
     with unroll.model.autocast():
         diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
-    cells = at_least_float32(diagonal).mean(-1)  # (B, S')
-    return cells if config.scope == "token" else cells.mean(1, keepdim=True)
+    traces, inside = at_least_float32(diagonal).mean(-1), unroll.model.inside(unroll.x)  # (B, S')
+    if config.scope == "token":
+        return _mean(penalty(traces), inside)
+    return penalty(_mean(traces, inside))
+
+
+def _mean(cells: Tensor, inside: Tensor | None) -> Tensor:
+    """(B, S') -> (B,): over the cells inside."""
+    if inside is None:
+        return cells.mean(1)
+    counted = inside.squeeze(-1).to(cells.dtype)
+    return (cells * counted).sum(1) / counted.sum(1).clamp(min=1)

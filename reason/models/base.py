@@ -110,6 +110,23 @@ class Reasoner(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
+    def inside(self, x: Tensor) -> Tensor | None:
+        """(B, S', 1), 0 at positions that say what lies beyond the puzzle's edge; None: 1 everywhere."""
+        return None
+
+    def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """`map`, 0 at positions beyond the edge: what a Jacobian is taken of (ours).
+
+        They send nothing, so the eigenvalues of the others stay. Their own mean nothing, and where nothing reaches
+        them the state may be 0, at which a norm has the derivative 1/√ε.
+        """
+        g, z = self.map(state, x, kind)
+        inside = self.inside(x)
+        if inside is None:
+            return g, z
+        kept = inside.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)
+        return lambda z: g(z) * kept, z
+
     def input_state(self, x: Tensor) -> State:
         """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
         start = self.initial_state(x)

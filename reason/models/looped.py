@@ -202,6 +202,10 @@ class LoopedModel(Reasoner):
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
         return [self.block.output, self.tokens.weight]
 
+    def inside(self, x: Tensor) -> Tensor | None:
+        """What `masked` left of x̂; None where the mixer sees no walls."""
+        return self.layouts.geometry(x).inside
+
     def reads(self, shape: Shape) -> bool:
         """Any size of its family, where no weight is bound to one."""
         return self.layouts.reads(shape)

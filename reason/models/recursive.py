@@ -233,6 +233,10 @@ class RecursiveModel(Reasoner):
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
+    def inside(self, x: Tensor) -> Tensor | None:
+        """What `masked` left of x̂; None where the mixer sees no walls."""
+        return self.layouts.geometry(x).inside
+
     def reads(self, shape: Shape) -> bool:
         """Any size of its family, where no weight is bound to one."""
         return self.layouts.reads(shape)

@@ -11,6 +11,8 @@ import reference
 import torch
 from torch import Tensor, nn
 
+from datasets_gen.maze import Maze
+from reason.evaluation.probes import radius, trace
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.repulsion import repulsion, repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
@@ -29,9 +31,12 @@ def made(**changes: object) -> RecursiveModel:
     return RecursiveModel(SMALL.model_copy(update=changes), Shape(seq_len=3, vocab_size=5), torch.float64).double()
 
 
-def unrolled(model: RecursiveModel, rows: int = 3, active: Tensor | None = None) -> Unroll:
-    """One real supervision step of `model` on random puzzles."""
-    tokens = torch.randint(0, 5, (rows, 3))
+def unrolled(
+    model: RecursiveModel, rows: int = 3, active: Tensor | None = None, tokens: Tensor | None = None
+) -> Unroll:
+    """One real supervision step of `model` on puzzles, random ones unless given."""
+    tokens = torch.randint(0, 5, (rows, 3)) if tokens is None else tokens
+    rows = len(tokens)
     batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
     x = model.encode(batch)
     state = model.step(model.initial_state(x), x)
@@ -101,6 +106,26 @@ def test_routh_hurwitz_equals_the_reference(changes: dict[str, object], scope: s
             [reference.routh_hurwitz_term(naive_jacobian(model, row), 4, scope, stable) for row in argument]
         )
         assert loss(seen, config).item() == pytest.approx(expected, rel=1e-3, abs=1e-9)
+
+
+def test_cells_beyond_the_edge_do_not_count() -> None:
+    """A maze has the same traces inside a larger walled one, whose far walls stay at 0."""
+    settings = {"mixer": "local", "puzzle_emb_len": 0, "initial": "input", "q_from": "mean"}
+    small, large = (Shape(seq_len=n * n, vocab_size=6, structure=Maze(n).structure) for n in (3, 7))
+    model = RecursiveModel(RecursiveConfig(**SMALL.model_dump() | settings), small, torch.float64).double()
+    model.add_shape(large)
+    tokens, walled = torch.randint(2, 6, (2, 3, 3)), torch.ones(2, 7, 7, dtype=torch.long)
+    walled[:, 2:5, 2:5] = tokens
+    found = []
+    for puzzles in (tokens, walled):
+        seen = unrolled(model, tokens=puzzles.flatten(1))
+        state = seen.states[-1]
+        configs = [TraceConfig(method="exact", scope=scope) for scope in ("puzzle", "token")]
+        terms = [loss(seen, config).item() for loss in (rh_stable_z, rh_unstable_x) for config in configs]
+        found.append([*terms, *radius(model, state, seen.x)])
+        assert max(map(abs, trace(model, state, seen.x))) < 10
+    assert (state.z_h.unflatten(1, (7, 7))[:, 0, 0] == 0).all()
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 
 @pytest.mark.parametrize("loss", [rh_stable_z, rh_unstable_x])
@@ -203,6 +228,11 @@ class Scaled:
     def map(self, state: RecursiveState, x: Tensor, kind: str):
         assert kind == "f_h"
         return lambda z: self.a * z, state.z_h
+
+    map_inside = map
+
+    def inside(self, x: Tensor) -> None:
+        return None
 
 
 def scaled(a: float) -> Unroll:

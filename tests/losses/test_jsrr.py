@@ -34,6 +34,8 @@ class LinearMap:
     def map(self, state: LoopedState, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         return lambda z: z @ self.matrix.T, state.z
 
+    map_inside = map
+
 
 def linear(matrix: Tensor, rows: int = 1, memory: dict[str, Tensor] | None = None) -> Unroll:
     z = torch.randn(rows, 1, len(matrix), dtype=torch.float64)
