@@ -114,9 +114,9 @@ def _one_row(
     return model.map_inside(rows_of(state, only), x[only], kind)
 
 
-def perturbed(state: State, size: float) -> State:
-    """z + size · ‖z‖ · u, u a random direction over all parts of a row together."""
-    noise = mapped(state, normal_like)
+def perturbed(state: State, size: float, inside: Tensor | None = None) -> State:
+    """z + size · ‖z‖ · u, u a random direction over all parts of a row together, 0 beyond the edge."""
+    noise = mapped(state, lambda z: normal_like(z) if inside is None else normal_like(z) * inside)
     scale = size * norm(state) / norm(noise)
     return _along(state, noise, scale)
 
@@ -136,7 +136,7 @@ def perturb_and_return(model: Reasoner, state: State, x: Tensor, steps: int, siz
 
     The push is `size` · ‖z‖ in a random direction. Towards 0 the state returns to where it would have gone.
     """
-    pushed, distances = perturbed(state, size), []
+    pushed, distances = perturbed(state, size, model.inside(x)), []
     for step in range(steps + 1):
         if step:
             state, pushed = model.step(state, x), model.step(pushed, x)
@@ -151,7 +151,8 @@ def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: floa
     Benettin's method: after every step the perturbation is brought back to size · ‖z‖ along its direction. Above 0
     neighbouring thoughts part; at a fixed point it nears ln ρ of the map `step`.
     """
-    pushed, total = perturbed(state, size), torch.zeros(len(x), dtype=x.dtype, device=x.device)
+    inside = model.inside(x)
+    pushed, total = perturbed(state, size, inside), torch.zeros(len(x), dtype=x.dtype, device=x.device)
     tiny = torch.finfo(x.dtype).tiny
     for _ in range(steps):
         before = distance(state, pushed)
@@ -159,7 +160,7 @@ def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: floa
         after = distance(state, pushed)
         total += (after / before.clamp(min=tiny)).clamp(min=tiny).log()
         if (after == 0).any():  # forgotten to the last bit: go on in a new direction
-            lost, fresh = (after == 0), perturbed(state, size)
+            lost, fresh = (after == 0), perturbed(state, size, inside)
             pushed = type(state)(*(_where(lost, a, b) for a, b in zip(fresh, pushed, strict=True)))
             after = distance(state, pushed)
         away = type(state)(*(b - a for a, b in zip(state, pushed, strict=True)))

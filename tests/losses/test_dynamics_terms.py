@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.maze import Maze
-from reason.evaluation.probes import radius, trace
+from reason.evaluation.probes import growth_rate, radius, trace
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.repulsion import repulsion, repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
@@ -124,6 +124,7 @@ def test_cells_beyond_the_edge_do_not_count() -> None:
         terms = [loss(seen, config).item() for loss in (rh_stable_z, rh_unstable_x) for config in configs]
         found.append([*terms, *radius(model, state, seen.x)])
         assert max(map(abs, trace(model, state, seen.x))) < 10
+        assert growth_rate(model, state, seen.x, 3).max() < 3
     assert (state.z_h.unflatten(1, (7, 7))[:, 0, 0] == 0).all()
     assert found[1] == pytest.approx(found[0], rel=1e-3)
 
