@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
+from types import ModuleType
 from typing import Any, TypeVar
 
 from datasets_gen.interrupts import held_back
@@ -35,7 +39,8 @@ def ordered_map(
     """function(task) for every task, in order; tasks may be endless: close the iterator when done.
 
     Starts alone and asks other processes to help once `ALONE_SECONDS` have passed. `processes` defaults to
-    the processors at hand.
+    the processors at hand. Only where function or tasks are of the script that runs need it guard its commands by
+    `if __name__ == "__main__":`.
 
     Raises:
         DatasetError: a process was killed; what `function` raises comes as it is, with the traceback there as a note.
@@ -51,7 +56,7 @@ def ordered_map(
         return
     workers: list[_Worker] = []
     try:
-        with held_back():
+        with held_back(), _script_left_out(function, task):
             for _ in range(processes):
                 workers.append(_Worker(function))
         yield from _shared_out(workers, tasks)
@@ -94,6 +99,18 @@ def _shared_out(workers: list[_Worker], tasks: Iterator[Any]) -> Iterator[Any]:
             found[number] = worker.answer()
 
 
+@contextlib.contextmanager
+def _script_left_out(*needed: object) -> Iterator[None]:
+    """Processes that start within do not run the script that runs here, unless something `needed` is defined in it."""
+    main = sys.modules["__main__"]
+    if b"__main__" not in pickle.dumps(needed):
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 class _Worker:
     """A process that applies a function to one task after another."""
 
@@ -130,7 +147,10 @@ class _Worker:
 
 
 def _killed() -> DatasetError:
-    return DatasetError("a worker process was killed, for memory perhaps; type fewer --processes")
+    return DatasetError(
+        "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put what "
+        'starts the work below `if __name__ == "__main__":`'
+    )
 
 
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:

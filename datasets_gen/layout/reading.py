@@ -44,7 +44,7 @@ def _missing(directory: Path, split: str) -> str:
     if not directory.is_dir():
         return (
             f"no dataset at {directory}; make one with "
-            f"`python -m datasets_gen sudoku --output-dir {directory}` (see python -m datasets_gen --help)"
+            f"`python -m datasets_gen PUZZLE --output-dir {directory}` (see python -m datasets_gen --help)"
         )
     found = splits_of(directory)
     if found:

@@ -179,8 +179,12 @@ class Maze:
                     f"character {place + 1} of the maze is {character!r}; type '#' for a wall, ' ' or '.' for a "
                     f"free cell, S, G, and o for the path"
                 )
+        if not typed:
+            raise DatasetError("the maze is empty; draw it row by row: '#' walls, ' ' or '.' free cells, S and G")
         if len(typed) != self.seq_len:
-            raise DatasetError(f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected")
+            raise DatasetError(
+                f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected; draw it square"
+            )
         tokens = np.array([READ[character] for character in typed], np.uint8)
         for name, token in (("S", START), ("G", GOAL)):
             if (count := int((tokens == token).sum())) != 1:

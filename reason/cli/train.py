@@ -20,6 +20,7 @@ from reason.runs.archive import SUFFIX, is_archive, unpack_run
 from reason.runs.build import why_processes_differ
 from reason.runs.directory import ROOT
 from reason.runs.start import resume, start
+from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 
@@ -99,7 +100,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     base = chosen.config()
     asked = override(base, pairs)
     for key, why in inert(asked).items():
-        if key in pairs:
+        if key in pairs and not isinstance(why, Elsewhere):
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None
     return start(asked, named, held, make_data="data.directory" not in pairs, base=base)

@@ -13,7 +13,7 @@ from reason.losses import LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import AnyModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
-from reason.settings.base import PLAIN, BaseConfig
+from reason.settings.base import PLAIN, BaseConfig, Elsewhere
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -59,9 +59,10 @@ class Config(BaseConfig):
 
     def inert(self) -> dict[str, str]:
         """Names and places; evaluation."""
-        evaluated = dict.fromkeys(type(self.evaluation).settings(), "it is read at evaluation")
-        placed = dict.fromkeys(("name", "device"), "it says what the run is called and where it is computed")
-        return placed | {f"evaluation.{name}": why for name, why in evaluated.items()}
+        placed = Elsewhere("it says what the run is called and where it is computed")
+        found: dict[str, str] = {"name": placed, "device": placed}
+        read = [f"evaluation.{name}" for name in type(self.evaluation).settings()]
+        return found | dict.fromkeys(read, Elsewhere("it is read at evaluation"))
 
     def refuse_unmet(self, needs: Iterable[can.Need]) -> None:
         """Raise ConfigError for the first need that no section meets, with what to type."""

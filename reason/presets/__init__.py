@@ -133,7 +133,7 @@ def preset(name: str) -> Preset:
         return PRESETS[name]
     family = [each for each in PRESETS if each.startswith(f"{name}-")]
     alike = [each for each in PRESETS if each.split("-")[0] == name.split("-")[0]] or PRESETS
-    near = family or difflib.get_close_matches(name, alike, n=1, cutoff=0.4)
+    near = family or difflib.get_close_matches(name, alike, n=1, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     if len(family) > FEW:
         hint = f"`reason presets {name}-` lists the {len(family)} of that name; "

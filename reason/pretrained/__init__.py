@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
+from reason.errors import ConfigError
 from reason.files import read_json
 from reason.pretrained.card import FILE
 
@@ -22,7 +24,16 @@ def card(name: str) -> dict[str, Any]:
 
 
 def find_run(source: Path | str) -> Path:
-    """The folder of a run that is named by its path or is one of the trained models; the path itself if neither."""
-    if not Path(source).exists() and str(source) in pretrained_models():
-        return FOLDER / str(source)
+    """The folder of a run that is named by its path or is one of the trained models; the path itself if neither.
+
+    Raises:
+        ConfigError: there is no such path, and a model has almost that name.
+    """
+    name, models = str(source), pretrained_models()
+    if Path(source).exists():
+        return Path(source)
+    if name in models:
+        return FOLDER / name
+    if near := difflib.get_close_matches(name, models, n=1, cutoff=0.7):
+        raise ConfigError(f"no run at {name}, and no model of that name; did you mean {near[0]}? see: reason models")
     return Path(source)

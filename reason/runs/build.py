@@ -64,6 +64,20 @@ def make_data_once(config: Config) -> None:
         raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
 
 
+def require_set(config: Config, directory: str) -> None:
+    """Where a set is not there, name the command that makes one like that of the config.
+
+    Raises:
+        ConfigError: the folder is missing, and the config says how its set was made.
+    """
+    commands = [command.strip() for command in (config.data.generate or "").split(";")]
+    if Path(directory).is_dir() or not commands[0]:
+        return
+    own = dict(zip(config.data.directories, commands, strict=False))
+    command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
+    raise ConfigError(f"no dataset at {directory}; make one with `{command}`, or name another with data=DIR")
+
+
 def load_training_set(config: Config, device: torch.device) -> TrainingSets:
     """The train splits on the device.
 
@@ -73,6 +87,8 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
     """
     if config.data.directory is None:
         raise ConfigError("the run names no data set of its own; type data=DIR")
+    for directory in config.data.directories:
+        require_set(config, directory)
     parts = [PuzzleData(directory, "train", device) for directory in config.data.directories]
     for data in parts:
         if data.groups == 0:

@@ -15,6 +15,7 @@ from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
+from reason.runs.build import require_set
 from reason.runs.curve import training_curve
 from reason.runs.decided import decided_reading
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
@@ -55,9 +56,9 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     name = pairs.pop("name", None)
     if name is not None:
         plain_name(name, "name")
-    refuse_unreadable(pairs)
     own = read_config(run / "config.json")
     config = override(own, pairs)
+    refuse_unreadable(pairs)
     settings = config.evaluation
     trained_steps = own.rollout.trained_steps
     steps = settings.steps or 2 * trained_steps
@@ -67,6 +68,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     if len(config.data.directories) > 1 and "data.directory" in pairs:
         raise ConfigError(f"data={config.data.directory}: one set at a time; type data={directory}")
     device = pick_device(device_of_process(config.device))
+    require_set(config, directory)
     data = PuzzleData(directory, settings.split, device)
     if len(data) == 0:
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")

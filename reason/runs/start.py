@@ -30,7 +30,13 @@ from reason.runs.directory import (
     refuse_full_disk,
     reserve_run,
 )
-from reason.training.checkpoint import checkpoints, readable, refuse_weights_alone, refuse_what_is_in_the_way
+from reason.training.checkpoint import (
+    checkpoints,
+    readable,
+    refuse_weights_alone,
+    refuse_what_is_in_the_way,
+    step_of,
+)
 from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
 from reason.training.identity import MAY_CHANGE, may_change
@@ -86,6 +92,8 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
     if world.first:
         held.enter_context(locked(run))
     folder = _newest(run, world)
+    if folder is not None and step_of(folder) >= config.training.steps:
+        raise ConfigError(f"{run} is finished ({step_of(folder)} steps); next: python evaluate.py {run}")
     if world.first and names_presets_own_set(config):
         make_data_once(config)  # an archive may come without its set
     world.await_first()  # to make the set
@@ -94,8 +102,6 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
     refuse_other_set(trainer, read_record(run)["training_set"])
     if folder is not None:
         trainer.resume(folder)
-    if trainer.step >= config.training.steps:
-        raise ConfigError(f"{run} is finished ({trainer.step} steps); next: python evaluate.py {run}")
     if world.first:
         refuse_full_disk(run, trainer.checkpoint_size())
         if (recorded := _recorded(changed, trainer)) != asked:

@@ -14,6 +14,10 @@ from reason.settings.capabilities import Capability, Need, Offers
 PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 
 
+class Elsewhere(str):
+    """What a setting is for that changes no trained number: nothing to warn of."""
+
+
 class BaseConfig(BaseModel):
     """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 import reason.settings.capabilities as can
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, Elsewhere
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
@@ -46,10 +46,9 @@ class TrainingConfig(BaseConfig):
 
     def inert(self) -> dict[str, str]:
         """What is written down, which checkpoint is chosen; modes of a compiler that does not run."""
-        found = dict.fromkeys(
-            ("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), "it is about what is kept"
-        )
-        found["monitor"] = "it chooses the best checkpoint"
+        kept = Elsewhere("it is about what is kept")
+        found: dict[str, str] = dict.fromkeys(("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), kept)
+        found["monitor"] = Elsewhere("it chooses the best checkpoint")
         if self.compile == "none":
             found |= dict.fromkeys(("compile_scope", "compile_mode"), "training.compile=none")
         return found

@@ -96,13 +96,24 @@ WRONG = {
     "the name of many": (["train", "cmm"], "`reason presets cmm-` lists the 82"),
     "wrong type": (["train", "sudoku-4x4", "training.steps=many"], "training.steps=many"),
     "out of range": (["train", "sudoku-4x4", "optimizer.lr=0"], "greater than 0"),
-    "missing set": (["train", "sudoku-4x4", "data=nowhere"], "no dataset at nowhere; make one with"),
+    "missing set": (
+        ["train", "sudoku-4x4", "data=nowhere"],
+        "no dataset at nowhere; make one with `python -m datasets_gen sudoku --size 4",
+    ),
     "no such device": (["train", "sudoku-4x4", "device=cuda:77"], "device=cuda:77 is not available here"),
     "bad limit": (["train", "sudoku-4x4", "--max-steps", "0"], "--max-steps 0: must be above 0"),
     "resume nothing": (["train", "--resume"], "type run=DIR"),
     "resume nowhere": (["train", "run=nowhere", "--resume"], "no run at nowhere"),
     "evaluate nothing": (["evaluate"], "no run named and none under runs/"),
     "evaluate nowhere": (["evaluate", "nowhere"], "no run at nowhere"),
+    "a model misspelt": (["solve", "sudoko", "1..."], "did you mean sudoku?"),
+    "a model's set": (
+        ["evaluate", "sudoku-6x6"],
+        "make one with `python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0 "
+        "--output-dir data/sudoku-6x6`",
+    ),
+    "an empty maze": (["solve", "maze", ""], "the maze is empty"),
+    "a maze that is no square": (["solve", "maze", "S..\n..G"], "draw it square"),
     "evaluate two": (["evaluate", "a", "b"], "one run at a time"),
     "bad minutes": (["train", "sudoku-4x4", "--max-minutes", "nan"], "--max-minutes nan: must be above 0"),
     "shortcut and long form": (["train", "sudoku-4x4", "data=a", "data.directory=b"], "given twice: a and b"),
@@ -145,6 +156,8 @@ def test_a_report_goes_nowhere_else(
 
 def test_a_trained_model_is_read_not_rebuilt(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(sudoku_4x4, "run=r") == 0
+    assert main(["evaluate", "r", "step=4"]) == 1
+    assert "unknown setting step;" in capsys.readouterr().err
     assert main(["evaluate", "r", "model.hidden_size=32"]) == 1
     assert "model.hidden_size cannot change for a trained model" in capsys.readouterr().err
     assert main(["evaluate", "run=r", "steps=2"]) == 0

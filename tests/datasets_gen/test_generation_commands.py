@@ -317,3 +317,22 @@ def test_a_short_write_is_called_a_full_disk(tmp_path, capsys, monkeypatch):
     assert make(tmp_path / "set") == 1
     assert "the disk is full" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of the package", "of the script"])
+def test_a_script_without_a_guard_may_work_on_several_processes(tmp_path, own):
+    """Workers do not run the script again, unless what they apply is defined in it: then an error says what to do."""
+    script = tmp_path / "script.py"
+    function = "def function(size):\n    return size.bit_length()\n" if own else "function = int.bit_length\n"
+    script.write_text(
+        "import datasets_gen.parallel as parallel\n"
+        "print('once')\n"
+        "parallel.ALONE_SECONDS = 0.0\n"
+        f"{function}"
+        "print(list(parallel.ordered_map(function, range(6), processes=2)))\n"
+    )
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    if own:
+        assert 'put what starts the work below `if __name__ == "__main__":`' in ended.stderr
+    else:
+        assert ended.stdout.split("\n")[:2] == ["once", "[0, 1, 2, 2, 3, 3]"], ended.stderr
