@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "reason.presets": {"reason"},
     "reason.interop": {"reason"},
     "reason.runs": {"reason"},
-    "reason.pretrained": {"reason.files"},
+    "reason.pretrained": {"reason.errors", "reason.files"},
     "reason.api": {"reason", "datasets_gen"},
     "reason.cli": {"reason", "datasets_gen"},
     "reason": {"reason"},

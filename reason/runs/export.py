@@ -143,14 +143,24 @@ def made_by(directory: str, split: str) -> str | None:
     return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
 
 
+def _summary(config: Config) -> str:
+    """The preset's first line, and the sets that took the place of its own."""
+    preset = PRESETS.get(config.name)
+    if preset is None:
+        return ""
+    others = config.data.directories != preset.config().data.directories
+    sets = " and ".join(Path(directory).name for directory in config.data.directories)
+    return f"{preset.summary.removesuffix('.')}; trained on {sets} instead." if others else preset.summary
+
+
 def _card(run: Path, name: str, stored: str) -> dict[str, Any]:
     """What a card says of the training."""
     record, trained_with = read_record(run), read_config(run / "config.json")
-    own, shape, preset = _portable(trained_with), read_shape(run), PRESETS.get(trained_with.name)
+    own, shape = _portable(trained_with), read_shape(run)
     seconds = [line["seconds"] for line in read_metrics(run) if "seconds" in line]
     return {
         "name": name,
-        "summary": preset.summary if preset else "",
+        "summary": _summary(trained_with),
         "preset": own.name,
         "task": record["task"],
         "cells": shape.seq_len,
