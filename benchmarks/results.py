@@ -47,7 +47,7 @@ def keep(folder: Path) -> Json:
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
         "seed": config["seed"],
-        "trained_on": sets_made_by(config["data"]),
+        "trained_on": sets_made_by(run, config["data"]),
         "optimizer_steps": results["checkpoint_step"],
         "puzzle_steps": puzzle_steps,
         "minutes": round(seconds / 60, 1),
@@ -76,13 +76,19 @@ def spent(run: Path, config: Json) -> tuple[int, float]:
     return card["step"] * config["rollout"]["grad_steps"] * config["training"]["batch_size"], card["seconds"]
 
 
-def sets_made_by(data: Json) -> str | None:
-    """How the training sets were made, as they say themselves; as the config says where they are gone."""
+def sets_made_by(run: Path, data: Json) -> str:
+    """How the training sets were made, as they say themselves; where they are gone, as the config or the card says."""
     folders = DataConfig(**data).directories
-    if not all("train" in splits_of(folder) for folder in folders):
-        return data["generate"]
-    commands = [made_by(folder, "train") or "a set of unknown origin" for folder in folders]
-    return "; ".join(command.removeprefix("python -m datasets_gen ") for command in commands)
+    commands: list[str | None] = []
+    if all("train" in splits_of(folder) for folder in folders):
+        commands = [made_by(folder, "train") for folder in folders]
+    elif data["generate"] is not None:
+        return str(data["generate"])
+    elif (run / "card.json").is_file():
+        commands = [one["made_by"] for one in read_json(run / "card.json")["data"]]
+    return "; ".join(
+        (command or "a set of unknown origin").removeprefix("python -m datasets_gen ") for command in commands or [None]
+    )
 
 
 def changes(name: str, config: Json) -> Json:

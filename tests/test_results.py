@@ -74,8 +74,13 @@ def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
     assert any(f"{100 * tried[1]['any']:.1f} %" in line for line in lines)
 
 
-def test_sets_that_are_gone_were_made_as_the_config_says(tmp_path: Path) -> None:
-    assert results.sets_made_by({"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}) == "sudoku --size 4"
+def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: Path) -> None:
+    gone = {"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}
+    assert results.sets_made_by(tmp_path, gone) == "sudoku --size 4"
+    portable = gone | {"generate": None}
+    assert results.sets_made_by(tmp_path, portable) == "a set of unknown origin"
+    (tmp_path / "card.json").write_text(json.dumps({"data": [{"made_by": "python -m datasets_gen maze --size 7"}]}))
+    assert results.sets_made_by(tmp_path, portable) == "maze --size 7"
 
 
 def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
