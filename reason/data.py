@@ -71,6 +71,11 @@ class DataConfig(BaseConfig):
         """The folders, one by one."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
+    @property
+    def commands(self) -> list[str]:
+        """What `generate` holds for the folders in turn, one by one."""
+        return [] if self.generate is None else [command.strip() for command in self.generate.split(";")]
+
     def inert(self) -> dict[str, str]:
         """How a missing set is made."""
         return {"generate": "it makes the set where it is missing"}

@@ -29,9 +29,9 @@ def find_run(source: Path | str) -> Path:
     Raises:
         ConfigError: there is no such path, and a model has almost that name.
     """
-    name, models = str(source), pretrained_models()
     if Path(source).exists():
         return Path(source)
+    name, models = str(source), pretrained_models()
     if name in models:
         return FOLDER / name
     if near := difflib.get_close_matches(name, models, n=1, cutoff=0.7):

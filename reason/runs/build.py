@@ -46,14 +46,13 @@ def make_data_once(config: Config) -> None:
     Raises:
         ConfigError: the preset names no set, or making it failed.
     """
-    directories = config.data.directories
-    commands = [shlex.split(command) for command in (config.data.generate or "").split(";")]
+    directories, commands = config.data.directories, config.data.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
             continue
         if number >= len(commands) or not commands[number]:
             raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
-        arguments = [*commands[number], "--output-dir", directory]
+        arguments = [*shlex.split(commands[number]), "--output-dir", directory]
         print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
         status = generate(arguments)
         if status == 130:
@@ -70,8 +69,8 @@ def require_set(config: Config, directory: str) -> None:
     Raises:
         ConfigError: the folder is missing, and the config says how its set was made.
     """
-    commands = [command.strip() for command in (config.data.generate or "").split(";")]
-    if Path(directory).is_dir() or not commands[0]:
+    commands = config.data.commands
+    if Path(directory).is_dir() or not (commands and commands[0]):
         return
     own = dict(zip(config.data.directories, commands, strict=False))
     command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"

@@ -134,7 +134,7 @@ def _evaluation(
 def _sets_made_by(config: Config) -> list[str | None]:
     """The command of every set of the training."""
     if names_presets_own_set(config):
-        return [f"python -m datasets_gen {words.strip()}" for words in (config.data.generate or "").split(";")]
+        return [f"python -m datasets_gen {command}" for command in config.data.commands]
     return [made_by(directory, "train") for directory in config.data.directories]
 
 
