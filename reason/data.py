@@ -15,7 +15,7 @@ from torch import Tensor
 from datasets_gen.layout import DatasetError, Metadata, read_split
 from datasets_gen.symmetry import GridSymmetry
 from reason.models.base import IGNORE, Batch, Shape
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, Elsewhere
 
 if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle
@@ -78,7 +78,7 @@ class DataConfig(BaseConfig):
 
     def inert(self) -> dict[str, str]:
         """How a missing set is made."""
-        return {"generate": "it makes the set where it is missing"}
+        return {"generate": Elsewhere("it makes the set where it is missing")}
 
 
 # Of dataset.json: where a set is from, and counts that follow from its arrays.

@@ -33,15 +33,18 @@ def split_arguments(
     """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
 
     Raises:
-        ConfigError: a key is given twice.
+        ConfigError: a key is given twice, or is a misspelt shortcut.
     """
     words: list[str] = []
     pairs: dict[str, str] = {}
+    shortcuts = shortcuts or {}
     for argument in arguments:
         key, equals, value = argument.partition("=")
-        key = (shortcuts or {}).get(key, key)
+        key = shortcuts.get(key, key)
         if not equals:
             words.append(argument)
+        elif near := difflib.get_close_matches(key, shortcuts, n=1, cutoff=0.8):
+            raise ConfigError(f"unknown setting {key}; did you mean {near[0]}={value}?")
         elif key in pairs:
             raise ConfigError(f"{key} is given twice: {pairs[key]} and {value}; keep one")
         else:

@@ -103,6 +103,8 @@ def test_shortcuts_are_written_out_once() -> None:
     assert split_arguments(["data=x"], {"data": "data.directory"}) == ([], {"data.directory": "x"})
     with pytest.raises(ConfigError, match="given twice: x and y"):
         split_arguments(["data=x", "data.directory=y"], {"data": "data.directory"})
+    with pytest.raises(ConfigError, match=r"unknown setting dat; did you mean data=x\?"):
+        split_arguments(["dat=x"], {"data": "data.directory"})
 
 
 def test_words_and_pairs() -> None:
