@@ -122,7 +122,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     steps = sorted({int(step) for run in runs for step in run["exact"]})
     lines = [f"## {name}", ""]
     if said:
-        lines += [said["question"].strip(), "", f"`{said['command'].strip()}`", ""]
+        lines += [said["question"].strip(), "", "```bash", said["command"].strip(), "```", ""]
     head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
@@ -147,7 +147,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
             lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
             lines += restart_table(tried)
     if said:
-        lines += ["", *against_the_first(groups), "", said["found"].strip()]
+        lines += ["", *against_the_first(groups), said["found"].strip()]
     made = sorted({run["trained_on"] for run in runs})
     return [*lines, "", "Trained on `" + "`; `".join(made) + "`.", ""]
 
@@ -159,7 +159,7 @@ def named(group: list[Json]) -> str:
 
 
 def against_the_first(groups: list[list[Json]]) -> list[str]:
-    """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals."""
+    """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals, if any."""
     rows = []
     for number, group in enumerate(groups):
         base = next(other for other in groups if other[0]["read_on"] == group[0]["read_on"])
@@ -174,12 +174,11 @@ def against_the_first(groups: list[list[Json]]) -> list[str]:
             between = "" if found["low"] is None else f" ({100 * found['low']:+.1f} to {100 * found['high']:+.1f})"
             cells.append("" if found["mean"] is None else f"{100 * found['mean']:+.1f}{between}: {found['verdict']}")
         rows.append(cells)
+    if not rows:
+        return []
     head = ["variant", "read on", "points against the first row, at the trained step", "at the last step"]
-    return [
-        "Paired by seed, with 95 % intervals by Student's t, not adjusted for their number:",
-        "",
-        *table(head, rows),
-    ]
+    said = "Paired by seed, with 95 % intervals by Student's t, not adjusted for their number:"
+    return [said, "", *table(head, rows), ""]
 
 
 def restart_table(rows: list[Json]) -> list[str]:

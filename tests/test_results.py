@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reason.cli import main
 from reason.config.overrides import leaves
@@ -21,6 +22,11 @@ FILES = sorted((ROOT / "docs/results").glob("*.json"))
 
 def test_the_page_is_written_from_the_files() -> None:
     assert (ROOT / "docs/results.md").read_text() == results.page(ROOT / "docs")
+
+
+def test_every_file_says_its_command() -> None:
+    studies = yaml.safe_load((ROOT / "docs/results/claims.yaml").read_text())["studies"]
+    assert set(studies) == {file.stem for file in FILES}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -74,7 +74,8 @@ def require_set(config: Config, directory: str) -> None:
         return
     own = dict(zip(config.data.directories, commands, strict=False))
     command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
-    raise ConfigError(f"no dataset at {directory}; make one with `{command}`, or name another with data=DIR")
+    one = "one" if directory in own else "one like the preset's own"
+    raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")
 
 
 def load_training_set(config: Config, device: torch.device) -> TrainingSets:
