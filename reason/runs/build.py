@@ -22,7 +22,7 @@ from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
 from reason.runs.decided import choices, decided
-from reason.runs.limits import refuse_large_model, refuse_large_training, row_state
+from reason.runs.limits import refuse_large_model, refuse_large_training, refuse_long_traces
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
 from reason.training.distributed import World
@@ -174,8 +174,10 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             f"training.batch_size={batch_size} does not divide among {world.size} processes; "
             f"type training.batch_size={near}"
         )
+    shapes = [part.shape for part in data.parts]
     refuse_large_model(config.model, data.shape, data.device)
-    config, reasons = decided(config, [part.shape for part in data.parts], data.device, world.size)
+    refuse_long_traces(config, shapes)
+    config, reasons = decided(config, shapes, data.device, world.size)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # memory may differ between GPUs
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
@@ -186,7 +188,6 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     if config.training.only == "gate":
         train_gate_alone(model)
     model = model.to(data.device)
-    _refuse_long_traces(config, max(row_state(model, part)[0].numel() for part in data.parts))
     refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
@@ -228,15 +229,3 @@ def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor |
 def why_processes_differ(config: Recipe) -> list[str]:
     """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
     return [reason for section in config.sections for reason in section.per_process()]
-
-
-EXACT_AT_MOST = 4096  # products in each exact trace
-
-
-def _refuse_long_traces(config: Config, size: int) -> None:
-    """Raises ConfigError where an exact trace takes too many products; `size` is S·D of a row's state."""
-    if config.loss.traced and config.loss.trace.method == "exact" and size > EXACT_AT_MOST:
-        raise ConfigError(
-            f"loss.trace.method=exact takes S·D = {size} products a step, {EXACT_AT_MOST} at most are allowed; "
-            "type loss.trace.method=hutchinson"
-        )

@@ -13,12 +13,12 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models import ModelConfig, build_model
 from reason.models.base import Reasoner, Shape, State
-from reason.nn.dtypes import Dtypes
-from reason.runs.memory import estimate_memory, readable_size
+from reason.runs.memory import estimate_memory, products_of_trace, readable_size
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
 
 DEEPEST = 20_000  # times its states that a training holds, about at most: below that no estimate is worth its seconds
+EXACT_AT_MOST = 4096  # products in each exact trace
 INFO = "/proc/meminfo"
 CONTAINERS = [  # (limit, used) of cgroup v2 and v1
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -76,6 +76,16 @@ def _size(model: Reasoner) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
+def refuse_long_traces(config: Config, shapes: list[Shape]) -> None:
+    """Raises ConfigError where an exact trace takes too many products."""
+    products = max(products_of_trace(config, shape) for shape in shapes)
+    if products > EXACT_AT_MOST:
+        raise ConfigError(
+            f"loss.trace.method=exact takes S·D = {products} products a step, {EXACT_AT_MOST} at most are allowed; "
+            "type loss.trace.method=hutchinson"
+        )
+
+
 def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, processes: int = 1) -> None:
     """Refuse what would not fit: by what must be held at least, and on a CPU, which gives no error, by an estimate.
 
@@ -86,7 +96,7 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     if available is None:
         return
     rows = config.training.batch_size // processes
-    per_row = [row_state(model, part) for part in data.parts]
+    per_row = [_row_state(model, part) for part in data.parts]
     states = rows * sum(z.numel() * z.element_size() for state in per_row for z in state)
     tokens = sum(32 * rows * part.shape.seq_len for part in data.parts)
     kept = 3 if config.ema.decay is None else 4  # weights, two moments, their average
@@ -94,25 +104,12 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     if data.device.type == "cpu" and DEEPEST * states > available / 2:
         share = derive(config, {"training.batch_size": rows})
         computed = dtypes(config.training.precision, data.device)
-        for part, state in zip(data.parts, per_row, strict=True):
-            _refuse(_estimated(share, part.shape, computed, state[0].numel()), available, config, data.device, "")
-
-
-def _estimated(config: Config, shape: Shape, computed: Dtypes, products: int) -> int:
-    """Bytes at the peak; an exact trace holds as much for each of its products as one more random probe does."""
-    if not config.loss.traced or config.loss.trace.method != "exact":
-        return estimate_memory(config, shape, computed, "cpu").total
-    one, two = (
-        estimate_memory(
-            derive(config, {"loss.trace.method": "hutchinson", "loss.trace.probes": probes}), shape, computed, "cpu"
-        ).total
-        for probes in (1, 2)
-    )
-    return one + (products - 1) * (two - one)
+        for part in data.parts:
+            _refuse(estimate_memory(share, part.shape, computed, "cpu").total, available, config, data.device, "")
 
 
 @torch.no_grad()
-def row_state(model: Reasoner, data: PuzzleData) -> State:
+def _row_state(model: Reasoner, data: PuzzleData) -> State:
     """The initial state of a set's first puzzle; the random streams stay as they were."""
     devices = [data.device] if data.device.type == "cuda" else []
     with torch.random.fork_rng(devices):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -127,12 +127,34 @@ def rehearsal(config: Config, shape: Shape, computed: Dtypes, device: str) -> It
         yield run
 
 
+def products_of_trace(config: Config, shape: Shape) -> int:
+    """S·D of a row's state, the products of an exact trace of its Jacobian; 1 where none is computed."""
+    if not config.loss.traced or config.loss.trace.method != "exact":
+        return 1
+    with fake_model(config, shape, Dtypes(torch.float32), "cpu") as model:
+        return first_carry(model, blank_batch(1, shape)).state[0].numel()
+
+
+def with_probes(config: Config) -> tuple[Config, Config]:
+    """The config with one and with two random probes for its trace; each product costs as much as a probe."""
+    one, two = (derive(config, {"loss.trace.method": "hutchinson", "loss.trace.probes": probes}) for probes in (1, 2))
+    return one, two
+
+
 def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
     """Estimate the memory of an optimizer step by its `rehearsal`.
 
-    Weights, moments and averages are float32; torch.compile usually needs less. Not counted: the allocator's rounding,
-    CUDA's own context (0.3 to 0.6 GB), the puzzle set (two bytes a cell).
+    Weights, moments and averages are float32; torch.compile usually needs less. An exact trace is extrapolated from one
+    and two random probes. Not counted: the allocator's rounding, CUDA's own context (0.3 to 0.6 GB), the puzzle set
+    (two bytes a cell).
     """
+    if (products := products_of_trace(config, shape)) > 1:
+        one, two = (_rehearsed_memory(each, shape, computed, device) for each in with_probes(config))
+        return replace(one, activations=one.activations + (products - 1) * (two.activations - one.activations))
+    return _rehearsed_memory(config, shape, computed, device)
+
+
+def _rehearsed_memory(config: Config, shape: Shape, computed: Dtypes, device: str) -> Memory:
     with rehearsal(config, shape, computed, device) as run:
         with LiveBytes() as bytes_of:
             model, carry = run(min(2, config.rollout.grad_steps))

@@ -9,23 +9,23 @@ import pytest
 import torch
 from conftest import NARROW
 
-from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
+from reason.runs import decided as decisions
 from reason.runs import limits
-from reason.runs.build import load_training_set
+from reason.runs.build import build_trainer, load_training_set
 from reason.runs.limits import available_memory, refuse_large_model, refuse_large_training
 from reason.runs.memory import estimate_memory
 
 CPU = torch.device("cpu")
 SMALL = Shape(seq_len=16, vocab_size=6)
+EXACT = {"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact"}
 
 
 def config(**changes: str) -> Config:
@@ -64,6 +64,15 @@ def test_small_runs_are_let_through_unestimated(tiny: Config, monkeypatch: pytes
     monkeypatch.setattr(limits, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
     data = load_training_set(tiny, CPU)
     refuse_large_training(tiny, build_model(tiny.model, data.shape), data)
+
+
+def test_long_traces_are_refused_before_anything_is_estimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly any memory is free, auto would estimate."""
+    monkeypatch.setattr(decisions, "available_memory", lambda _: 1)
+    monkeypatch.setattr(decisions, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    large = override(tiny, EXACT | {"model.hidden_size": "512"})
+    with pytest.raises(ConfigError, match="S·D = 8192 products a step, 4096 at most"):
+        build_trainer(large, Path("unmade"), load_training_set(large, CPU))
 
 
 @pytest.mark.parametrize(
@@ -116,16 +125,3 @@ def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: py
     assert available_memory(CPU) == 500_000
     info.unlink()
     assert available_memory(CPU) == 500_000
-
-
-def test_an_exact_trace_is_estimated_by_its_products(tiny: Config) -> None:
-    """Against the estimate that runs all of them; N = 16 cells × 2."""
-    config = override(
-        tiny,
-        {"model.hidden_size": "2", "model.num_heads": "1", "training.batch_size": "4", "loss.weights.rh_stable_z": "1",
-         "loss.trace.method": "exact", "training.precision": "fp32"},
-    )  # fmt: skip
-    shape = shape_of_puzzle(Sudoku(4))
-    found = limits._estimated(config, shape, Dtypes(torch.float32), 32)
-    whole = estimate_memory(config, shape, Dtypes(torch.float32), "cpu").total
-    assert found == pytest.approx(whole, rel=0.35)

@@ -16,7 +16,8 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
-from reason.runs.memory import LiveBytes, estimate_memory, readable_size
+from reason.runs.memory import LiveBytes, _rehearsed_memory, estimate_memory, products_of_trace, readable_size
+from reason.runs.work import _rehearsed_work, work_of
 from reason.training.device import peak_memory
 from reason.training.loop import Trainer
 
@@ -44,6 +45,18 @@ def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_p
     assert memory.gradients == sum(p.grad.numel() * 4 for p in trained if p.grad is not None)
     assert memory.moments == 2 * memory.average == 8 * sum(p.numel() for p in trained)
     assert memory.total == sum(asdict(memory).values())
+
+
+def test_an_exact_trace_is_extrapolated_from_probes(tiny: Config) -> None:
+    """To about what running all of its products takes; S·D = 16 cells × 2."""
+    narrow = {"model.hidden_size": "2", "model.num_heads": "1", "training.batch_size": "4"}
+    config = override(tiny, narrow | {"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact"})
+    arguments = (config, PRESETS["sudoku-4x4"].shape, Dtypes(torch.float32), "cpu")
+    assert products_of_trace(*arguments[:2]) == 32
+    whole = _rehearsed_memory(*arguments)
+    assert estimate_memory(*arguments).total == pytest.approx(whole.total, rel=0.35)
+    assert estimate_memory(*arguments).weights == whole.weights
+    assert work_of(*arguments).flops == pytest.approx(_rehearsed_work(*arguments).flops, rel=0.35)
 
 
 def test_live_bytes_agree_with_the_allocator(tiny: Config, tmp_path: Path) -> None:
