@@ -56,7 +56,11 @@ def keep(folder: Path) -> Json:
         "weights": results["weights"],
         "read_on": f"{Path(results['dataset']).name} {results['split']}",
         "puzzles": results["puzzles"],
-        "exact": {str(t): round(results["exact_by_step"][t - 1], 6) for t in shown(results["steps"])},
+        "settings": {key: value for key, value in results["settings"].items() if key != "evaluation.compile"},
+        "exact": {
+            str(t): round(results["exact_by_step"][t - 1], 6)
+            for t in sorted({*shown(results["steps"]), min(results["trained_steps"], results["steps"])})
+        },
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
     }
@@ -105,9 +109,9 @@ def shown(steps: int) -> list[int]:
 def grouped(runs: list[Json]) -> list[list[Json]]:
     """Runs that differ in the seed alone, together."""
     groups: dict[str, list[Json]] = {}
+    alike = ("preset", "changes", "trained_on", "optimizer_steps", "read_on", "puzzles", "weights", "settings")
     for run in runs:
-        key = json.dumps([run[name] for name in ("preset", "changes", "trained_on", "read_on", "puzzles", "weights")])
-        groups.setdefault(key, []).append(run)
+        groups.setdefault(json.dumps([run.get(name) for name in alike]), []).append(run)
     return list(groups.values())
 
 
@@ -159,18 +163,23 @@ def named(group: list[Json]) -> str:
 
 
 def against_the_first(groups: list[list[Json]]) -> list[str]:
-    """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals, if any."""
+    """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals, if any.
+
+    At the trained step each row is read at its own, at the last step both at that of the row.
+    """
     rows = []
-    for number, group in enumerate(groups):
-        base = next(other for other in groups if other[0]["read_on"] == group[0]["read_on"])
-        if groups.index(base) == number:
+    for group in groups:
+        base = next(other for other in groups if of_same_puzzles(other, group))
+        if named(base) == named(group):
             continue
         cells = [named(group), group[0]["read_on"]]
-        for step in (str(group[0]["trained_steps"]), str(max(map(int, group[0]["exact"])))):
-            exact = [
-                {run["seed"]: run["exact"][step] for run in runs if step in run["exact"]} for runs in (group, base)
-            ]
-            found = difference([exact[0][seed] - exact[1][seed] for seed in sorted(exact[0].keys() & exact[1].keys())])
+        last = str(max(map(int, group[0]["exact"])))
+        for steps in ([str(runs[0]["trained_steps"]) for runs in (group, base)], [last, last]):
+            ours, theirs = (
+                {run["seed"]: run["exact"][step] for run in runs if step in run["exact"]}
+                for step, runs in zip(steps, (group, base), strict=True)
+            )
+            found = difference([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
             between = "" if found["low"] is None else f" ({100 * found['low']:+.1f} to {100 * found['high']:+.1f})"
             cells.append("" if found["mean"] is None else f"{100 * found['mean']:+.1f}{between}: {found['verdict']}")
         rows.append(cells)
@@ -179,6 +188,11 @@ def against_the_first(groups: list[list[Json]]) -> list[str]:
     head = ["variant", "read on", "points against the first row, at the trained step", "at the last step"]
     said = "Paired by seed, with 95 % intervals by Student's t, not adjusted for their number:"
     return [said, "", *table(head, rows), ""]
+
+
+def of_same_puzzles(one: list[Json], other: list[Json]) -> bool:
+    """Were two rows read on the same first n puzzles of a set?"""
+    return all(one[0][key] == other[0][key] for key in ("read_on", "puzzles"))
 
 
 def restart_table(rows: list[Json]) -> list[str]:

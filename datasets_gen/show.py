@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ks_2samp
 
-from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of
+from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.ratings import rating_histogram
 from datasets_gen.sudoku import Sudoku
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
             f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; give 0 to {len(split.inputs) - 1}"
         )
     puzzle = puzzle_of(metadata)
-    print(_drawing(puzzle, split, name, options.index))
+    print(_drawing(puzzle, unscored_as_pad(split), name, options.index))
     found = {}
     for other in names:
         its_metadata, its_split = read_split(directory, other)
@@ -65,14 +65,14 @@ def run(options: argparse.Namespace) -> None:
         print(_summary(other, its_metadata, its_split, found[other]))
     for against in options.against:
         for other in splits_of(against) or ["train"]:
-            found[f"{against.name}/{other}"] = _statistics(puzzle, _of_family(puzzle, against, other))
+            found[f"{against}/{other}"] = _statistics(puzzle, _of_family(puzzle, against, other))
     common = set.intersection(*(set(values) for values in found.values()))
     columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
     if options.against:
         print()
         print("\n".join(_comparison(columns, name)))
     if options.png:
-        picture(options.png, puzzle, split, options.index, columns)
+        picture(options.png, puzzle, unscored_as_pad(split), options.index, columns)
         print(f"\n{options.png}")
 
 
@@ -100,6 +100,7 @@ def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[st
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
     """Values (N,) or (P,) by name, none empty; the rating where it says more than the others."""
+    split = unscored_as_pad(split)
     found = puzzle.features(split.inputs, split.labels)
     if split.ratings is not None and puzzle.rating_name not in found:
         found = {f"rating ({puzzle.rating_name})": split.ratings[~np.isnan(split.ratings)]} | found

@@ -17,6 +17,7 @@ from datasets_gen.layout import (
     read_identifiers,
     read_split,
     splits_of,
+    unscored_as_pad,
     unscored_examples,
 )
 from datasets_gen.maze import Maze
@@ -70,7 +71,7 @@ def checked(directory: Path) -> tuple[list[str], list[str]]:
     except UnknownPuzzle as unknown:
         return lines, [*warnings, f"only the layout was checked: {unknown}"]
     for name, (metadata, split) in splits.items():
-        _check_rules(puzzle, directory / name, metadata, split)
+        _check_rules(puzzle, directory / name, metadata, unscored_as_pad(split))
         lines.append(f"{name}: {puzzle.rules}")
     return lines + _check_leaks(puzzle, {name: split for name, (_, split) in splits.items()}), warnings
 

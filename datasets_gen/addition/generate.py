@@ -37,7 +37,8 @@ def addition_splits(
     splits = {}
     for name in (name for name in STREAMS if counts.get(name)):
         fewest, most = lengths[name]
-        _check_enough(puzzle, counts[name] + len(seen), fewest, most, mixed)
+        taken = sum(all(fewest <= len(str(number)) <= most for number in key) for key in seen)
+        _check_enough(puzzle, counts[name] + taken, fewest, most, mixed)
         rng = stream(seed, STREAMS.index(name))
         chosen: list[list[int]] = []
         digits: list[int] = []

@@ -139,7 +139,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
         "vocab_size": first.puzzle.vocab_size,
         "structure": first.puzzle.structure,
         "sources": sources,
-        "provenance": {"style": first.style},
+        "provenance": {"styles": {name: table.style for name, table in tables.items()}},
     }
 
 
@@ -183,7 +183,7 @@ def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
         "structure": puzzle.structure,
         "identifiers": identifiers,
         "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
-        "files": {"test_puzzles.json": tasks["test"]},
+        "files": {"test_puzzles.json": tasks["test"]} if tasks["test"] else {},
     }
 
 
@@ -232,7 +232,7 @@ def run_export(options: argparse.Namespace) -> None:
     puzzle = puzzle_of(metadata)
     if not isinstance(puzzle, Sudoku | Maze):
         raise DatasetError(f"{options.directory} holds {puzzle.task['name']}; only Sudoku and mazes are written as CSV")
-    write_table(options.output, puzzle, metadata, split)
+    write_table(options.output, puzzle, metadata, split, name)
     print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
 
 

@@ -106,15 +106,16 @@ def _short(columns: list[str]) -> str:
     return repr(columns) if len(repr(columns)) <= 200 else f"{repr(columns)[:200]}…"
 
 
-def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split) -> None:
-    """The CSV of one split, as published; the folder of `path` must exist.
+def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
+    """The CSV of one split, as published; the folder of `path` must exist. `name`: the split's.
 
     Raises:
         DatasetError: `path` exists.
     """
     if path.exists():
         raise DatasetError(f"{path} already exists; name another file or remove it")
-    stated = metadata.provenance.get("style")
+    styles = metadata.provenance.get("styles")
+    stated = styles.get(name) if isinstance(styles, dict) else None
     style = (
         {key: value for key, value in stated.items() if value in STYLES.get(key, ())}
         if isinstance(stated, dict)

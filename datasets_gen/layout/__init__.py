@@ -20,6 +20,7 @@ from datasets_gen.layout.reading import (
     read_metadata,
     read_split,
     splits_of,
+    unscored_as_pad,
     unscored_examples,
 )
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
@@ -44,6 +45,7 @@ __all__ = [
     "read_split",
     "splits_of",
     "text_file",
+    "unscored_as_pad",
     "unscored_examples",
     "write_dataset",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,11 @@ def _load(path: Path) -> np.ndarray:
 def ignored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
     """Which labels are not scored: `ignore_label_id`, and -100 as in torch."""
     return (labels == -100) | (labels == metadata.ignore_label_id)
+
+
+def unscored_as_pad(split: Split) -> Split:
+    """With labels of -100 as tokens 0, which every family can draw and check."""
+    return replace(split, labels=np.where(split.labels == -100, 0, split.labels))
 
 
 def unscored_examples(directory: Path | str, name: str, metadata: Metadata, split: Split) -> int:

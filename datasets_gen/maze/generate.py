@@ -47,8 +47,9 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     """Splits of `counts` mazes; ratings are path cells with both ends.
 
     Drawing walls, S and G at random and rejecting short paths would succeed once in 80,000 times (30×30, 110
-    cells). The same distribution comes faster from mazes with S alone, kept with a probability in proportion
-    to the number of goals that are far enough, G being one of these at random. (ours)
+    cells). Mazes with S alone, kept with a probability in proportion to the number of goals that are far enough, G
+    being one of these at random, come faster. Beside rejection a maze then counts with its number of free cells: 10×10
+    ones with paths of 4 cells or more have .298 walls in the mean, not .308, 15×15 ones of 34 .336, not .340. (ours)
 
     Raises:
         DatasetError: mazes that do not exist, or that random search does not meet.

@@ -45,11 +45,11 @@ def shuffles(size: int, count: int) -> tuple[Shuffle, ...]:
 
 
 def guesses(board: np.ndarray, rule: int, shuffle: Shuffle, cap: int = NO_CAP) -> tuple[float, int]:
-    """Expected guesses until the solution of a board (S,) is found, and how many of them the solution rests on.
+    """Guesses until the solution of a board (S,) is found, and the open ones at the solution.
 
-    A guess is right or wrong; which of the two is tried first is left to chance: of the guesses of the full search
-    tree, those on the way to the solution are made for certain and the others with probability 1/2. cap: guesses of
-    the tree at which the search is broken off.
+    Which branch of a guess is tried first is left to chance: a guess of the full search tree counts 1/2, one that is
+    open at the solution, its first branch being right, 1. In expectation one whose second branch was right would count
+    1, too; there is about one such more on hard puzzles. cap: guesses of the tree at which the search is broken off.
     """
     _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, cap, shuffle.seed, NOTHING)
     return (tree + way) / 2, way

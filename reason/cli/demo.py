@@ -54,7 +54,9 @@ def main(argv: list[str]) -> int:
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
         if not _finished():
-            print(typed("demo: interrupted; make demo resumes it"))
+            print(
+                typed("demo: interrupted; `make demo` goes on with this training, and then with the rest of the demo")
+            )
             return 130
     data = chosen.config().data.directories[0]
     results, folder = _evaluated({"data.directory": data})

@@ -11,7 +11,7 @@ import torch
 
 from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
-from reason.evaluation.halting_signals import halt_signal
+from reason.evaluation.halting_signals import exact_logit
 from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Halting, unroll
 
@@ -42,7 +42,7 @@ def think(
     answers, heads = [], []
     for record in unroll(model, batch, steps, start=start):
         answers.append(moved.undo(record.answer))
-        q = halt_signal(record.readout, halting)
+        q = exact_logit(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())
     tokens = torch.stack(answers, dim=1).cpu().numpy()

@@ -48,11 +48,21 @@ def difficulty(
     """
     options: list[tuple[str, list[str], np.ndarray]] = []
     if ratings is not None:
-        own = None if puzzle is None else puzzle.rating_bins(ratings)
-        options.append((f"rating ({puzzle.rating_name})" if puzzle else "rating", *(own or binned(ratings))))
+        options.append((f"rating ({puzzle.rating_name})" if puzzle else "rating", *_rating_bins(puzzle, ratings)))
     if puzzle is not None:
         options += [(name, *binned(values)) for name, values in puzzle.features(questions, labels).items()]
     return next((option for option in options if len(option[1]) > 1), None)
+
+
+def _rating_bins(puzzle: Puzzle | None, ratings: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The family's own bins, or `binned`; puzzles without a rating (NaN) are a bin of their own, the last."""
+    rated = ~np.isnan(ratings)
+    names, index = (puzzle and puzzle.rating_bins(ratings[rated])) or binned(ratings[rated])
+    if rated.all():
+        return names, index
+    bins = np.full(len(ratings), len(names))
+    bins[rated] = index
+    return [*names, "not rated"], bins
 
 
 def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from reason.evaluation.evaluator import Columns, Consumer
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.halting_signals import exact_logit
+from reason.models.record import StepRecord
 
 RELIABILITY_BINS = 15
 
@@ -40,13 +42,25 @@ def ece(probability: np.ndarray, positive: np.ndarray, bins: int = RELIABILITY_B
 
 
 class HaltingHead(Consumer):
-    """σ(q) against `exact`, from the columns of Signals and Accuracy."""
+    """`q_halt` (T, N): its σ against `exact`, the column of Accuracy."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep the logit of a step, where a head is trained."""
+        q = exact_logit(record.readout, self.evaluator.halting)
+        if q is None:
+            return None
+        self._kept.add({"q_halt": q})
+        return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """AUC and ECE at every step, reliability at the trained one; None without a halting head."""
-        if "q" not in seen:
+        if "q_halt" not in seen:
             return {"halting": None}
-        q = np.nan_to_num(seen["q"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
+        q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
         step = min(self.evaluator.trained_steps, self.evaluator.steps)
         return {

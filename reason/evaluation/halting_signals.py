@@ -29,13 +29,17 @@ SIGNALS = {
 }
 
 
+def exact_logit(readout: Readout, halting: Halting) -> Tensor | None:
+    """q_halt, whose σ is trained to be the probability of an exact answer; None: no head, or nothing trains it."""
+    return None if readout.q_halt is None or halting in ("none", "gate") else readout.q_halt.float()
+
+
 def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
-    """What the halting head compares with 0; None: the model has none, or nothing trains it."""
-    if readout.q_halt is None or halting in ("none", "gate"):
-        return None
-    if halting == "q-learning" and readout.q_continue is not None:
-        return (readout.q_halt - readout.q_continue).float()
-    return readout.q_halt.float()
+    """What the halting head compares with 0: q_halt, under Q-learning q_halt − q_continue; None as in `exact_logit`."""
+    q = exact_logit(readout, halting)
+    if q is None or halting != "q-learning" or readout.q_continue is None:
+        return q
+    return q - readout.q_continue.float()
 
 
 def survived(before: Tensor | None, readout: Readout) -> Tensor | None:

@@ -12,7 +12,7 @@ from datasets_gen.puzzles import Puzzle
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.halting_signals import halt_signal
+from reason.evaluation.halting_signals import exact_logit
 from reason.evaluation.probes import mapped, residual, row_norm
 from reason.models.base import IGNORE, Batch, State
 from reason.models.record import StepRecord
@@ -103,7 +103,7 @@ class Restarts(Consumer):
             "answers": (torch.where(scored, answer + 1, 0) * self.key).sum(-1),  # wraps round: a hash
             "residual": residual(last.before, last.state),
         }
-        q = halt_signal(last.readout, self.evaluator.halting)
+        q = exact_logit(last.readout, self.evaluator.halting)
         if q is not None:
             found["q"] = q
         on_host = {name: values.cpu().numpy() for name, values in found.items()}
@@ -142,14 +142,17 @@ def tries_of(seen: Columns, kind: Variation) -> Columns:
 
 
 def chosen(tries: Columns, choice: str) -> np.ndarray:
-    """Which try (N,) is taken: the most frequent answer, the highest q, the smallest residual; ties to the earliest."""
+    """Which try (N,) is taken: the most frequent answer, the highest q, the smallest residual; ties to the earliest.
+
+    A try that diverged (NaN) has the lowest q and the greatest residual.
+    """
     match choice:
         case "majority":
             return (tries["answers"][:, None] == tries["answers"][None]).sum(1).argmax(0)
         case "q":
-            return tries["q"].argmax(0)
+            return np.where(np.isnan(tries["q"]), -np.inf, tries["q"]).argmax(0)
         case "residual":
-            return tries["residual"].argmin(0)
+            return np.where(np.isnan(tries["residual"]), np.inf, tries["residual"]).argmin(0)
     raise ValueError(choice)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.halting_signals import halt_signal
+from reason.evaluation.halting_signals import exact_logit
 from reason.models.record import StepRecord
 
 
@@ -28,7 +28,7 @@ class Votes(Consumer):
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep answers and halting probabilities at the steps that are scored."""
         if record.step in self.at:
-            q = halt_signal(record.readout, self.evaluator.halting)
+            q = exact_logit(record.readout, self.evaluator.halting)
             halting = torch.zeros(len(record.answer), device=record.answer.device) if q is None else q.sigmoid()
             self._kept.append((record.answer.to(torch.uint8).T, halting))
         if record.step < self.steps:

@@ -104,6 +104,13 @@ def test_operands_of_one_sum_may_differ_in_digits(tmp_path):
     assert "--min-digits 1 --mixed-digits" in meta.provenance["command"]
 
 
+def test_sums_of_other_lengths_take_none_away(tmp_path):
+    """Of 4,150 sums of two digits at most 1,000 are wanted, after 5,000 of eight digits."""
+    words = "addition --digits 2 --test-digits 8 --train 1000 --validation 200 --test 5000"
+    assert main([*words.split(), "--output-dir", str(tmp_path / "set")]) == 0
+    assert len(read_split(tmp_path / "set", "train")[1].inputs) == 1000
+
+
 @pytest.mark.parametrize("flags", ["--no-reverse", "--zero-pad", "--operands 3", "--blank-answer"])
 def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
     words = f"addition --digits 2 --train 40 --test 10 {flags} --output-dir {tmp_path / 'set'}"

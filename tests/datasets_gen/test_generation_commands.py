@@ -302,7 +302,7 @@ def test_sets_are_compared(tmp_path, capsys):
     assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "two")]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "clues: train" in line and "two/train" in line]
     assert len(lines) == 1
-    assert "against two/train (mean 20, n 100): D 1.000" in lines[0]
+    assert f"against {tmp_path / 'two'}/train (mean 20, n 100): D 1.000" in lines[0]
     assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
     assert "another puzzle" in capsys.readouterr().err
 

@@ -27,6 +27,32 @@ def test_csv_files_round_trip_byte_for_byte(tmp_path, kind, source, split):
     assert metadata.sources
 
 
+def test_each_split_goes_out_as_it_came_in(tmp_path, capsys):
+    """Line ends and the character of an empty cell of one file are not those of the other."""
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    header, *rows = SUDOKU.read_text().splitlines()[:5]
+    train.write_text("\n".join([header, *rows[:2], ""]), newline="")
+    test.write_text("\r\n".join([header, *(row.replace(".", "0") for row in rows[2:]), ""]), newline="")
+    assert main(["import", "sudoku-csv", str(train), str(test), "--output-dir", str(tmp_path / "set")]) == 0
+    for source in (train, test):
+        out = tmp_path / f"{source.stem}.out"
+        assert main(["export", str(tmp_path / "set"), "--split", source.stem, "--output", str(out)]) == 0
+        assert out.read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("family", ["sudoku --size 4 --train 4 --test 0", "addition --digits 2 --train 4 --test 0"])
+def test_labels_of_minus_100_are_drawn_and_checked_as_unscored(family, tmp_path, capsys):
+    assert main([*family.split(), "--validation", "0", "--output-dir", str(tmp_path / "set")]) == 0
+    split = read_split(tmp_path / "set", "train")[1]
+    question_alone = split.labels == 0 if "addition" in family else np.arange(16) == 3
+    labels = np.where(question_alone, -100, split.labels.astype(np.int32))
+    np.save(tmp_path / "set/train/all__labels.npy", labels)
+    assert main(["show", str(tmp_path / "set")]) == 0
+    assert main(["verify", str(tmp_path / "set")]) == (0 if "addition" in family else 1)
+    if "sudoku" in family:
+        assert "example 0" in capsys.readouterr().err
+
+
 def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
     """Two sets, int32 tokens, no total_puzzles: as their builders write them."""
     rng = np.random.Generator(np.random.PCG64(0))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
+from reason.data import PuzzleData
+from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.difficulty import binned, difficulty
-from reason.evaluation.halting_head import auc, ece, reliability
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.halting_head import HaltingHead, auc, ece, reliability
+from reason.evaluation.halting_signals import exact_logit, halt_signal
+from reason.models import RecursiveConfig, build_model
+from reason.models.base import Readout
 
 
 @settings(max_examples=50, deadline=None)
@@ -46,7 +55,23 @@ def test_difficulty_is_by_rating_in_the_familys_own_bins_or_by_what_tells_puzzle
     name, names, index = difficulty(puzzle, questions, labels, np.array([0.0, 30.0, 0.0]))
     assert name == f"rating ({puzzle.rating_name})"
     assert [names[i] for i in index] == [puzzle.rating_bins(np.array([r]))[0][0] for r in (0.0, 30.0, 0.0)]
+    for task, first in ((puzzle, "0"), (None, "0.5")):  # some without a rating: a bin of their own, the last
+        _, names, index = difficulty(task, questions, labels, np.array([np.nan, 0.5, np.nan]))
+        assert (names, index.tolist()) == ([first, "not rated"], [1, 0, 1])
     name, names, index = difficulty(puzzle, questions, labels, np.zeros(3))  # one bin: by clues then
     assert (name, names, index.tolist()) == ("clues", ["1", "2"], [0, 1, 0])
     assert difficulty(puzzle, questions[:1], labels[:1], None) is None
     assert difficulty(None, questions, labels, np.array([1, 2, 2]))[:2] == ("rating", ["1", "2"])
+
+
+def test_calibration_under_q_learning_is_that_of_the_trained_probability(sudoku_4x4: Path) -> None:
+    """σ(q_halt) is trained towards exactness; σ(q_halt − q_continue) would say ½ where both know it."""
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, h_cycles=1, l_cycles=1), data.shape)
+    evaluator = Evaluator(model, data, EvaluationConfig(steps=2), 2, halting="q-learning", progress=False)
+    both = Readout(torch.zeros(3, 16, 6), torch.full((3,), 4.0), torch.full((3,), 4.0))
+    assert exact_logit(both, "q-learning").tolist() == [4.0] * 3
+    assert halt_signal(both, "q-learning").tolist() == [0.0] * 3
+    seen = {"q_halt": np.full((2, 3), 4.0), "q": np.zeros((2, 3)), "exact": np.ones((2, 3), bool)}
+    found = HaltingHead(evaluator).result(seen)["halting"]
+    assert found["ece_by_step"] == pytest.approx([1 - 1 / (1 + np.exp(-4))] * 2)

@@ -115,6 +115,12 @@ def test_choices_against_a_loop() -> None:
     assert table[0]["majority"] == table[0]["any"] == right[0].mean()
 
 
+def test_a_try_that_diverged_is_not_taken() -> None:
+    nan = np.nan
+    tries = {"q": np.array([[-3, nan], [nan, -3]]), "residual": np.array([[0.5, nan], [nan, 0.5]])}
+    assert chosen(tries, "q").tolist() == chosen(tries, "residual").tolist() == [0, 1]
+
+
 def test_mazes_and_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) -> None:
     words = f"addition --digits 2 --train 8 --test 6 --output-dir {tmp_path / 'sums'}"
     assert generate(words.split()) == 0

@@ -37,7 +37,12 @@ TASKS = [
 VALUES = [
     *(0, 1, -1, -100, 6, 10, 11, 12, 16, 36, 81, 900, 2**31, 2**63, 1e308, float("nan"), float("inf"), True, None),
     *("", "x", "../..", "\ud800", "\x1b[31m", [], [[]], [1], ["all"], ["all", "all"], {}, {"a": 1}, *TASKS),
-    *({"style": 5}, {"style": {"line_end": 5, "blank": [], "encoding": "foo"}}, {"command": "\x1b[2J"}),
+    *(
+        {"styles": 5},
+        {"styles": {"train": 5}},
+        {"styles": {"train": {"line_end": 5, "blank": [], "encoding": "foo"}}},
+        {"command": "\x1b[2J"},
+    ),
 ]
 TOKENS = [
     *(b"", b"-1", b"1.7", b"10", b"Infinity", b"NaN", b"null", b"true", b'"x"', b"[]", b"{}", b"[", b"]", b",", b"\n"),
