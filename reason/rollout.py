@@ -21,7 +21,7 @@ Halting = Literal["bce", "q-learning", "gate", "none"]
 HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
     "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
     "q-learning": (can.HALTING_HEAD, can.Q_CONTINUE, can.trained(can.Q_CONTINUE), can.trained(can.HALTING_HEAD)),
-    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE),
+    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE, can.EVERY_READOUT),
     "none": (),
 }
 
@@ -132,7 +132,7 @@ class Carry:
 
 @dataclass(frozen=True)
 class Unroll:
-    """One backward's view, all that a loss term may look at: T states (T = 1 for recursive models) and readouts."""
+    """One backward's view, all that a loss term may look at: T states and readouts (T = 1 without several loops)."""
 
     model: Reasoner
     batch: Batch
@@ -141,7 +141,7 @@ class Unroll:
     readouts: tuple[Readout, ...]  # of the supervised ones: all T, or the last alone
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
     last: Tensor  # (B,) bool: m = N_super
-    next_readout: Readout | None = None  # one step further, without gradient, for Q-learning
+    next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
     memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
     steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
@@ -170,8 +170,7 @@ def supervise(
 ) -> tuple[Carry, Unroll]:
     """Supervision step number `index` (counted from 0) of a training run: rows refilled, `loops` steps, halting.
 
-    A recursive model takes one step of the model, a looped one T with the gradient through all of them. The new
-    carry holds no gradient.
+    `loops` is T: as many steps of the model, with the gradient through all of them. The new carry holds no gradient.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
@@ -189,9 +188,14 @@ def supervise(
     further = None
     if config.halting == "q-learning":
         with torch.no_grad():
-            further = model.readout(model.step(kept, x.detach()))
+            ahead, fixed = kept, x.detach()
+            for _ in range(loops):
+                ahead = model.step(ahead, fixed)
+            further = model.readout(ahead)
     with torch.no_grad():
-        survival = _survival(readout, torch.where(carry.halted, 0.0, carry.survival))
+        survival = torch.where(carry.halted, 0.0, carry.survival)
+        for each in readouts:
+            survival = _survival(each, survival)
         halted = _halts(readout, steps, last, survival, config) | ~active
     return (
         replace(carry, state=kept, steps=steps, halted=halted, survival=survival),

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import reason.settings.capabilities as can
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import Carry, RolloutConfig, first_carry, supervise, unroll
 from reason.settings.loops import LoopsConfig
@@ -190,6 +191,15 @@ def test_q_learning_compares_halt_with_continue() -> None:
     assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
 
 
+def test_a_supervision_step_of_several_loops_looks_that_far_ahead() -> None:
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
+    model, stream = Counter(), Stream(3)
+    model.patience = torch.zeros(3)
+    _, seen = supervise(model, first_carry(model, stream()), stream, config, 0, loops=4)
+    assert seen.readouts[-1].q_halt.tolist() == [4, 4, 4]
+    assert seen.next_readout.q_halt.tolist() == [8, 8, 8]
+
+
 class Learned(Counter):
     """The same with a weight in every step, and in where it starts."""
 
@@ -257,6 +267,18 @@ def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: floa
     for chance, taken in zip(chances, seen, strict=True):
         first = next((m for m in range(1, limit) if 1 - (1 - chance) ** m > quantile + 1e-6), limit)
         assert set(taken) == {first}
+
+
+def test_a_gate_counts_every_loop_of_a_supervision_step() -> None:
+    """Four loops, λ = ½ at each: 1 − ½⁴ > .6, though the last alone gives ½."""
+    model, stream = Gated(), Stream(4)
+    model.logits = torch.zeros(4)
+    loops = LoopsConfig(count=4, supervision="per-loop")
+    config = RolloutConfig(supervision_steps=3, halting="gate", gate_quantile=0.6, halt_exploration_prob=0, loops=loops)
+    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0, loops=4)
+    assert (1 - carry.survival.exp()).tolist() == pytest.approx([1 - 0.5**4] * 4)
+    assert carry.halted.all()
+    assert can.EVERY_READOUT in [need.capability for need in RolloutConfig(halting="gate").needs()]
 
 
 def test_exploration_keeps_a_gate_from_halting_early() -> None:

@@ -65,8 +65,8 @@ class LossConfig(BaseConfig):
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     reduction: Reduction = Field(
         "row",
-        description="of lm and exit terms; row: the mean of each row's labelled cells, then of rows (HRM, TRM); token: "
-        "the mean of all labelled cells of the batch (STARS)",
+        description="of lm, and of exit terms with a gate per position; row: the mean of each row's labelled cells, "
+        "then of rows (HRM, TRM); token: the mean of all labelled cells of the batch (STARS)",
     )
     weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()

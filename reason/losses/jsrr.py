@@ -51,7 +51,8 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     before: the direction of whatever row stood there (ours). v is detached between products, dropout is off, and J is
     taken in float32 whatever the activations are (ours). x̂ belongs to the map, so that its gradient reaches the
     embedding where the map adds it. With K = 1 and random v this is a Frobenius estimate,
-    E‖J v‖² = ‖J‖²_F/N over N = S·D numbers, not a spectral radius; with K growing it nears |λ₁|².
+    E‖J v‖² = ‖J‖²_F/N over the N numbers of the map (S'·D of a state), not a spectral radius; with K growing it nears
+    |λ₁|².
     """
     last, few = unroll.states[-1], slice(0, config.rows)
     state = type(last)(*(_wide(z if config.through_state else z.detach())[few] for z in last))

@@ -21,7 +21,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
     Degree 1 is 1 + x and 1/(1 − x). Horner's scheme; same shape as x.
     """
-    size = x.abs()
+    size = torch.where(x >= 0, x, -x)  # whose derivative at 0 is 1, not that of abs, 0
     polynomial = torch.ones_like(size)
     for k in range(degree, 0, -1):
         polynomial = 1 + size / k * polynomial

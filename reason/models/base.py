@@ -117,8 +117,8 @@ class Reasoner(nn.Module, ABC):
     def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """`map`, 0 at positions beyond the edge: what a Jacobian is taken of (ours).
 
-        They send nothing, so the eigenvalues of the others stay. Their own mean nothing, and where nothing reaches
-        them the state may be 0, at which a norm has the derivative 1/√ε.
+        They send nothing, so the eigenvalues of the others stay. Their own mean nothing, and at x̂, which is 0 there, a
+        norm has the derivative 1/√ε.
         """
         g, z = self.map(state, x, kind)
         inside = self.inside(x)

@@ -32,7 +32,9 @@ class LoopedConfig(MixingConfig):
         2.0, gt=0, description="inner width of MLPs and mixers along the structure = expansion · D"
     )
     positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
-    block: BlockKind = Field("gpt", description="gpt: GELU and biases; llama: SwiGLU, no biases")
+    block: BlockKind = Field(
+        "gpt", description="of attention: gpt: GELU and biases; llama: SwiGLU, no biases; its norms' ε in all"
+    )
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     final_norm: NormKind | None = Field(None, description="of the readout; none: as norm (STARS' code: layernorm)")
@@ -163,8 +165,11 @@ class LoopedModel(Reasoner):
             return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
 
     def initial_state(self, x: Tensor) -> LoopedState:
-        """z = x̂, with its gradient."""
-        return LoopedState(x)
+        """z = x̂, with its gradient; where x̂ is 0, beyond an edge, its embedding (ours)."""
+        inside, outside = self.inside(x), self.shape.structure.outside
+        if inside is None or outside is None:
+            return LoopedState(x)
+        return LoopedState(x + (1 - inside) * self.tokens.weight[outside].to(x.dtype))
 
     def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""

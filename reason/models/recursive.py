@@ -97,12 +97,18 @@ class RecursiveModel(Reasoner):
         return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
-        """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals."""
+        """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
+
+        Where x̂ is 0, beyond the edge (`mixer=local`), z_H starts from its buffer instead: networks without biases would
+        keep 0 for ever, and answer nothing there. (ours)
+        """
         match self.config.initial:
             case "buffer":
                 z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
             case "input":
-                z_h, z_l = x.detach(), torch.zeros_like(x)
+                inside = self.inside(x)
+                start = 0 if inside is None else (1 - inside) * self.initial_h.to(x.dtype)
+                z_h, z_l = x.detach() + start, torch.zeros_like(x)
             case "random":
                 z_h = normal_like(x)
                 z_l = z_h if self.config.states == 1 else normal_like(x)

@@ -119,6 +119,15 @@ class World:
         if self.size > 1:
             dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
+    def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Entries of a sparse gradient (n, 1), (n, D), as many in every process: its first row again, with zeros."""
+        most = torch.tensor(len(rows))
+        dist.all_reduce(most, dist.ReduceOp.MAX, group=self.control)
+        missing = int(most) - len(rows)
+        return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat(
+            [values, values.new_zeros(missing, values.shape[1])]
+        )
+
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
         if self.size == 1:
@@ -129,8 +138,8 @@ class World:
             if gradient is None:
                 continue
             if gradient.is_sparse:
-                rows = self.gather(gradient._indices().t()).t()
-                values = self.gather(gradient._values()) / self.size
+                rows, values = self._alike_long(gradient._indices().t(), gradient._values())
+                rows, values = self.gather(rows).t(), self.gather(values) / self.size
                 parameter.grad = torch.sparse_coo_tensor(rows, values, gradient.shape, check_invariants=False)
             else:
                 dense.append(gradient)

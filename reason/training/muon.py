@@ -66,7 +66,7 @@ class Muon(torch.optim.Optimizer):
 
 
 class MuonAdamW(torch.optim.Optimizer):
-    """Muon, and AdamW for all else that is trained: embeddings, heads and vectors (Keller Jordan 2024).
+    """Muon, and AdamW for all else that is trained: embeddings, heads, vectors (Keller Jordan 2024).
 
     Both parts share this optimizer's groups and state: group 0 is Muon's.
     """

@@ -109,7 +109,7 @@ def test_routh_hurwitz_equals_the_reference(changes: dict[str, object], scope: s
 
 
 def test_cells_beyond_the_edge_do_not_count() -> None:
-    """A maze has the same traces inside a larger walled one, whose far walls stay at 0."""
+    """A maze has the same traces inside a larger walled one."""
     settings = {"mixer": "local", "puzzle_emb_len": 0, "initial": "input", "q_from": "mean"}
     small, large = (Shape(seq_len=n * n, vocab_size=6, structure=Maze(n).structure) for n in (3, 7))
     model = RecursiveModel(RecursiveConfig(**SMALL.model_dump() | settings), small, torch.float64).double()
@@ -125,7 +125,6 @@ def test_cells_beyond_the_edge_do_not_count() -> None:
         found.append([*terms, *radius(model, state, seen.x)])
         assert max(map(abs, trace(model, state, seen.x))) < 10
         assert growth_rate(model, state, seen.x, 3).max() < 3
-    assert (state.z_h.unflatten(1, (7, 7))[:, 0, 0] == 0).all()
     assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 

@@ -50,6 +50,15 @@ def test_lm_gradient(likelihood: str) -> None:
     assert torch.autograd.gradcheck(lambda z: cell_loss(z, labels, likelihood), logits)
 
 
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_stablemax_has_slope_1_at_0(degree: int) -> None:
+    """From both sides, so at 0 itself: |x| alone would give 0."""
+    x = torch.tensor([-1e-9, 0.0, 1e-9], dtype=torch.float64, requires_grad=True)
+    stablemax_weight(x, degree).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == pytest.approx([1, 1, 1])
+
+
 @settings(max_examples=50)
 @given(x=st.floats(-30, 30), degree=st.sampled_from([1, 3, 5]))
 def test_stablemax_weight(x: float, degree: int) -> None:

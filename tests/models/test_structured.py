@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,14 @@ def test_renaming_symbols_renames_the_logits(family: str, settings: dict[str, An
     assert (without[..., names] - run(make(family, puzzle, GROUPS), tokens)[0]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize("local", [{"kernel": 3}, {"kernel": 5}, {"neighbourhood": "von-neumann"}], ids=str)
+@pytest.mark.parametrize(
+    ("family", "local"),
+    [
+        *itertools.product(["recursive", "looped"], [{"kernel": 3}, {"kernel": 5}, {"neighbourhood": "von-neumann"}]),
+        ("recursive", {"initial": "input"}),
+    ],
+    ids=str,
+)
 def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, local: dict[str, Any]) -> None:
     small, large = Maze(5), Maze(9)
     model = make(family, small, LOCAL | local)
@@ -114,6 +121,34 @@ def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, local: 
     opened = walled.clone()
     opened[:, 1, 3] = 2
     assert (run(model, opened.flatten(1), 3)[0] - within).abs().max() > 1e-6, "a free cell beyond it is seen"
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        *(("recursive", {"initial": "input", "l_cycles": calls}) for calls in (2, 6)),
+        *(
+            ("looped", {"norm": norm, "input_injection": injected})
+            for norm, injected in (("rmsnorm", True), ("simple", False))
+        ),
+    ],
+    ids=str,
+)
+def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(family: str, settings: dict[str, Any]) -> None:
+    """From a state of 0 networks without biases would keep it, and each norm at 0 multiply the gradient by 1/√ε."""
+    model = make(family, Maze(5), LOCAL | settings)
+    tokens = torch.ones(1, 25, dtype=torch.long)
+    tokens[:, :3] = torch.tensor([3, 2, 4])
+    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
+    state = model.initial_state(x)
+    for _ in range(4):
+        state = model.step(state, x)
+    logits = model.readout(state).logits
+    assert logits[0, -1].abs().max() > 1e-3
+    assert logits[0, -1].abs().max() < 1e6
+    torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten()).backward()
+    size = sum(p.grad.square().sum() for p in model.parameters() if p.grad is not None).sqrt()
+    assert 1e-3 < size < 1e3
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])

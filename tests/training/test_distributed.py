@@ -147,6 +147,14 @@ def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         device_of_process("cuda:0")
 
 
+def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of sparse gradients merge rows or do not, as the puzzles fall; what is added changes no row."""
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor, *_, **__: tensor.fill_(5))
+    rows, values = World(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
+    assert rows.tolist() == [[7], [2], [7], [7], [7]]
+    assert values.sum(1).tolist() == [4, 4, 4, 0, 0]
+
+
 def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
     sizes = [4, 5, 3, 20, 1]
