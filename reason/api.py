@@ -15,7 +15,7 @@ from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, splits_of, write_dataset
 from datasets_gen.structure import Structure
-from reason.config.overrides import as_typed, derive, flattened, read_config
+from reason.config.overrides import as_typed, derive, flattened, leaves, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
@@ -26,11 +26,11 @@ from reason.pretrained import find_run
 from reason.rollout import unroll
 from reason.runs.archive import is_archive, unpack_run
 from reason.runs.directory import ROOT, accept_shape, load_run, read_shape
-from reason.runs.evaluation import evaluate_run
+from reason.runs.evaluation import evaluate_run, refuse_unreadable
 from reason.runs.solving import TRIES, Solution, solve_text
 from reason.runs.start import resume as resume_run
 from reason.runs.start import start
-from reason.training.device import pick_device
+from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
@@ -153,7 +153,8 @@ class Run:
 
     def solution(self, puzzle: str, steps: int | None = None, tries: int = TRIES) -> Solution:
         """The same as arrays."""
-        return solve_text(self.directory, self.model, self.config, puzzle, steps, tries)
+        with _torch_as_it_was():
+            return solve_text(self.directory, self.model, self.config, puzzle, steps, tries)
 
     def evaluate(
         self,
@@ -166,13 +167,19 @@ class Run:
     ) -> dict[str, Any]:
         """results.json of an evaluation (docs/evaluation.md), which is written to the run's folder as evaluate.py does.
 
-        settings: sections of the config, `evaluation={"policies": True}`, `model={"integrator": "rk4"}`.
+        settings: sections of the config, `evaluation={"policies": True}`, `model={"integrator": "rk4"}`; what was named
+        to `load` (a setting, the device, the weights) holds here too.
         """
-        changes = flattened(settings)
+        recorded = read_config(self.directory / "config.json")
+        own, loaded = (leaves(config.model_dump(mode="json")) for config in (recorded, self.config))
+        changes = {key: value for key, value in loaded.items() if own.get(key) != value}
+        if self.weights == "raw" and recorded.ema.decay is not None:
+            changes["evaluation.weights"] = "raw"
         asked = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
-        changes |= {key: value for key, value in asked.items() if value is not None}
+        changes |= flattened(settings) | {key: value for key, value in asked.items() if value is not None}
         pairs = dict(typed.split("=", 1) for typed in as_typed(changes))
-        return evaluate_run(self.directory, pairs | ({} if name is None else {"name": name}))[0]
+        with _torch_as_it_was():
+            return evaluate_run(self.directory, pairs | ({} if name is None else {"name": name}))[0]
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -187,24 +194,26 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     change after training: `model={"h_cycles": 4}`.
 
     Raises:
-        ConfigError: there is no such run, or it is damaged.
+        ConfigError: there is no such run, it is damaged, or a setting cannot change for a trained model.
     """
-    run = find_run(source)
+    run, changes = find_run(source), flattened(settings)
+    refuse_unreadable(changes)
     if is_archive(run):
         archive, run = run, ROOT / run.name.removesuffix("".join(run.suffixes[-2:]))
         if run.exists():
             raise ConfigError(f"{run} is there already, from {archive} or another: load that folder")
         unpack_run(archive, run)
-    config = derive(read_config(run / "config.json"), flattened(settings) | {"device": device})
+    config = derive(read_config(run / "config.json"), changes | {"device": device})
     read_shape(run)
-    trained = load_run(run, pick_device(device), config, weights)
+    with _torch_as_it_was():
+        trained = load_run(run, pick_device(device), config, weights)
     return Run(run, config, trained.model.requires_grad_(False), trained.shape, trained.step, trained.weights)
 
 
 def train(
     config: Config | str,
     *,
-    data: Dataset | Path | str | None = None,
+    data: Dataset | Path | str | Mapping[str, Any] | None = None,
     run: Path | str | None = None,
     max_steps: int | None = None,
     max_minutes: float | None = None,
@@ -214,17 +223,21 @@ def train(
 
     NAME is the preset's, with the settings that differ from it (docs/training.md).
 
-    data: a set; none: the config's own, which is made where it is missing. settings: sections of the config,
-    `training={"steps": 100}`, `model={"h_cycles": 1}`, `seed=1`.
+    data: a set, or settings of that section, `data={"augment": False}`; where it names no set, the config's own is
+    taken, and made where it is missing. settings: sections of the config, `training={"steps": 100}`,
+    `model={"h_cycles": 1}`, `seed=1`. torch's generators are left as they were.
 
     Raises:
         ConfigError, DatasetError: the run is there already, or a setting, the set or the machine does not fit.
     """
     base = preset(config).config() if isinstance(config, str) else config
+    if isinstance(data, Mapping):
+        settings["data"], data = data, None
     changes = flattened(settings) | ({} if data is None else {"data.directory": _directory(data)})
     asked = derive(base, changes)
-    with contextlib.ExitStack() as held:
-        trainer = start(asked, None if run is None else Path(run), held, make_data=data is None, base=base)
+    make = "data.directory" not in changes
+    with contextlib.ExitStack() as held, _torch_as_it_was():
+        trainer = start(asked, None if run is None else Path(run), held, make_data=make, base=base)
         return _trained(trainer, max_steps, max_minutes)
 
 
@@ -235,8 +248,16 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
     """
     pairs = dict(typed.split("=", 1) for typed in as_typed(flattened(settings)))
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as held, _torch_as_it_was():
         return _trained(resume_run(Path(run), pairs, held), max_steps, max_minutes)
+
+
+@contextlib.contextmanager
+def _torch_as_it_was() -> Iterator[None]:
+    """After the block torch's generators and its precision of float32 products are those of the caller."""
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices), own_float32():
+        yield
 
 
 def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Run:

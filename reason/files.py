@@ -26,7 +26,9 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no text ({error.reason} at byte {error.start}); copy it again") from None
+        raise ConfigError(
+            f"{path} is no UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, or copy it again"
+        ) from None
 
 
 def read_json(path: Path, limit: int = LIMIT) -> Any:

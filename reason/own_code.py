@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -55,6 +55,14 @@ def import_asked(arguments: list[str]) -> list[str]:
             continue
         words.append(word)
     return words
+
+
+def require_imports(files: Iterable[str], run: Path) -> None:
+    """Raises ConfigError where a file that a run was made with, perhaps elsewhere now, has not been imported."""
+    names = {Path(file).name for file in IMPORTED}
+    for file in files:
+        if Path(file).name not in names:
+            raise ConfigError(f"{run} was made with {file}, which may change what is trained: add --import {file}")
 
 
 def own_recipe(word: str) -> Callable[[], object] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import DatasetError
 from reason.errors import ConfigError
 from reason.models.record import StepRecord
+from reason.training.device import own_float32
 
 BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32, "num_heads": 2}}
 
@@ -67,11 +69,44 @@ def test_loading_gives_the_same_model(run: reason.Run) -> None:
     assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), other.model.parameters(), strict=True))
 
 
+def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
+    """Settings, weights and device of `load`, of what may change for a trained model."""
+    other = reason.load(run.directory, device="cpu", weights="raw", model={"h_cycles": 1})
+    results = other.evaluate(steps=1, evaluation={"limit": 4}, name="loaded")
+    assert results["weights"] == "raw"
+    assert (results["settings"]["model.h_cycles"], results["device"]) == (1, "cpu")
+    with pytest.raises(ConfigError, match=r"model\.hidden_size cannot change for a trained model"):
+        reason.load(run.directory, model={"hidden_size": 64})
+
+
+def test_the_callers_torch_is_left_as_it_was(sudoku_4x4: Path, tmp_path: Path) -> None:
+    with own_float32():
+        torch.backends.mkldnn.matmul.fp32_precision = "none"
+        torch.manual_seed(7)
+        state = torch.get_rng_state()
+        settings = {"data": {"directory": str(sudoku_4x4), "augment": False}} | BRIEF
+        run = reason.train("sudoku-4x4", run=tmp_path / "run", max_steps=0, **settings)
+        assert (run.step, run.config.data.augment) == (0, False)
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.get_float32_matmul_precision() == "highest"  # which raises where it is half set
+
+
 def test_evaluation_writes_its_report(run: reason.Run) -> None:
     results = run.evaluate(steps=2, name="brief", evaluation={"limit": 8})
     assert results["puzzles"] == 8
     assert len(results["exact_by_step"]) == 2
     assert (run.directory / "evaluation" / "brief" / "results.json").is_file()
+
+
+def test_an_evaluation_on_another_set_of_the_same_name_is_not_overwritten(
+    run: reason.Run, sudoku_4x4: Path, tmp_path: Path
+) -> None:
+    run.evaluate(steps=3, evaluation={"limit": 4})
+    copied = shutil.copytree(sudoku_4x4, tmp_path / sudoku_4x4.name)
+    with pytest.raises(ConfigError, match=r"holds an evaluation on .*; type name=NAME for this one"):
+        run.evaluate(copied, steps=3, evaluation={"limit": 4})
+    assert run.evaluate(copied, steps=3, evaluation={"limit": 4}, name="copied")["puzzles"] == 4
+    run.evaluate(steps=3, evaluation={"limit": 4})
 
 
 def test_solving_is_what_the_command_prints(run: reason.Run) -> None:

@@ -60,11 +60,35 @@ def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path, caps
     assert f"the run was made with --import {here / 'my_model.py'}" in capsys.readouterr().err
 
 
-def test_a_term_trains(here: Path, sudoku_4x4: Path) -> None:
+def test_a_term_trains(here: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
     typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
     assert main(["train", *typed]) == 0
     lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     assert all(line["loss/drift"] > 0 for line in lines)
+    own = here / "my_term.py"
+    assert f"next: python evaluate.py run --import {own}" in capsys.readouterr().out
+    own_code.IMPORTED.clear()
+    assert main(["train", "run=run", "--resume"]) == 1
+    assert f"run was made with {own}, which may change what is trained: add --import {own}" in capsys.readouterr().err
+
+
+def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
+
+    class Seen:
+        def __init__(self, command: list[str], **_: object):
+            commands.append(command)
+
+        def poll(self) -> int:
+            return 1
+
+    monkeypatch.setattr("reason.runs.queue.subprocess.Popen", Seen)
+    words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
+    assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
+    monkeypatch.undo()
+    subprocess.run(commands[1], check=True, cwd=here, timeout=300, capture_output=True)
+    log = here / "runs/ablation-sudoku-4x4/01-seed0/metrics.jsonl"
+    assert json.loads(log.read_text().splitlines()[-1])["loss/drift"] > 0
 
 
 def test_a_puzzle_is_verified_trained_and_solved(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

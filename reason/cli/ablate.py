@@ -18,8 +18,10 @@ from reason.errors import ConfigError
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table
 from reason.report.terminal import view
-from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, Queue, opened
+from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened, refuse_changed
+from reason.runs.build import require_set
 from reason.runs.folders import replaced_folder
+from reason.runs.queue import Queue
 
 DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
 
@@ -53,7 +55,11 @@ def main(argv: list[str]) -> int:
     ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
+    if "data.directory" in ablation.shared:
+        for directory in cells[0].config.data.directories:
+            require_set(cells[0].config, directory)
     opened(folder, ablation)
+    refuse_changed(cells)
     variants = [variant.name for variant in ablation.variants()]
     print(f"{folder}: {len(variants)} variants × {ablation.seeds} seeds = {len(cells)} runs")
     queue = Queue(ablation, cells, arguments.jobs, time.monotonic() + 60 * arguments.max_minutes)

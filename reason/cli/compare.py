@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
-    evaluations = [read_evaluation(Path(run), arguments.name) for run in arguments.runs]
+    evaluations = [read_evaluation(run, arguments.name) for run in _runs(arguments.runs, arguments.out)]
     names = [results["run"] for results in evaluations]
     evaluations = [
         results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
@@ -54,6 +54,24 @@ def main(argv: list[str]) -> int:
         print(f"warning: {note}", file=sys.stderr)
     print(f"page {arguments.out / 'comparison.html'}\npicture {arguments.out / 'comparison.png'}")
     return 0
+
+
+def _runs(named: list[str], out: Path) -> list[Path]:
+    """Those of several folders, as `runs/*` names them, that are runs with an evaluation; one alone as it is."""
+    folders = [Path(name) for name in named]
+    kept = [folder for folder in folders if not folder.is_dir() or (folder != out and _is_evaluated(folder))]
+    if len(folders) == 1 or not kept:
+        return folders
+    for folder in folders:
+        if folder not in kept and (folder / "config.json").exists():
+            print(
+                f"{folder} holds no evaluation and is left out; make one: python evaluate.py {folder}", file=sys.stderr
+            )
+    return kept
+
+
+def _is_evaluated(folder: Path) -> bool:
+    return (folder / "results.json").exists() or any(folder.glob("evaluation/*/results.json"))
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
+from reason.files import read_text
 from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
@@ -101,11 +102,18 @@ def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
         return sys.stdin.read()
-    if len(word) < 1024 and "\n" not in word and Path(word).is_file():
-        return Path(word).read_text(encoding="utf-8")
+    if len(word) < 1024 and "\n" not in word and _is_file(word):
+        return read_text(Path(word)).removeprefix("\ufeff")
     if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):
         raise ConfigError(f"no file {word}")
     return word
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except OSError:  # a puzzle too long for a file's name
+        return False
 
 
 def _print(solution: Solution, solved: dict[str, Any], console: Console, every: bool) -> None:

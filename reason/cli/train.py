@@ -15,6 +15,7 @@ from reason.cli.memory import print_memory
 from reason.config.inert import inert
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
+from reason.own_code import IMPORTED
 from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run
 from reason.runs.build import why_processes_differ
@@ -81,12 +82,17 @@ def _greet(trainer: Trainer) -> None:
 def _farewell(trainer: Trainer, outcome: Outcome) -> str:
     if outcome.stopped_by is None:
         best = "" if trainer.best is None else f", best at step {trainer.best.step} (exact {trainer.best.exact:.1%})"
-        return f"trained {outcome.step} steps{best}; next: python evaluate.py {trainer.run}"
+        return f"trained {outcome.step} steps{best}; next: python evaluate.py {trainer.run}{_imports()}"
     return f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; go on with: {_resume_line(trainer.run)}"
 
 
 def _resume_line(run: Path) -> str:
-    return f"python train.py {shlex.quote(f'run={run}')} --resume"
+    return f"python train.py {shlex.quote(f'run={run}')} --resume{_imports()}"
+
+
+def _imports() -> str:
+    """What a command must repeat so that it knows the same files of one's own."""
+    return "".join(f" --import {shlex.quote(file)}" for file in IMPORTED)
 
 
 def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:

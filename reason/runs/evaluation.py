@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
+from reason.files import read_json
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
 from reason.runs.build import require_set
@@ -79,6 +81,8 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         _written_to(run) / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
     )
     refuse_foreign(folder, "an evaluation")
+    if name is None:
+        _refuse_other_set(folder, directory)
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
@@ -139,7 +143,7 @@ def _written_to(run: Path) -> Path:
     return ROOT / run.name if run.parent == FOLDER else run
 
 
-def refuse_unreadable(pairs: Mapping[str, str]) -> None:
+def refuse_unreadable(pairs: Mapping[str, object]) -> None:
     """Raises ConfigError for a setting that cannot change for a trained model."""
     refused = [key for key in pairs if not key.startswith(READABLE)]
     if refused:
@@ -155,6 +159,15 @@ def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path
                 f"{data.directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}: their tokens mean "
                 "other things; name a set of its kind with data=DIR"
             )
+
+
+def _refuse_other_set(folder: Path, directory: str) -> None:
+    """Raises ConfigError where an evaluation on another set of that name would be overwritten."""
+    there = directory
+    with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # none, or a damaged one
+        there = str(read_json(folder / "results.json")["dataset"])
+    if there != directory and Path(there).resolve() != Path(directory).resolve():
+        raise ConfigError(f"{folder} holds an evaluation on {there}; type name=NAME for this one, on {directory}")
 
 
 def _refuse_unwritable(folder: Path) -> None:

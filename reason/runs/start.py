@@ -11,6 +11,7 @@ from reason.config.differences import run_name
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.own_code import require_imports
 from reason.runs.build import (
     build_trainer,
     fingerprints,
@@ -87,6 +88,7 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
             f"{', '.join(key for key in MAY_CHANGE if key != 'name')})"
         )
     asked = read_config(run / "config.json")
+    require_imports(read_record(run).get("imports", []), run)
     changed = override(asked, changes)
     config, world = _world(changed, held)
     if world.first:

@@ -30,7 +30,6 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-@functools.cache
 def float32_by_onednn() -> bool:
     """Have oneDNN compute this process's float32 matrix products on the CPU instead of MKL; whether it does.
 
@@ -38,29 +37,43 @@ def float32_by_onednn() -> bool:
     products in bf16, which oneDNN rounds to on CPUs with AMX alone: where a product comes out rounded, or torch lacks
     the setting, MKL stays.
     """
+    fast = _exact_by_onednn()
+    if fast:
+        products: Any = torch.backends.mkldnn
+        products.matmul.fp32_precision = "bf16"
+    return fast
+
+
+@functools.cache
+def _exact_by_onednn() -> bool:
+    with own_float32():
+        products: Any = getattr(torch.backends.mkldnn, "matmul", None)
+        if not torch.backends.mkldnn.is_available() or not hasattr(products, "fp32_precision"):
+            return False
+        products.fp32_precision = "bf16"
+        return _exact()
+
+
+@contextlib.contextmanager
+def own_float32() -> Iterator[None]:
+    """What is set for float32 products within the block is undone after it."""
     products: Any = getattr(torch.backends.mkldnn, "matmul", None)
-    if not torch.backends.mkldnn.is_available() or not hasattr(products, "fp32_precision"):
-        return False
-    before = products.fp32_precision
-    products.fp32_precision = "bf16"
-    if _exact():
-        return True
-    products.fp32_precision = before
-    return False
+    before = getattr(products, "fp32_precision", None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            products.fp32_precision = before
 
 
 @contextlib.contextmanager
 def torchs_own_float32(wanted: bool = True) -> Iterator[None]:
     """Within the block, where `wanted`, float32 products are computed as torch does by default."""
     products: Any = getattr(torch.backends.mkldnn, "matmul", None)
-    if not wanted or not hasattr(products, "fp32_precision"):
+    with own_float32():
+        if wanted and hasattr(products, "fp32_precision"):
+            products.fp32_precision = "ieee"
         yield
-        return
-    before, products.fp32_precision = products.fp32_precision, "ieee"
-    try:
-        yield
-    finally:
-        products.fp32_precision = before
 
 
 def _exact() -> bool:

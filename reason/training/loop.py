@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from tqdm import tqdm
@@ -31,6 +32,26 @@ class Outcome:
 
     step: int
     stopped_by: str | None
+
+
+class Unread:
+    """A stream whose reader may leave, as `tee` does at Ctrl-C: what is written then is lost, and training goes on."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write, if anyone reads."""
+        with contextlib.suppress(BrokenPipeError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush, if anyone reads."""
+        with contextlib.suppress(BrokenPipeError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Trainer(TrainingState):
@@ -89,11 +110,11 @@ class Trainer(TrainingState):
         if self.saved is None:
             self.save(0)  # so that a run without a checkpoint is one that has lost it
         total, every = self.config.training.steps, self.config.training.checkpoint_every
-        goal = min(total, max_steps or total)
+        goal = total if max_steps is None else min(total, max_steps)
         started, earlier = time.perf_counter(), self.seconds
         log = self._open_log()
-        quiet: Any = {} if self.world.first else {"disable": True}
-        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", dynamic_ncols=True, **quiet)
+        shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
+        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
         try:
             with StopRequest(patient=self.world.size > 1) as stop:
                 while self.step < goal and not self.world.any(stop.name is not None):

@@ -22,7 +22,8 @@ from reason.cli import main
 from reason.cli.ablate import asked
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
-from reason.runs.ablation import Ablation, work
+from reason.runs.ablation import Ablation
+from reason.runs.queue import work
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
          "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
@@ -96,6 +97,9 @@ REFUSED = {
     "presets": (["sudoku-4x4,sudoku-4x5"], "unknown preset sudoku-4x5"),
     "preset as a setting": (["sudoku-4x4", "preset=sudoku-6x6"], "presets are no setting; type sudoku-4x4,sudoku-6x6"),
     "no such set": (["sudoku-4x4", "model.h_cycles=1,2", "--also-on", "nowhere"], "--also-on nowhere: no puzzle set"),
+    "a mistyped set": (["sudoku-4x4", "model.h_cycles=1,2", "data=nowhere"], "no dataset at nowhere"),
+    "a mistyped reading": (["sudoku-4x4", "model.h_cycles=1,2", "evaluation.limti=5"], "did you mean evaluation.limit"),
+    "steps of reading": (["sudoku-4x4", "model.h_cycles=1,2", "steps=abc"], "evaluation.steps"),
     "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
 }
 
@@ -125,6 +129,11 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
     with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
         opened(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+    other = first.model_copy(update={"seeds": 5, "also_on": ["data/other"], "evaluation": {"evaluation.limit": "5"}})
+    opened(tmp_path / "a", other)  # no run has been evaluated yet
+    (tmp_path / "a/00-seed0/evaluation/ablation").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="holds another ablation: evaluation is"):
+        opened(tmp_path / "a", other.model_copy(update={"evaluation": {}}))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):
@@ -148,7 +157,7 @@ def test_it_trains_evaluates_and_says_what_failed(
 ) -> None:
     """Two variants of one seed; a second call trains nothing again and prints the same table."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reason.runs.ablation.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.runs.queue.subprocess.Popen", Within)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
     assert main(words) == 0
     first = capsys.readouterr().out
@@ -169,6 +178,11 @@ def test_it_trains_evaluates_and_says_what_failed(
     assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps, "trained again"
     tables = [(runs / name / "summary.csv").read_text() for name in ("summary", "summary-another")]
     assert tables[0] == tables[1]
+
+    file = runs / "00-seed0/config.json"
+    file.write_text(file.read_text().replace('"hidden_size": 16', '"hidden_size": 24'))
+    assert main([*words, "--also-on", str(copied)]) == 1
+    assert "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -58,6 +58,9 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     if name == "maze":
         (tmp_path / "maze.txt").write_text(puzzle)
         puzzle = str(tmp_path / "maze.txt")
+    if name == "sudoku":  # as some editors write it
+        (tmp_path / "sudoku.txt").write_text(f"\ufeff{puzzle}", encoding="utf-8")
+        puzzle = str(tmp_path / "sudoku.txt")
     status = main(["solve", str(runs / name), puzzle, "steps=3", "--gif", str(tmp_path / "p.gif")])
     out = capsys.readouterr().out
     assert re.search("^(step|steps . to) 3: ", out, re.MULTILINE)
@@ -85,7 +88,7 @@ def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatc
         return (SimpleNamespace(answer=batch.inputs, readout=None) for _ in range(steps))
 
     monkeypatch.setattr(boards, "unroll", copies)
-    monkeypatch.setattr(boards, "halt_signal", lambda readout, halting: None)
+    monkeypatch.setattr(boards, "exact_logit", lambda readout, halting: None)
     question = torch.randint(1, 11, (1, 81), generator=torch.Generator().manual_seed(0)).expand(5, -1)
     moved = draw_symmetries(5, Sudoku(9).symmetry, torch.Generator().manual_seed(0))
     batch = Batch(question, question, torch.zeros(5, dtype=torch.long))
@@ -119,6 +122,16 @@ def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path, capsy
     assert words in error
     assert error.startswith("error: ")
     assert error.count("\n") == 1
+
+
+def test_a_file_of_another_encoding_is_refused_and_a_long_line_is_no_file(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "maze.txt").write_text("S..\n...\n..G\n", encoding="utf-16")
+    assert main(["solve", str(runs / "maze"), str(tmp_path / "maze.txt")]) == 1
+    assert "is no UTF-8 text" in capsys.readouterr().err
+    assert main(["solve", str(runs / "sudoku"), "." * 400]) == 1
+    assert "File name too long" not in capsys.readouterr().err
 
 
 def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,6 +234,10 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     told = json.loads((out / "comparison.json").read_text())["evaluations"]
     assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
+    (tmp_path / "unread").mkdir()
+    (tmp_path / "unread/config.json").write_text("{}")
+    assert main(["compare", a, str(tmp_path / "unread"), str(out), "--out", str(out)]) == 0  # as `runs/*` names them
+    assert f"{tmp_path / 'unread'} holds no evaluation and is left out" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
     assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1

@@ -78,17 +78,17 @@ def test_float32_products_stay_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN computes them where it does not round the factors; where it would, torch's setting stays as it was."""
     products = torch.backends.mkldnn.matmul
     before = products.fp32_precision
-    float32_by_onednn.cache_clear()
+    device._exact_by_onednn.cache_clear()
     try:
         assert float32_by_onednn() == (products.fp32_precision == "bf16")
         for rows, inner, columns in ((7, 5, 3), (300, 81, 512)):
             a, b = torch.randn(rows, inner), torch.randn(inner, columns)
             torch.testing.assert_close(a @ b, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
-        float32_by_onednn.cache_clear()
+        device._exact_by_onednn.cache_clear()
         products.fp32_precision = "ieee"
         monkeypatch.setattr(device, "_exact", lambda: False)
         assert not float32_by_onednn()
         assert products.fp32_precision == "ieee"
     finally:
         products.fp32_precision = before
-        float32_by_onednn.cache_clear()
+        device._exact_by_onednn.cache_clear()

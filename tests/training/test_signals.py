@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from conftest import TINY
 from peer import in_world
 from test_distributed import free_port
 
+import reason
 from reason.training import distributed
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +43,23 @@ def test_ctrl_c_while_libraries_are_imported(module: str, tmp_path: Path) -> Non
     said += process.stderr.read().splitlines()
     assert process.wait() == 130
     assert [line for line in said if not line.startswith("import time:")] == ["interrupted"]
+
+
+def test_training_goes_on_when_nobody_reads_its_progress(
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `2>&1 | tee log`, where Ctrl-C ends tee too: what was trained is saved."""
+
+    class Left(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Left())
+    brief = {"training": {"steps": 2, "batch_size": 8}, "model": {"hidden_size": 16, "num_heads": 2}}
+    assert reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", **brief).step == 2
 
 
 @pytest.mark.slow

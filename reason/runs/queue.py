@@ -1,0 +1,122 @@
+"""The runs of an ablation, trained and evaluated by processes of their own; what was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from reason.errors import ConfigError
+from reason.files import read_json
+from reason.own_code import IMPORTED, import_file
+from reason.runs.ablation import SPEC, Ablation, Cell
+from reason.runs.build import make_data_once
+from reason.runs.directory import locked
+from reason.training.checkpoint import checkpoints, step_of
+
+WAIT = 2.0  # seconds between two looks at a run that another process trains
+
+
+class Queue:
+    """Trains and evaluates cells in processes of their own, `jobs` at a time; what was stopped goes on where it was."""
+
+    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float):
+        """until: the time (monotonic seconds) at which everything is saved and stopped."""
+        self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
+        self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
+        self.failed: dict[str, str] = {}  # by run: the last line that it printed
+        cores = os.environ.get("OMP_NUM_THREADS", "")
+        self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
+
+    def run(self) -> Iterator[Cell]:
+        """Every cell as it is done with; ends early, all saved, when the time is over.
+
+        A KeyboardInterrupt saves and stops the processes, and goes on.
+        """
+        own_set = "data.directory" not in self.ablation.shared
+        if own_set and any(cell.missing(self.ablation) for cell in self.left):
+            make_data_once(self.left[0].config)
+        try:
+            while (self.left or self.at_work) and time.monotonic() < self.until:
+                while self.left and len(self.at_work) < self.jobs:
+                    cell = self.left.pop(0)
+                    if cell.missing(self.ablation):
+                        self._begin(cell)
+                    else:
+                        yield cell
+                yield from self._done()
+                time.sleep(0.1)
+        finally:
+            self._stop()
+
+    def _begin(self, cell: Cell) -> None:
+        """Training, or evaluation of a run that is trained, in a process of its own session."""
+        log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "reason.runs.queue", str(cell.run.parent), cell.run.name, *IMPORTED],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"OMP_NUM_THREADS": self.threads},
+            )
+        self.at_work.append((cell, process))
+
+    def _done(self) -> Iterator[Cell]:
+        for cell, process in list(self.at_work):
+            if process.poll() is not None:
+                self.at_work.remove((cell, process))
+                if cell.missing(self.ablation):
+                    lines = cell.run.with_name(f"{cell.run.name}.log").read_text(errors="replace").splitlines()
+                    self.failed[str(cell.run)] = next((line for line in reversed(lines) if line), "no word")
+                yield cell
+
+    def _stop(self) -> None:
+        for _, process in self.at_work:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+        for _, process in self.at_work:
+            process.wait()
+
+
+def work(folder: Path, name: str) -> int:
+    """One cell, in this process: begin it or go on with it, then evaluate it; returns the exit status."""
+    from reason.cli import main
+
+    ablation = Ablation.model_validate(read_json(folder / SPEC))
+    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
+    begun = (cell.run / "config.json").exists()
+    while begun:
+        try:
+            with locked(cell.run):
+                break
+        except ConfigError:  # a process whose parent was killed trains it
+            print(f"{cell.run} is being trained by another process; waiting for it", flush=True)
+            time.sleep(WAIT)
+    if not _trained(cell):
+        status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
+        if not _trained(cell):  # stopped, or failed
+            return status
+    pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
+    for evaluation, words in cell.missing(ablation).items():
+        status = main(["evaluate", str(cell.run), f"name={evaluation}", *pairs, *words])
+        if status:
+            return status
+    return 0
+
+
+def _trained(cell: Cell) -> bool:
+    saved = checkpoints(cell.run)
+    return bool(saved) and step_of(saved[-1]) >= cell.config.training.steps
+
+
+if __name__ == "__main__":
+    for file in sys.argv[3:]:
+        import_file(file)
+    sys.exit(work(Path(sys.argv[1]), sys.argv[2]))
