@@ -33,6 +33,7 @@ HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
 DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
 APART = ("seed", "data.directory", "data.generate", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
+STATED = ("data.directory", "evaluation.steps", "evaluation.limit", "evaluation.compile")  # elsewhere, or no matter
 Json = dict[str, Any]
 
 
@@ -56,7 +57,7 @@ def keep(folder: Path) -> Json:
         "weights": results["weights"],
         "read_on": f"{Path(results['dataset']).name} {results['split']}",
         "puzzles": results["puzzles"],
-        "settings": {key: value for key, value in results["settings"].items() if key != "evaluation.compile"},
+        "settings": {key: value for key, value in results["settings"].items() if key not in STATED},
         "exact": {
             str(t): round(results["exact_by_step"][t - 1], 6)
             for t in sorted({*shown(results["steps"]), min(results["trained_steps"], results["steps"])})
