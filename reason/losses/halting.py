@@ -27,7 +27,7 @@ def halt_loss(unroll: Unroll) -> Tensor:
 
 
 def q_continue_loss(unroll: Unroll) -> Tensor:
-    """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' one step further (HRM eq. 9)."""
+    """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' one supervision step further (CMM eq. 9)."""
     further, now = unroll.next_readout, unroll.readouts[-1]
     assert further is not None, "the config checks that halting is q-learning"
     assert further.q_halt is not None

@@ -19,9 +19,9 @@ OPTIMIZER: Changes = {
 def trm_att_sudoku() -> Config:
     """TRM with attention on Sudoku-Extreme. Claimed: 74.7 % exact (TRM paper).
 
-    50,000 epochs of 1,000 puzzles at batch 768. The published set has 422,786 test puzzles; the one that is
-    made here is generated, of the same mix of difficulty. Gradient checkpointing where the GPU has
-    too little memory (ours), so that 16 GB suffice.
+    50,000 epochs of 1,000 puzzles at batch 768, as the code's README has it. The published set has 422,786 test
+    puzzles; the one that is made here is generated, of the same mix of difficulty. Gradient checkpointing where the GPU
+    has too little memory (ours), so that 16 GB suffice.
     """
     return derive(
         Config(),

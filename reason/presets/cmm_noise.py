@@ -10,6 +10,7 @@ from reason.presets.cmm import (
     ATTENTION,
     IDENTICAL,
     INPUT,
+    NSDE,
     STABLEMAX3,
     cmm_table,
     common,
@@ -111,7 +112,7 @@ TABLES = (
             ),
         ),
         "additive noise, in cycles without gradient too",
-        (from_buffers("cmm-7-4-input"),),
+        (from_buffers("cmm-7-4-input", NSDE),),
     ),
     cmm_table(
         8, "CMM-512 NSDE with AlgGradNorm. D 512, B 250, AMP, N_accum 16, N_H 3, N_L 6, StableMax3, equilibrium "
@@ -133,7 +134,7 @@ TABLES = (
             variant("3-input", "row 3 from z_H(0) = x̂", TABLE_8_ROW_3 | INPUT),
         ),
         SHARES,
-        (AS_ADAM, from_buffers("cmm-8-3-input")),
+        (AS_ADAM, from_buffers("cmm-8-3-input", NSDE)),
     ),
     cmm_table(
         9, "CMM-128: NODE and NSDE. D 128, AMP, N_super 16, N_accum 2, N_grad 3, MLP mixer, StableMax3, "
@@ -143,7 +144,7 @@ TABLES = (
             Row(
                 "2", "TRM, N_H=3, N_L=6, B=250, N_grad=4, N_super=8, Attention", "23.8",
                 symbols(B=250, N_grad=4, N_super=8) | ATTENTION | PLAIN_TRM,
-                "0.52M", "TRM has none of CMM's losses, TRM's initial state and StableMax.",
+                "0.52M", "TRM has none of CMM's losses, TRM's initial state and StableMax, and no prefix.",
             ),
             Row(
                 "3", "CMM NODE, N_H=3, N_L=6, B=250, N_grad=4, learning rate 3e-4, Attention", "31.4",

@@ -92,6 +92,10 @@ def _rows(stage_1: str, run: str, steps: int, layers: int) -> tuple[Row, ...]:
     )
 
 
+DEPARTURE = (
+    "Addition in place of text; the norm between loops has a gain of its own beside the readout's, and stands before "
+    "the first loop too."
+)
 TABLES = (
     PaperTable(
         name="ouro",
@@ -101,6 +105,7 @@ TABLES = (
         shape=ADDITION_4,
         rows=_rows("stage I at 1.4B", "runs/ouro-stage-1-1", 4000, 48),
         inherited=inspect.getdoc(stage_1) or "",
+        departure=DEPARTURE,
     ),
     PaperTable(
         name="ouro-small",
@@ -110,5 +115,6 @@ TABLES = (
         shape=ADDITION_3,
         rows=_rows("stage I, one layer of D 64", "runs/ouro-small-stage-1-1", 200, 2),
         inherited=inspect.getdoc(small_stage_1) or "",
+        departure=DEPARTURE,
     ),
 )
