@@ -52,8 +52,8 @@ INPUT: Changes = {"model.initial": "input"}
 UNSTATED = (
     "where a row states none, TRM's optimizer settings (lr 1e-4 after 2,000 warm-up steps, weight decay 1), its EMA of "
     "0.999 but for HRM, 50,000 epochs of 1,000 puzzles; carry persistent where N_accum is 1, same-batch where it is "
-    "more (CMM §3.5 loops over one batch); AMP is autocast, to fp16 on a V100 or T4 and to bf16 where the hardware has it; "
-    "Adam-atan2 with a = 1 and its bias corrected inside, as in the package that the paper cites; gradient "
+    "more (CMM §3.5 loops over one batch); AMP is autocast, to fp16 on a V100 or T4 and to bf16 where the hardware has "
+    "it; Adam-atan2 with a = 1 and its bias corrected inside, as in the package that the paper cites; gradient "
     "checkpointing where training would not fit without."
 )
 DEPARTURE = "The puzzles are generated here, not the published ones."
@@ -68,12 +68,12 @@ NODE = "the text after eq. 21 defines CMM-NODE with z_H(0) = x̂"
 NSDE = "CMM §3.1 assumes z_H(0) = x̂ (eq. 21), and the definition of CMM-NSDE (eq. 47) names no initial state; x̂"
 LITERAL_EPS: Departure = (
     lambda config: config.optimizer.kind == "adamw",
-    'AdamW, though "all models were trained using the Adam-Atan2 optimizer" (§4): it has the ε that the table states.',
+    'AdamW, though "all models were trained using the Adam-Atan2 optimizer" : it has the ε that the table states.',
 )
 AS_LISTED: Departure = (
     lambda config: config.rollout.accum_steps == config.rollout.supervision_steps > 1,
-    "A row that halts takes its puzzle again (carry=same-batch); CMM §3.5 says that N_accum = N_super is HRM's and TRM's "
-    "training, of whose listings rollout.carry=fresh is the reading.",
+    "A row that halts takes its puzzle again (carry=same-batch); CMM §3.5 says that N_accum = N_super is HRM's and "
+    "TRM's training, of whose listings rollout.carry=fresh is the reading.",
 )
 
 
