@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from reason.config.overrides import override, split_arguments
+from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
@@ -40,6 +40,7 @@ RECIPES = (
     "cmm-1-trm model.gradient_checkpointing=true",
 )
 CUDA_ITSELF = 600_000_000
+GPU = 16_000_000_000  # bytes
 
 
 def operations(config: Config, shape: Shape) -> int:
@@ -61,6 +62,19 @@ def operations(config: Config, shape: Shape) -> int:
     return counter.get_total_flops()
 
 
+def needed(config: Config, shape: Shape) -> int:
+    """Bytes of a training in fp16 on a GPU."""
+    return estimate_memory(config, shape, Dtypes(torch.float16), "cuda").total + CUDA_ITSELF
+
+
+def fitted(config: Config, shape: Shape) -> Config:
+    """With what `auto` comes to on the GPU that the page is for."""
+    if config.model.recomputation != "auto":
+        return config
+    plain = derive(config, {"model.gradient_checkpointing": False})
+    return plain if needed(plain, shape) <= GPU else derive(config, {"model.gradient_checkpointing": True})
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -73,7 +87,8 @@ def main() -> None:
         (name,), pairs = split_arguments(shlex.split(recipe))
         chosen = preset(name)
         config = override(chosen.config(), pairs)
-        memory = estimate_memory(config, chosen.shape, Dtypes(torch.float16), "cuda").total + CUDA_ITSELF
+        config = fitted(config, chosen.shape)
+        memory = needed(config, chosen.shape)
         work = operations(config, chosen.shape)
         steps, rows, whole = config.training.steps, config.training.batch_size, chosen.config().training
         share = rows * steps / (whole.batch_size * whole.steps)

@@ -37,7 +37,8 @@ def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, 
     script.measure({"first": (0.25, fails), "second": (0.75, works)}, tmp_path / "out.json", minutes=2)
     assert json.loads((tmp_path / "out.json").read_text())["second"]["result"] == 7
     assert allowed == [pytest.approx(30, abs=1), pytest.approx(120, abs=2)], "what one part leaves is the others'"
-    assert sum(share for share, _ in script.parts(None).values()) == pytest.approx(1)
+    assert sum(share for share, _ in script.parts(tmp_path).values()) == pytest.approx(1)
+    assert script.parts(tmp_path).keys() - script.parts(None).keys() == {"trm beside compiled peer"}
     with pytest.raises(RuntimeError, match="status 2"):
         script.run([*script.REASON, "no-such-command"], 60, tmp_path)
 

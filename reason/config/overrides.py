@@ -269,7 +269,8 @@ def _naming_own_code(record: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        missing = [file for file in record.get("imports", []) if file not in IMPORTED]
+        names = {Path(file).name for file in IMPORTED}
+        missing = [file for file in record.get("imports", []) if Path(file).name not in names]
         if not missing:
             raise
         raise ConfigError(f"{error}; the run was made with --import {missing[0]}") from None

@@ -34,6 +34,8 @@ def markdown(card: Card) -> str:
     """The card to be read; its first lines are those that the Hugging Face hub reads."""
     minutes = "" if card["seconds"] is None else f", {card['seconds'] / 60:.0f} min"
     rounded = "" if card["stored"] == "fp32" else f", stored as {card['stored']}"
+    made = [f"{card['command']}   # training"] if card["command"] else []
+    made += [f"{one['made_by']} --output-dir data/{one['set']}" for one in card["data"] if one["made_by"]]
     lines = [
         "---", "license: mit", "library_name: reason", "tags: [recursive-reasoning, TRM, HRM]", "---", "",
         f"# {card['name']}", "",
@@ -41,8 +43,7 @@ def markdown(card: Card) -> str:
         f"{card['parameters']:,} parameters ({card['bytes'] / 1000:,.0f} kB{rounded}), "
         f"{'moving average of the ' if card['weights'] == 'ema' else ''}weights at step {card['step']:,}{minutes}, "
         f"seed {card['seed']}, version {card['version']}, torch {card['torch']}.", "",
-        "```bash", f"{card['command']}   # training",
-        *(f"{one['made_by']} --output-dir data/{one['set']}" for one in card["data"] if one["made_by"]), "```", "",
+        *(["```bash", *made, "```", ""] if made else []),
         "Exact accuracy on unseen puzzles by supervision step:", "",
     ]  # fmt: skip
     for one in card["evaluations"]:

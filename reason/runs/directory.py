@@ -7,7 +7,7 @@ import json
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,7 @@ def create_run(
     task: dict[str, Any],
     command: list[str],
     fingerprints: dict[str, str] | None = None,
+    imports: Sequence[str] | None = None,
 ) -> None:
     """Make the folder and its config.json: all that evaluation and resume need to know, written in one rename.
 
@@ -121,7 +122,7 @@ def create_run(
         "shape": shape.model_dump(),
         "task": task,
         "training_set": fingerprints or {},
-        "imports": list(IMPORTED),
+        "imports": list(IMPORTED if imports is None else imports),
         "command": command,
         "version": __version__,
         "torch": torch.__version__,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,9 @@ def export_run(run: Path, out: Path, stored: str, sets: list[str], pairs: Mappin
         if stored != "fp32":
             whole = _model(run, scratch / "float32", config, torch.float32)
             unrounded = [_results(whole, directory, pairs) for directory in sets]
-        card = _card(run, out.name, stored) | {
-            "step": read[0]["checkpoint_step"],
+        step = read[0]["checkpoint_step"]
+        card = _card(run, out.name, stored, step) | {
+            "step": step,
             "weights": read[0]["weights"],
             "parameters": read[0]["parameters"],
             "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
@@ -79,7 +80,8 @@ def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
     }
     record = read_record(run)
     own = _portable(read_config(run / "config.json"))
-    create_run(folder, own, read_shape(run), record["task"], _command(own), record["training_set"])
+    command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
+    create_run(folder, own, read_shape(run), record["task"], command, record["training_set"], files)
     state = {"step": step_of(checkpoint), "exported": which}
     if saved_config(checkpoint):
         state["config"] = own.model_dump(mode="json")
@@ -95,10 +97,16 @@ def _portable(config: Config) -> Config:
     return derive(config, {"data.directory": ",".join(names) or None, "data.generate": generate, "init_from": begun})
 
 
-def _command(config: Config) -> list[str]:
-    """The command line of train.py that has this config: its preset and every setting that differs."""
+def _command(config: Config, typed: Sequence[str]) -> list[str]:
+    """The command line of train.py that has this config: its preset and every setting that differs.
+
+    typed: the run's own command, which names a preset of one's own. Empty for imported weights, which were not trained.
+    """
     chosen = PRESETS.get(config.name)
-    trees = [(chosen.config() if chosen else Config()).model_dump(mode="json"), config.model_dump(mode="json")]
+    if chosen is None:
+        own = next((word for word in typed if ".py:" in word), None)
+        return [] if own is None else ["train.py", f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"]
+    trees = [chosen.config().model_dump(mode="json"), config.model_dump(mode="json")]
     changes = {key: values[1] for key, values in differing(trees).items() if not key.startswith(UNNAMED)}
     if not names_presets_own_set(config):
         changes = {"data.directory": config.data.directory} | changes
@@ -122,7 +130,7 @@ def _evaluation(
     """A set's entry in the card."""
     directory = Path(results["dataset"]).resolve().name
     words = [f"data=data/{directory}", f"steps={results['steps']}"]
-    words += [f"{key}={pairs[key]}" for key in ("evaluation.limit", "evaluation.split") if key in pairs]
+    words += [f"{key}={pairs[key]}" for key in pairs if key not in (*CHOICE, "evaluation.steps", "data.directory")]
     entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
     entry["command"] = f"python evaluate.py {name} {' '.join(words)}"
@@ -153,11 +161,12 @@ def _summary(config: Config) -> str:
     return f"{preset.summary.removesuffix('.')}; trained on {sets} instead." if others else preset.summary
 
 
-def _card(run: Path, name: str, stored: str) -> dict[str, Any]:
-    """What a card says of the training."""
+def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
+    """What a card says of the training up to the step of its weights."""
     record, trained_with = read_record(run), read_config(run / "config.json")
     own, shape = _portable(trained_with), read_shape(run)
-    seconds = [line["seconds"] for line in read_metrics(run) if "seconds" in line]
+    command = _command(own, record.get("command", []))
+    seconds = [line["seconds"] for line in read_metrics(run) if "seconds" in line and line["step"] <= step]
     return {
         "name": name,
         "summary": _summary(trained_with),
@@ -169,7 +178,7 @@ def _card(run: Path, name: str, stored: str) -> dict[str, Any]:
         "trained_steps": own.rollout.trained_steps,
         "stored": stored,
         "seconds": seconds[-1] if seconds else None,
-        "command": " ".join(("python", *_command(own))),
+        "command": " ".join(("python", *command)) if command else None,
         "data": [
             {"set": Path(directory).name, "made_by": command}
             for directory, command in zip(own.data.directories, _sets_made_by(trained_with), strict=True)

@@ -32,7 +32,8 @@ def available_memory(device: torch.device) -> int | None:
     On a CPU: what the kernel calls available, or what is left of the container's limit.
     """
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, to be used again
+        return torch.cuda.mem_get_info(device)[0] + kept
     if device.type == "mps":
         return torch.mps.recommended_max_memory()
     left = [_number(INFO, "MemAvailable")]

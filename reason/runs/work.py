@@ -17,6 +17,8 @@ from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.runs.memory import blank_batch, fake_model, products_of_trace, rehearsal, with_probes
 
+aten = torch.ops.aten
+
 
 class Work(NamedTuple):
     """Of an optimizer step in eager mode, without the optimizer's own (a few operations a weight); of a read step."""
@@ -30,6 +32,24 @@ class Work(NamedTuple):
         return self.flops / flops + self.bytes / bytes + self.kernels * launch
 
 
+UNWRITTEN = {aten._unsafe_view.default, aten.empty.memory_format, aten.empty_like.default, aten.new_empty.default}
+
+
+def _attention(q: torch.Size, k: torch.Size, v: torch.Size, *_: Any, **__: Any) -> int:
+    """Of shapes (B, heads, S, D/heads): scores, and values by them."""
+    return 2 * q[:-1].numel() * k[-2] * (q[-1] + v[-1])
+
+
+def _attention_backward(_: torch.Size, q: torch.Size, k: torch.Size, v: torch.Size, *__: Any, **___: Any) -> int:
+    return 2 * _attention(q, k, v)
+
+
+FUSED = {  # attention as a CPU computes it, which torch's counter does not know
+    aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+}
+
+
 class _Written(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +57,7 @@ class _Written(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        if not function.is_view:
+        if not function.is_view and function not in UNWRITTEN:
             written = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
             self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in written)
             self.kernels += bool(written)
@@ -47,8 +67,18 @@ class _Written(TorchDispatchMode):
 def work_of(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
     """The work of an optimizer step, at the typical T; what gradient checkpointing computes again is not counted.
 
-    An exact trace is extrapolated from one and two random probes.
+    An exact trace is extrapolated from one and two random probes. Of AlgGradNorm's gradients, a backward pass a term,
+    a step has the share that falls on it.
     """
+    if config.balance.kind != "fixed":
+        plain = derive(config, {"balance.kind": "fixed", "balance.targets": {}})
+        least, most = (_unbalanced_work(each, shape, computed, device) for each in (plain, config))
+        between = config.balance.every * config.rollout.grad_steps  # steps from one measurement to the next
+        return Work(*(a + (b - a) // between for a, b in zip(least, most, strict=True)))
+    return _unbalanced_work(config, shape, computed, device)
+
+
+def _unbalanced_work(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
     if (products := products_of_trace(config, shape)) > 1:
         one, two = (_rehearsed_work(each, shape, computed, device) for each in with_probes(config))
         return Work(*(a + (products - 1) * (b - a) for a, b in zip(one, two, strict=True)))
@@ -76,6 +106,6 @@ def work_of_reading(config: Config, shape: Shape, computed: Dtypes, device: str,
 
 
 def _counted(run: Callable[[], object]) -> Work:
-    with FlopCounterMode(display=False) as flops, _Written() as written:
+    with FlopCounterMode(display=False, custom_mapping=FUSED) as flops, _Written() as written:
         run()
     return Work(flops.get_total_flops(), written.bytes, written.kernels)

@@ -45,6 +45,8 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
         )
     if backend == "inductor":
         require_inductor(device, "training.compile")
+    if records_graphs(config):
+        torch.compiler.cudagraph_mark_step_begin()  # else every call of a network counts as a step of its own
     options: dict[str, Any] = {"mode": config.compile_mode} if backend == "inductor" else {}
     if config.compile_scope == "step":
         _prepare(model)

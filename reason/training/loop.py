@@ -133,6 +133,7 @@ class Trainer(TrainingState):
             bar.close()
             if log is not None:
                 log.close()
+        self.seconds = earlier + time.perf_counter() - started  # with the last reading and checkpoint
         limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,12 @@ def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.
 def test_training_ends_at_the_first_reading_that_is_high_enough(
     monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SplitMonitor, "read", lambda self, model, ema, step: Reading(step, step / 10, 0.5, 11, 0.1))
+    def read(self: SplitMonitor, model: object, ema: object, step: int) -> Reading:
+        time.sleep(1)
+        return Reading(step, step / 10, 0.5, 11, 0.1)
+
+    monkeypatch.setattr(SplitMonitor, "read", read)
     words = ("sudoku-4x4", *NARROW, f"data.directory={monitored_4x4}", "training.monitor.every=1")
     (row,) = bench(*words, "--to-accuracy", "0.15")
     assert (row["reached"], row["step"], row["exact"]) == (True, 2, 0.2)
+    assert 60 * row["minutes"] > 2, "two readings of a second"

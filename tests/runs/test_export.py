@@ -12,9 +12,10 @@ from safetensors.torch import load_file
 import reason
 from reason import pretrained
 from reason.cli import main
+from reason.config.overrides import derive
 from reason.errors import ConfigError
 from reason.pretrained.card import markdown
-from reason.runs.export import export_run
+from reason.runs.export import _card, _command, export_run
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
 
@@ -61,6 +62,27 @@ def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Pa
     assert card["data"][0]["made_by"].endswith("sudoku --train 24 --validation 0 --test 12 --seed 1 --size 4")
     assert card["command"].startswith("python train.py sudoku-4x4 data=data/sudoku-4x4 model.hidden_size=16 ")
     assert (exported / "README.md").read_text() == markdown(card)
+
+
+def test_a_card_says_what_was_changed_in_reading_and_when_its_weights_were_made(
+    run: reason.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`seconds` of the step of the weights, and a command that gives the figures of the card."""
+    export_run(run.directory, tmp_path / "mine", "fp32", [], {"evaluation.steps": "2", "model.h_cycles": "1"})
+    card = json.loads((tmp_path / "mine" / "card.json").read_text())
+    words = card["evaluations"][0]["command"].split()
+    assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
+    lines = [{"step": 4, "seconds": 10.0}, {"step": 6, "seconds": 20.0}]
+    monkeypatch.setattr("reason.runs.export.read_metrics", lambda _: lines)
+    assert _card(run.directory, "mine", "fp32", 4)["seconds"] == 10
+    assert _card(run.directory, "mine", "fp32", 6)["seconds"] == 20
+
+
+def test_a_preset_of_ones_own_is_named_by_its_file(run: reason.Run) -> None:
+    typed = ["train.py", "/home/me/my_idea.py:mine", "data=data/sudoku-4x4"]
+    own = derive(run.config, {"name": "mine"})
+    assert _command(own, typed) == ["train.py", "my_idea.py:mine"]
+    assert _command(derive(own, {"name": "imported"}), ["reason", "import-weights", "weights.pth"]) == []
 
 
 def test_nothing_of_the_machine_is_in_it(exported: Path, run: reason.Run, sudoku_4x4: Path) -> None:
