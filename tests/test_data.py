@@ -12,7 +12,7 @@ from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
-from reason.data import PuzzleData, Sampler, augment, give_hints, task_of
+from reason.data import PuzzleData, Sampler, augment, draw_symmetries, give_hints, task_of
 from reason.models.base import IGNORE, Batch
 
 
@@ -42,6 +42,17 @@ def test_boards_are_transposed_where_boxes_are_square(size: int) -> None:
     moved = augment(batch, Sudoku(size).symmetry, torch.Generator().manual_seed(0)).inputs.view(-1, size, size) > 1
     upright = moved.all(dim=2).any(dim=1).float().mean().item()
     assert upright == pytest.approx(0.5 if size == 9 else 1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("size", [6, 9])
+def test_every_cell_comes_from_every_cell_alike(size: int) -> None:
+    draws, cells = 4000, size**2
+    source = draw_symmetries(draws, Sudoku(size).symmetry, torch.Generator().manual_seed(0)).source
+    assert source is not None
+    assert (source.sort(dim=1).values == torch.arange(cells)).all(), "each row is a permutation"
+    often = torch.stack([(source == cell).sum(0) for cell in range(cells)])
+    share = 1 / cells
+    assert (often - draws * share).abs().max() < 5 * (draws * share * (1 - share)) ** 0.5
 
 
 def test_relabelling_is_uniform_over_permutations() -> None:

@@ -1,0 +1,43 @@
+"""What a config says of the data is what the trainer draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from datasets_gen.sudoku import Sudoku
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.data import Sampler
+from reason.runs.build import build_trainer, load_training_set
+
+
+def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
+    config = override(config, {f"data.{key}": value for key, value in changes.items()})
+    (sampler,) = build_trainer(config, run, load_training_set(config, torch.device("cpu"))).samplers.each
+    return sampler
+
+
+def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path: Path) -> None:
+    """Of 4×4 Sudoku: digits are renamed, and with augment=false nothing is."""
+    augmented = sampler_of(tiny, tmp_path, augment="true")
+    assert augmented.symmetry == Sudoku(4).symmetry
+    plain = sampler_of(tiny, tmp_path, augment="false")
+    assert plain.symmetry is None
+    stored = {tuple(row) for row in plain.data.inputs.tolist()}
+    assert all(tuple(row) in stored for row in plain.draw().inputs.tolist())
+    assert not all(tuple(row) in stored for row in augmented.draw().inputs.tolist())
+
+
+@pytest.mark.parametrize("hints", [0, 3])
+def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_path: Path) -> None:
+    sampler = sampler_of(tiny, tmp_path, augment="false", hints=str(hints))
+    assert sampler.hints == hints
+    fewest = (sampler.data.inputs > 1).sum(1).min()
+    most = (sampler.data.inputs > 1).sum(1).max()
+    clues = torch.cat([(sampler.draw().inputs > 1).sum(1) for _ in range(9)])
+    assert clues.min() == fewest
+    assert (clues.max() > most) == (hints > 0)
+    assert clues.max() <= most + hints
