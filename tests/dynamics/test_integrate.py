@@ -130,6 +130,25 @@ def test_every_call_gets_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(draws) == 6
 
 
+@pytest.mark.parametrize("noise", ["additive", "multiplicative"])
+def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two substeps of Δt/n = 1/4 in each call, ζ = 1 and σ√(Δt/n) = 0.15; G is 1, or F."""
+    monkeypatch.setattr("reason.dynamics.integrate.normal_like", torch.ones_like)
+    once = {"h_cycles": 1, "l_cycles": 1, "separate_networks": True}
+    model = made(**once, noise=noise, sigma=0.3, dt=0.5, substeps=2).train()
+    tokens = torch.arange(8).view(2, 4) % 5
+    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    z_h, z_l = start = model.initial_state(x)
+    geometry = model.layouts.geometry(x)
+    for _ in range(2):
+        f = model.f_l(z_l + z_h + x, geometry)
+        z_l = 0.75 * z_l + 0.25 * f + 0.15 * (f if noise == "multiplicative" else 1)
+    for _ in range(2):
+        f = model.f_h(z_h + z_l, geometry)
+        z_h = 0.75 * z_h + 0.25 * f + 0.15 * (f if noise == "multiplicative" else 1)
+    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
+
+
 def test_maps_are_free_of_noise() -> None:
     model = made(noise="additive", sigma=1.0).train()
     tokens = torch.zeros(2, 4, dtype=torch.long)

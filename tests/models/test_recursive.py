@@ -174,6 +174,15 @@ def test_random_initial_states_differ_between_rows() -> None:
     assert abs(z.z_h.std().item() - 1) < 0.2
 
 
+def test_random_initial_states_of_high_and_low_are_two_draws() -> None:
+    model = make(initial="random", states=2)
+    z_h, z_l = model.initial_state(model.encode(batch()))
+    assert not torch.equal(z_h, z_l)
+    assert abs(z_l.std().item() - 1) < 0.2
+    single = make(initial="random", states=1)
+    assert torch.equal(*single.initial_state(single.encode(batch())))
+
+
 @pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
 def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
     """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
