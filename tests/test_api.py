@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import reason
 from datasets_gen.__main__ import main as generate
@@ -67,6 +68,18 @@ def test_loading_gives_the_same_model(run: reason.Run) -> None:
     other = reason.load(str(run.directory), model={"h_cycles": 1})
     assert other.config.model.h_cycles == 1
     assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), other.model.parameters(), strict=True))
+
+
+def test_the_weights_asked_for_are_loaded(run: reason.Run) -> None:
+    """The last ones or their averages, each from its own file of the newest checkpoint."""
+    newest = sorted((run.directory / "checkpoints").iterdir())[-1]
+    raw, ema = load_file(newest / "weights.safetensors"), load_file(newest / "ema.safetensors")
+    assert not torch.equal(raw["head.weight"], ema["head.weight"])
+    for which, kept in (("raw", raw), ("ema", ema), ("auto", ema)):
+        loaded = reason.load(run.directory, weights=which)
+        state = loaded.model.state_dict()
+        assert [name for name, value in kept.items() if not torch.equal(state[name], value)] == []
+        assert loaded.weights == ("raw" if which == "raw" else "ema")
 
 
 def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
