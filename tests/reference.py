@@ -39,6 +39,24 @@ def rotate(x: Array, base: float = 10_000.0) -> Array:
     return out
 
 
+def rotate_2d(x: Array, columns: int, base: float = 10_000.0) -> Array:
+    """One head (S, d) over a grid: of the pairs (i, i + d/2) the first half turns by the row, the second by the column.
+
+    The n = d/4 pairs of each half turn by place · base^(−j/n), j = 0 … n − 1.
+    """
+    cells, width = x.shape
+    out = np.empty_like(x)
+    half, quarter = width // 2, width // 4
+    for p in range(cells):
+        places = [p // columns] * quarter + [p % columns] * quarter
+        for i in range(half):
+            angle = places[i] * base ** (-(i % quarter) / quarter)
+            a, b = x[p, i], x[p, i + half]
+            out[p, i] = a * math.cos(angle) - b * math.sin(angle)
+            out[p, i + half] = b * math.cos(angle) + a * math.sin(angle)
+    return out
+
+
 def attention(x: Array, qkv: Array, out: Array, heads: int, rotary: bool) -> Array:
     """(S, D) -> (S, D), non-causal."""
     width = x.shape[-1]
@@ -136,23 +154,37 @@ def gelu(x: Array) -> Array:
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def causal_attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool) -> Array:
-    """(S, D) -> (S, D), cell by cell, head by head."""
+def unturned(x: Array) -> Array:
+    """One head (S, d) without positions."""
+    return x
+
+
+def causal_attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool, turn=unturned) -> Array:
+    """(S, D) -> (S, D), cell by cell, head by head; `turn` rotates the queries and keys of a head."""
     cells, width = x.shape
     size = width // heads
     q, k, v = np.split(x @ w[f"{at}.qkv.weight"].T + w.get(f"{at}.qkv.bias", 0), 3, axis=-1)
     mixed = np.zeros_like(x)
-    for i in range(cells):
-        seen = range(i + 1) if causal else range(cells)
-        for h in range(heads):
-            part = slice(h * size, (h + 1) * size)
+    for h in range(heads):
+        part = slice(h * size, (h + 1) * size)
+        q[:, part], k[:, part] = turn(q[:, part]), turn(k[:, part])
+        for i in range(cells):
+            seen = range(i + 1) if causal else range(cells)
             score = np.exp([q[i, part] @ k[j, part] / math.sqrt(size) for j in seen])
             mixed[i, part] = sum(s * v[j, part] for s, j in zip(score / score.sum(), seen, strict=True))
     return mixed @ w[f"{at}.out.weight"].T + w.get(f"{at}.out.bias", 0)
 
 
 def transformer_block(
-    x: Array, w: dict[str, Array], at: str, kind: str, placement: str, norm_kind: str, heads: int, causal: bool
+    x: Array,
+    w: dict[str, Array],
+    at: str,
+    kind: str,
+    placement: str,
+    norm_kind: str,
+    heads: int,
+    causal: bool,
+    turn=unturned,
 ) -> Array:
     """Both halves of a layer, each of STARS' four placements written out."""
     eps = 1e-5 if kind == "gpt" else 1e-6
@@ -164,7 +196,7 @@ def transformer_block(
         return inner @ w[f"{at}.mlp.down.weight"].T + w[f"{at}.mlp.down.bias"]
 
     for half, f in (
-        ("attention_half", lambda h: causal_attention(h, w, f"{at}.attention", heads, causal)),
+        ("attention_half", lambda h: causal_attention(h, w, f"{at}.attention", heads, causal, turn)),
         ("mlp_half", feed_forward),
     ):
 

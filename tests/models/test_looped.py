@@ -10,6 +10,7 @@ import reference
 import torch
 from pydantic import ValidationError
 
+from datasets_gen.structure import Structure
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import Batch
 from reason.nn.attention import attend
@@ -38,9 +39,9 @@ TWELVE = {f"{p} {n} {b}": {"norm_placement": p, "norm": n, "block": b}
 VARIANTS = TWELVE | OPTIONS
 
 
-def make(**changes: object) -> LoopedModel:
+def make(shape: Shape = SHAPE, **changes: object) -> LoopedModel:
     """In float64, away from the initial values at which gains, biases and γ would hide their place."""
-    model = LoopedModel(LoopedConfig(**SMALL | changes), SHAPE, torch.float64).double()
+    model = LoopedModel(LoopedConfig(**SMALL | changes), shape, torch.float64).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -57,10 +58,15 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
 
+    def turn(head: np.ndarray) -> np.ndarray:
+        if c.positions == "rotary-2d":
+            return reference.rotate_2d(head, model.shape.structure.grid[1], c.rope_theta)
+        return reference.rotate(head, c.rope_theta) if c.positions == "rotary" else head
+
     def stack(h: np.ndarray, name: str, layers: int) -> np.ndarray:
         for i in range(layers):
             at = f"{name}.blocks.{i}"
-            h = reference.transformer_block(h, w, at, c.block, c.norm_placement, c.norm, c.num_heads, c.causal)
+            h = reference.transformer_block(h, w, at, c.block, c.norm_placement, c.norm, c.num_heads, c.causal, turn)
         return h
 
     def norm(h: np.ndarray, name: str) -> np.ndarray:
@@ -68,7 +74,7 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
         kind = c.final_norm or c.norm if name == "final_norm" else c.norm
         return reference.norm(h, kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
 
-    x = stack(w["tokens.weight"][inputs] + w["positions.weight"], "prelude", c.prelude)
+    x = stack(w["tokens.weight"][inputs] + w.get("positions.weight", 0), "prelude", c.prelude)
     z, seen = x, []
     for k in range(1, loops + 1):
         if c.inter_loop_norm:
@@ -94,6 +100,18 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
         for seen, want in zip(unroll(model, puzzles, 3), expected, strict=True):
             np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
             np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rope_theta", [10_000.0, 20.0])
+@pytest.mark.parametrize("positions", ["rotary", "rotary-2d"])
+def test_rotary_loops_equal_the_formulas(positions: str, rope_theta: float) -> None:
+    """On a grid of 2×3; tables are float32."""
+    grid = Shape(seq_len=6, vocab_size=7, structure=Structure(grid=(2, 3)))
+    model = make(grid, causal=False, positions=positions, rope_theta=rope_theta, num_heads=1, prelude=1)
+    puzzle = batch(1, cells=6)
+    for seen, want in zip(unroll(model, puzzle, 2), naive(model, puzzle.inputs[0].numpy(), 2), strict=True):
+        np.testing.assert_allclose(seen.state.z[0].detach().numpy(), want["z"], atol=1e-5)
+        np.testing.assert_allclose(seen.logits[0].detach().numpy(), want["logits"], atol=1e-5)
 
 
 def test_a_readout_without_a_step_is_a_final_one() -> None:

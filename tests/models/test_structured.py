@@ -152,6 +152,22 @@ def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(family: str, 
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])
+@pytest.mark.parametrize("positions", ["none", "rotary-2d"])
+def test_attention_knows_where_a_token_stands_by_its_positions_alone(family: str, positions: str) -> None:
+    """Two tokens change places: their logits do too, and no more than that, only where there are no positions."""
+    model = make(family, puzzle := Sudoku(4), ROTARY | {"positions": positions})
+    tokens = sudokus(puzzle)
+    tokens[:, 1], tokens[:, 6] = 2, 3
+    swap = torch.arange(16)
+    swap[[1, 6]] = torch.tensor([6, 1])
+    merely = run(model, tokens)[0][:, swap]
+    if positions == "none":
+        close(run(model, tokens[:, swap])[0], merely)
+    else:
+        assert (run(model, tokens[:, swap])[0] - merely).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("family", ["recursive", "looped"])
 @pytest.mark.parametrize(
     "settings",
     [GROUPS, SYMBOLS, ATTENDED, LOCAL, ROTARY],

@@ -99,6 +99,15 @@ def test_rotary_2d_scores_depend_on_row_and_column_differences_alone() -> None:
     assert rotary_2d_table((rows, columns), 8, prefix=2).shape == (2, 2 + rows * columns, 8)
 
 
+@pytest.mark.parametrize(("base", "slow"), [(16.0, 0.25), (10_000.0, 0.01)])
+def test_rotary_2d_angles_are_those_of_row_and_column(base: float, slow: float) -> None:
+    """Frequencies 1 and base^(−1/2) for each; the two slots of a prefix lie in row −1, columns 0 and 1."""
+    places = [(-1, 0), (-1, 1), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    angles = torch.tensor([[row, slow * row, column, slow * column] * 2 for row, column in places])
+    table = rotary_2d_table((2, 3), 8, base, prefix=2)
+    torch.testing.assert_close(table, torch.stack([angles.cos(), angles.sin()]))
+
+
 @pytest.mark.parametrize("size", [4, 6, 9])
 def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
     structure, width, inner, symbols = Sudoku(size).structure, 3, 2, 5
