@@ -39,6 +39,15 @@ def test_cosine_begins_after_the_warm_up_and_ends_with_the_run() -> None:
     assert falling == sorted(falling, reverse=True)
 
 
+def test_cosine_over_an_epoch_range() -> None:
+    """From 1 at epoch 2, step 20, to 0.2 at epoch 6, step 60: (1 + cos 45°)/2 of the way up after a quarter of it."""
+    schedule = ScheduleConfig(kind="cosine", min_ratio=0.2, start=2, end=6, unit="epoch", warmup_steps=4)
+    factors = [schedule.factor(step, Horizon(steps=100, epoch=10)) for step in (0, 4, 20, 30, 40, 60, 99)]
+    assert factors == pytest.approx([0.25, 1, 1, 0.2 + 0.8 * (0.5 + math.sqrt(0.125)), 0.6, 0.2, 0.2])
+    to_the_end = schedule.model_copy(update={"end": None})
+    assert to_the_end.factor(60, Horizon(steps=100, epoch=10)) == pytest.approx(0.6)
+
+
 def test_exponential_over_an_epoch_range_then_another_share() -> None:
     """CMM table 6, last row: 1e-4 → 5e-5 over epochs 0 to 30,000, then 3e-5; an epoch is half a step here."""
     schedule = ScheduleConfig(kind="exponential", min_ratio=0.5, end=30_000, after=0.3, unit="epoch")

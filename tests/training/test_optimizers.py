@@ -97,6 +97,30 @@ def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
             torch.testing.assert_close(step.abs(), torch.full_like(step, 0.01), rtol=1e-3, atol=0)
 
 
+def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
+    """A quarter of every rate at the first of four steps of warm-up."""
+    settings = {"kind": "muon", "muon_lr": 0.1, "lr": 0.01, "weight_decay": 0}
+    table = {"puzzle_emb_lr": 0.2, "puzzle_emb_weight_decay": 0}
+    moves = {}
+    for warmup in (0, 4):
+        torch.manual_seed(0)
+        net = model()
+        config = OptimizerConfig(**settings | table, schedule={"warmup_steps": warmup})
+        optimizers = Optimizers(net, config, Horizon(10, 1.0))
+        before = {name: p.detach().clone() for name, p in net.named_parameters()}
+        for name, p in net.named_parameters():
+            p.grad = None if name.startswith("puzzle") else torch.randn_like(p)
+        net.puzzle_embedding(torch.tensor([3])).sum().backward()
+        optimizers.step(0)
+        moves[warmup] = {name: p.detach() - before[name] for name, p in net.named_parameters()}
+    assert [group["lr"] for group in optimizers.main.param_groups] == pytest.approx([0.1 / 4, 0.01 / 4])
+    row = torch.zeros_like(before["puzzle_embedding.weight"])
+    row[3] = -0.2 / 4
+    torch.testing.assert_close(moves[4]["puzzle_embedding.weight"], row)
+    for name, move in moves[0].items():
+        torch.testing.assert_close(moves[4][name], move / 4, rtol=1e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(5, 9), (9, 5), (6, 6)])
 def test_orthogonalizing_maps_singular_values_by_the_quintic(rows: int, columns: int) -> None:
     """σ ↦ 3.4445σ − 4.775σ³ + 2.0315σ⁵ five times, in float64 beside an SVD; several matrices are each by itself."""
