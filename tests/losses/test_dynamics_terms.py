@@ -91,21 +91,34 @@ def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_agai
     assert seen.model.tokens.weight.grad.abs().sum() > 0  # through the step that led to z_H
 
 
+def expanding(model: RecursiveModel, active: Tensor | None = None) -> Unroll:
+    """Traces below 1 at the puzzles and, near the origin, above 1 at the states: both Routh-Hurwitz terms count."""
+    with torch.no_grad():
+        model.f_l.output.mul_(3)
+    seen = unrolled(model, active=active)
+    return replace(seen, states=(RecursiveState(*(0.05 * z for z in seen.states[-1])),))
+
+
 @pytest.mark.parametrize("changes", KINDS[:2])
 @pytest.mark.parametrize("scope", ["puzzle", "token"])
 def test_routh_hurwitz_equals_the_reference(changes: dict[str, object], scope: str) -> None:
-    model = made(**changes)
-    with torch.no_grad():
-        model.f_l.output.mul_(3)  # traces on both sides of 1
-    seen = unrolled(model)
-    config = TraceConfig(method="exact", scope=scope)
+    seen = expanding(made(**changes), active=torch.tensor([True, False, True]))
+    model, config = seen.model, TraceConfig(method="exact", scope=scope)
     z_h, z_l = (z.detach().numpy() for z in seen.states[-1])
     x, low = seen.x.detach().numpy(), model.initial_state(seen.x).z_l.detach().numpy()
     for loss, argument, stable in ((rh_stable_z, z_h + z_l, True), (rh_unstable_x, x + low, False)):
-        expected = np.mean(
-            [reference.routh_hurwitz_term(naive_jacobian(model, row), 4, scope, stable) for row in argument]
-        )
-        assert loss(seen, config).item() == pytest.approx(expected, rel=1e-3, abs=1e-9)
+        jacobians = [naive_jacobian(model, argument[i]) for i in (0, 2)]  # the row that waits counts as 0
+        expected = sum(reference.routh_hurwitz_term(jacobian, 4, scope, stable) for jacobian in jacobians) / 3
+        assert expected > 0.1
+        assert loss(seen, config).item() == pytest.approx(expected, rel=1e-3)
+
+
+def test_routh_hurwitz_moves_the_point_too() -> None:
+    """Gradients pass through x̂, and through the step that led to the state."""
+    for loss in (rh_stable_z, rh_unstable_x):
+        seen = expanding(made())
+        loss(seen, EXACT).backward()
+        assert seen.model.tokens.weight.grad.abs().sum() > 0
 
 
 def test_cells_beyond_the_edge_do_not_count() -> None:

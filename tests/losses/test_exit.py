@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +94,43 @@ def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
     )
     assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
     assert all(value.dtype == torch.float32 for value in found)
+
+
+def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None:
+    """One loop a backward pass: at the second supervision step L_1 is held against the loss before it."""
+    seen, config = unrolled("puzzle", loops=1, m=2, last=False), ExitConfig(slope=3.0, threshold=0.1)
+    (now,), before = seen.readouts, seen.model.said
+    rows, gains = [], []
+    for row in range(B):
+        cells = [c for c in range(S) if LABELS[row, c] != IGNORE]
+        early, late = (
+            np.mean([reference.cell_loss(out.logits[row, c].numpy(), int(LABELS[row, c]), "softmax") for c in cells])
+            for out in (before, now)
+        )
+        gains.append(max(0.0, early - late))
+        rows.append(reference.bce(-now.gate[row].item(), 1 / (1 + math.exp(-3.0 * (gains[-1] - 0.1)))))
+    assert max(gains) > 0.1
+    assert exit_gate_loss(seen, config, "softmax", "row").item() == pytest.approx(np.mean(rows), rel=1e-6)
+
+
+def test_a_mean_over_tokens_weighs_every_cell_alike() -> None:
+    """Of a gate per position: the cells of the active rows over the labelled cells of all of them."""
+    active = torch.tensor([True, True, False])
+    seen, config = unrolled("position", active=active), ExitConfig(slope=3.0, threshold=0.1)
+    cells = [(row, c) for row in range(2) for c in range(S) if LABELS[row, c] != IGNORE]
+    each = []
+    for row, c in cells:
+        label = int(LABELS[row, c])
+        losses = [reference.cell_loss(out.logits[row, c].numpy(), label, "softmax") for out in seen.readouts]
+        gates = np.array([out.gate[row, c].item() for out in seen.readouts])
+        each.append(reference.exit_losses(gates, np.array(losses), config.slope, config.threshold))
+    expected = np.sum(each, axis=0) / (4 + 3 + 5)
+    found = (
+        exit_loss(seen, "softmax", "token"),
+        exit_entropy(seen, "token"),
+        exit_gate_loss(seen, config, "softmax", "token"),
+    )
+    assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
 
 
 def test_inactive_rows_add_nothing() -> None:

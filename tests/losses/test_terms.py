@@ -142,3 +142,21 @@ def test_q_continue_bootstraps_from_one_step_further() -> None:
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
     expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_rows_that_wait_teach_the_halting_head_nothing() -> None:
+    """The sum over the active rows is divided by B, whatever a waiting row says."""
+    labels, logits = torch.tensor([[1], [1], [0]]), torch.nn.functional.one_hot(torch.tensor([[1], [0], [1]]), 2)
+    further = Readout(torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 9.0, -3.0]), q_continue=torch.full((3,), -9.0))
+    seen = unrolled(
+        logits.float(),
+        labels,
+        torch.tensor([True, False, True]),
+        q_halt=torch.tensor([0.3, 4.0, 5.0]),
+        q_continue=torch.tensor([0.5, -6.0, -2.0]),
+        next_readout=further,
+    )
+    halt = (reference.bce(0.3, 1) + reference.bce(5.0, 0)) / 3
+    q_continue = (reference.bce(0.5, 1 / (1 + math.exp(-1))) + reference.bce(-2.0, 1 / (1 + math.exp(3)))) / 3
+    assert halt_loss(seen).item() == pytest.approx(halt, rel=1e-5)
+    assert q_continue_loss(seen).item() == pytest.approx(q_continue, rel=1e-5)
