@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference
 import torch
 from rich.console import Console
 from scipy.stats import spearmanr
@@ -108,7 +109,7 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
     with torch.no_grad():
         records = list(unroll(model, batch, 3))
     for quantile in (0.3, 0.5, 0.9):
-        taken, right, exact = [], [], []
+        taken, right, losses, exact = [], [], [], []
         for row in range(len(sums)):
             ok = True
             for cell in range(batch.labels.shape[1]):
@@ -121,16 +122,17 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
                             break
                     taken.append(loop)
                     right.append(bool(records[loop - 1].answer[row, cell] == batch.labels[row, cell]))
+                    said, label = records[loop - 1].logits[row, cell].tolist(), int(batch.labels[row, cell])
+                    losses.append(reference.cell_loss(said, label, "softmax"))
                     ok &= right[-1]
             exact.append(ok)
         (line,) = [line for line in found["gate"] if line["quantile"] == quantile]
-        expected = (np.mean(taken), np.mean(right), np.mean(exact))
-        assert (line["mean_loops"], line["cell"], line["exact"]) == pytest.approx(expected)
+        expected = (np.mean(taken), np.mean(right), np.mean(losses), np.mean(exact))
+        assert (line["mean_loops"], line["cell"], line["ce"], line["exact"]) == pytest.approx(expected)
     assert len({line["mean_loops"] for line in found["gate"]}) > 3
-    assert sum(found["p"]) == pytest.approx(1)
     bins = found["by_difficulty"]["bins"]
     mean = sum(line["puzzles"] * line["expected_loops"] for line in bins) / len(sums)
-    spent = []
+    spent, leaves = [], []
     for row in range(len(sums)):
         cells = []
         for cell in (batch.labels[row] >= 0).nonzero().flatten().tolist():
@@ -139,8 +141,10 @@ def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
                 stays *= 1 - records[loop].readout.gate[row, cell].sigmoid().item()
                 expected += stays
             cells.append(expected)
+            leaves.append(reference.exit_distribution([record.readout.gate[row, cell].item() for record in records]))
         spent.append(np.mean(cells))
     assert mean == pytest.approx(np.mean(spent))
+    assert found["p"] == pytest.approx(np.mean(leaves, axis=0))
 
 
 def test_loops_needed_are_those_from_which_on_a_puzzle_stays_right() -> None:

@@ -93,6 +93,28 @@ def test_greedy_equals_teacher_forced_untrained(changes: dict[str, object], addi
     agree(model, data, 3)
 
 
+def test_the_loss_is_that_of_its_own_history(addition: Path) -> None:
+    """What a model said goes on being read, also where it was wrong; the labels are those of the sum."""
+    data = PuzzleData(addition, "test")
+    model = LoopedModel(LoopedConfig(hidden_size=16, num_heads=2, init_std=0.5), data.shape).eval()
+    batch = data.take(torch.arange(6))
+    expected, forced = [], []
+    with torch.no_grad():
+        *_, told = unroll(model, batch, 2)
+        for row in range(6):
+            cells = (batch.labels[row] != IGNORE).nonzero().flatten()
+            text, logits = batch.inputs[row : row + 1, : cells[0] + 1], []
+            for _ in cells:
+                *_, last = unroll(model, Batch(text, text, text[:, 0]), 2)
+                logits.append(last.logits[0, -1])
+                text = torch.cat([text, logits[-1].argmax().view(1, 1)], dim=1)
+            for found, said in ((expected, torch.stack(logits)), (forced, told.logits[row, cells])):
+                found.append(torch.nn.functional.cross_entropy(said, batch.labels[row, cells]).item())
+    assert len({int((row != IGNORE).sum()) for row in batch.labels}) > 1
+    assert answer(model, batch, 2).loss.tolist() == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(forced, rel=1e-2)
+
+
 def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path, tmp_path: Path) -> None:
     settings = {
         "data.directory": str(addition),

@@ -1,0 +1,42 @@
+"""What a step says of itself, against a loop over cells."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from reason.evaluation.halting_signals import signals
+from reason.models.base import IGNORE, Batch, Readout
+from reason.models.record import StepRecord
+from reason.models.recursive import RecursiveState
+
+
+@pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
+def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
+    logits = 2 * torch.randn(3, 4, 5)
+    labels = torch.tensor([[1, IGNORE, 4, 0], [IGNORE, IGNORE, IGNORE, 2], [3, 3, 0, 1]])
+    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
+    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
+    record = StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+    found = signals(record, likelihood, "none")
+    for row in range(3):
+        margins, largest, certain, losses = [], [], [], []
+        for cell in range(4):
+            label = int(labels[row, cell])
+            if label == IGNORE:
+                continue
+            said = logits[row, cell].double().numpy()
+            p = [math.exp(-reference.cell_loss(said, token, likelihood)) for token in range(5)]
+            second, first = sorted(said)[-2:]
+            margins.append(first - second)
+            largest.append(max(p))
+            certain.append(1 - sum(-each * math.log(each) for each in p) / math.log(5))
+            losses.append(-math.log(p[label]))
+        expected = {"margin": margins, "max-probability": largest, "certainty": certain, "loss": losses}
+        for name, values in expected.items():
+            assert found[name][row].item() == pytest.approx(np.mean(values), rel=1e-5), name
