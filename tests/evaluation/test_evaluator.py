@@ -19,6 +19,7 @@ from scipy.stats import spearmanr
 from datasets_gen.__main__ import main as generate
 from reason.data import PuzzleData
 from reason.errors import ConfigError
+from reason.evaluation import probes
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.boards import Boards
 from reason.evaluation.caches import Caches
@@ -28,7 +29,7 @@ from reason.evaluation.exit_gate import ExitGate, by_difficulty
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
-from reason.models import LoopedConfig, build_model
+from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.chart import Chart
@@ -162,6 +163,34 @@ def test_loops_needed_are_those_from_which_on_a_puzzle_stays_right() -> None:
     assert (none["rank_correlation"], none["expected_of_solved"]) == (None, None)
     assert all(row["needed_loops"] is None for row in none["by_difficulty"]["bins"])
     assert by_difficulty(expected, exact, None)["by_difficulty"] is None
+
+
+def test_settings_reach_what_they_set(monitored_4x4: Path) -> None:
+    """The map of the spectra, what counts as at rest, what policies may cost, and where they are calibrated."""
+    data = PuzzleData(monitored_4x4, "test")
+    model = build_model(
+        RecursiveConfig(
+            hidden_size=4, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1,
+            l_cycles=1,
+        ),
+        data.shape,
+    )  # fmt: skip
+    found = read(
+        model, data, 2, 4, probes=True, probed=2, spectra=1, map="f_h", tolerance=1e9, policies=True,
+        budget="perplexity", drop=0.3, perplexity=1.5,
+    )  # fmt: skip
+    dynamics, policies = found["dynamics"], found["policies"]
+    assert (dynamics["map"], dynamics["tolerance"]) == ("f_h", 1e9)
+    assert all(puzzle["end"].endswith("fixed point") for puzzle in dynamics["puzzles"])
+    (seen,) = dynamics["spectra"]
+    exact = probes.precise(model)
+    *_, last = unroll(exact, data.take(torch.tensor([seen["example"]])), 2)
+    for name, probe in (("trace", probes.trace), ("radius", probes.radius)):
+        assert [seen[name]] == pytest.approx(probe(exact, last.state, last.x, "f_h"), rel=0.01)
+        assert [seen[name]] != pytest.approx(probe(exact, last.state, last.x, "cycle"), rel=0.05)
+    assert policies["allowance"] == {"budget": "perplexity", "drop": 0.3, "perplexity": 1.5}
+    assert policies["calibrated_on"] == "11 puzzles of the validation split"
+    assert policies["puzzles"] == len(data)
 
 
 def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:

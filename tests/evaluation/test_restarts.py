@@ -15,10 +15,19 @@ from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Evaluator
 from reason.evaluation.halting_signals import Signals
-from reason.evaluation.restarts import CHOICES, Restarts, chosen, restart_table, tries_of, variations_of
+from reason.evaluation.restarts import (
+    CHOICES,
+    Restarts,
+    chosen,
+    random_like,
+    restart_table,
+    tries_of,
+    variations_of,
+)
 from reason.evaluation.rules import Rules
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner
+from reason.models.recursive import RecursiveState
 
 
 def small(data: PuzzleData, **changes: object) -> Reasoner:
@@ -30,9 +39,9 @@ def small(data: PuzzleData, **changes: object) -> Reasoner:
 
 
 def tries_at(
-    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int
+    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int, **changes: object
 ) -> tuple[Columns, Columns]:
-    settings = EvaluationConfig(steps=steps, restarts=count, vary=vary, batch_size=batch_size)
+    settings = EvaluationConfig(steps=steps, restarts=count, vary=vary, batch_size=batch_size, **changes)
     evaluator = Evaluator(model, data, settings, steps, progress=False)
     with torch.no_grad():
         consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), Restarts(evaluator)]
@@ -57,6 +66,28 @@ def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     assert (again["residual"] == several["residual"]).all()
     for choice in (*CHOICES, "verified", "any"):
         assert restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
+
+
+def test_noise_is_as_large_as_asked(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = small(data)
+    little, much = (tries_at(model, data, 2, 2, "noise", 5, sigma=sigma)[0]["residual"] for sigma in (0.01, 1.0))
+    assert (little[0] == much[0]).all()  # the first try has none
+    assert (little[1] != much[1]).all()
+    assert np.abs(little[1] - little[0]).mean() < np.abs(much[1] - much[0]).mean() / 10
+
+
+def test_a_random_state_is_as_large_as_the_one_that_it_replaces() -> None:
+    """Row by row; a row of zeros gets numbers of size 1."""
+    sizes, cells = torch.tensor([0.01, 1.0, 300.0, 0.0]), 16 * 64
+    state = RecursiveState(*(z * sizes.view(-1, 1, 1) for z in (torch.randn(4, 16, 64), torch.rand(4, 16, 64))))
+    drawn = random_like(state, torch.Generator().manual_seed(1))
+    for old, new in zip(state, drawn, strict=True):
+        size = old.square().mean((1, 2)).sqrt()
+        one = new / torch.where(size > 0, size, 1.0).view(-1, 1, 1)
+        assert one.square().mean((1, 2)).sqrt().tolist() == pytest.approx([1] * 4, abs=5 / (2 * cells) ** 0.5)
+        assert one.mean((1, 2)).tolist() == pytest.approx([0] * 4, abs=5 / cells**0.5)
+        assert not torch.equal(old, new)
 
 
 @pytest.mark.parametrize("size", [4, 6, 9])
