@@ -27,7 +27,7 @@ from reason.evaluation import boards
 from reason.evaluation.boards import Thought
 from reason.models.base import Batch, Readout
 from reason.report.drawing import board
-from reason.runs.solving import completed, describe
+from reason.runs.solving import completed, describe, doubts
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
@@ -74,7 +74,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     told = json.loads(capsys.readouterr().out)
     assert [row["step"] for row in told["steps"]] == [1, 2, 3]
     assert told["rules_hold"] is told["sure"] is (status == 0)
-    assert told["tries"] == 1 if status == 0 or name == "causal sum" else 8
+    assert told["tries"] == (told["attempt"] if status == 0 else 1 if name == "causal sum" else 8)
     assert (told["mistake"] is None) == (status == 0)
     assert told["answer"] == told["steps"][-1]["answer"]
     assert (told["steps"][0]["halting"] is None) == (name == "causal sum")
@@ -95,6 +95,53 @@ def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatc
     thoughts = boards.think(torch.nn.Identity(), batch, 2, moved=moved)  # type: ignore[arg-type]
     assert all((seen[0][row] != question[row]).any() for row in range(5))
     assert all((thought.answers == question[0].numpy()).all() for thought in thoughts)
+
+
+@pytest.fixture
+def third(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries of which the third and the fifth are right."""
+    right = Sudoku(4).parse("1234 3412 2143 4321")
+    wrong, number = np.where(np.arange(16) == 3, right[2], right), itertools.count(1)
+
+    def thoughts(model: object, batch: Batch, *others: object, **more: object) -> list[Thought]:
+        return [Thought(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
+
+    monkeypatch.setattr("reason.runs.solving.think", thoughts)
+
+
+@pytest.mark.parametrize(("tries", "attempt", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
+def test_tries_end_with_the_first_that_is_right(
+    tries: int, attempt: int, made: int, third: None, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--tries", str(tries), "--json"]
+    status = main(words)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["attempt"], told["tries"]) == (attempt, made)
+    assert told["rules_hold"] is (status == 0) is (attempt == 3)
+    assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (attempt == 3)
+
+
+def test_all_draws_every_change(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = Sudoku(4).parse("1234 3412 2143 4321")
+    answers = np.stack([np.where(np.arange(16) <= step, right, 1) for step in range(1, 10)])  # a cell more each step
+    monkeypatch.setattr("reason.runs.solving.think", lambda *_, **more: [Thought(answers, None)])
+    drawn = {}
+    for more in ([], ["--all"]):
+        assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--tries", "1", *more]) == 1
+        out = capsys.readouterr().out
+        assert re.findall(r"^step (\d): 1 cell changed", out, re.MULTILINE) == list("123456789")
+        drawn[len(more)] = re.findall(r"^step (\d):.*\n1 2[' ]\|", out, re.MULTILINE)
+    assert drawn == {0: list("12489"), 1: list("123456789")}
+
+
+def test_the_halting_head_doubts_below_one_half() -> None:
+    """What it says of the last step counts."""
+    puzzle = Sudoku(4)
+    question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("1234 3412 2143 4321")
+    for last, said in ((0.1, ["the halting head gives 10.0% that it is right"]), (0.9, [])):
+        assert doubts(puzzle, question, Thought(np.stack([answer] * 4), [1 - last] * 3 + [last])) == said
 
 
 WRONG = {
