@@ -17,7 +17,10 @@ from datasets_gen.interrupts import held_back
 from datasets_gen.layout import DatasetError, read_metadata, read_split
 from datasets_gen.maze import generate
 from datasets_gen.maze.generate import Kind, _far
+from datasets_gen.maze.paths import solve
 from datasets_gen.streams import stream
+from datasets_gen.sudoku import extreme
+from datasets_gen.sudoku.rating import rate
 
 
 def make(directory, *more, size=4, train=40, test=20, seed=0):
@@ -54,6 +57,30 @@ def test_the_recorded_command_makes_the_same_bytes(tmp_path):
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
+def test_mazes_with_one_shortest_path(tmp_path):
+    words = "maze --size 6 --min-path 8 --unique --wall-density 0.4 --train 30 --test 5 --output-dir"
+    assert main([*words.split(), str(tmp_path / "one")]) == 0
+    for name in ("train", "test"):
+        assert (solve(read_split(tmp_path / "one", name)[1].inputs)[2] == 1).all()
+    command = read_metadata(tmp_path / "one", "train").provenance["command"]
+    assert "--unique" in command
+    assert "--wall-density 0.4" in command
+    assert main([*command.split()[3:], "--output-dir", str(tmp_path / "two")]) == 0
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+    words = "maze --size 6 --min-path 4 --wall-density 0 --train 4 --test 0 --output-dir"
+    assert main([*words.split(), str(tmp_path / "open")]) == 0
+    assert (read_split(tmp_path / "open", "train")[1].inputs != 1).all()
+
+
+def test_puzzles_of_a_lowest_rating(tmp_path, monkeypatch):
+    monkeypatch.setattr(extreme, "STEPS", 600)
+    words = f"sudoku --min-rating 4 --train 6 --test 0 --processes 1 --output-dir {tmp_path / 'set'}"
+    assert main(words.split()) == 0
+    metadata, split = read_split(tmp_path / "set", "train")
+    assert rate(split.inputs - 1).min() >= 4
+    assert "--min-rating 4" in metadata.provenance["command"]
+
+
 def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
     make(tmp_path / "one", "--processes", "1", size=6)
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
@@ -70,6 +97,7 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
         ("--train 0 --test 0", 1, "nothing to make"),
         ("--clues 3", 1, "--clues 3"),
         ("--clues many", 2, "invalid int value"),
+        ("--clues 8 --min-rating 4", 1, "--clues, --mix and --min-rating exclude one another"),
         ("--size 5", 2, "invalid choice"),
         ("--processes 0", 1, "at least one process"),
     ],

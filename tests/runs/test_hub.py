@@ -20,7 +20,7 @@ class FolderHub(ModuleType):
 
     def __init__(self, root: Path):
         super().__init__("huggingface_hub")
-        self.root, self.private = root, {}
+        self.root, self.private, self.revisions = root, {}, []
 
     def HfApi(self) -> FolderHub:
         return self
@@ -42,6 +42,7 @@ class FolderHub(ModuleType):
     ) -> str:
         if not (self.root / repo_id).is_dir():
             raise OSError(f"Repository Not Found: {repo_id}")
+        self.revisions.append(revision)
         for name in chosen(self.root / repo_id, allow_patterns):
             (Path(local_dir) / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(self.root / repo_id / name, Path(local_dir) / name)
@@ -77,6 +78,8 @@ def test_a_model_goes_there_and_comes_back(model: Path, hub: FolderHub, capsys: 
     assert hub.private == {"me/mine": True}
     (hub.root / "me" / "mine" / "run.py").write_text("raise SystemExit")
     assert main(["pull", "me/mine"]) == 0
+    assert main(["pull", "me/mine", "earlier", "--revision", "v1"]) == 0
+    assert hub.revisions == [None, "v1"]
     files = {path.relative_to(model).as_posix(): path.read_bytes() for path in model.rglob("*") if path.is_file()}
     back = Path("runs/mine")
     assert {path.relative_to(back).as_posix(): path.read_bytes() for path in back.rglob("*") if path.is_file()} == files
