@@ -27,6 +27,7 @@ from reason.models.base import Batch, Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
 from reason.rollout import first_carry, supervise
+from reason.runs.decided import CUDA_ITSELF
 from reason.runs.memory import estimate_memory, readable_size
 
 RECIPES = (
@@ -39,7 +40,6 @@ RECIPES = (
     "hrm-arc model.gradient_checkpointing=true training.batch_size=96",
     "cmm-1-trm model.gradient_checkpointing=true",
 )
-CUDA_ITSELF = 600_000_000
 GPU = 16_000_000_000  # bytes
 
 

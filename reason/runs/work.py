@@ -72,13 +72,13 @@ def work_of(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work
     """
     if config.balance.kind != "fixed":
         plain = derive(config, {"balance.kind": "fixed", "balance.targets": {}})
-        least, most = (_unbalanced_work(each, shape, computed, device) for each in (plain, config))
+        least, most = (_extrapolated_work(each, shape, computed, device) for each in (plain, config))
         between = config.balance.every * config.rollout.grad_steps  # steps from one measurement to the next
         return Work(*(a + (b - a) // between for a, b in zip(least, most, strict=True)))
-    return _unbalanced_work(config, shape, computed, device)
+    return _extrapolated_work(config, shape, computed, device)
 
 
-def _unbalanced_work(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
+def _extrapolated_work(config: Config, shape: Shape, computed: Dtypes, device: str) -> Work:
     if (products := products_of_trace(config, shape)) > 1:
         one, two = (_rehearsed_work(each, shape, computed, device) for each in with_probes(config))
         return Work(*(a + (products - 1) * (b - a) for a, b in zip(one, two, strict=True)))
