@@ -1,6 +1,7 @@
 """Measured results: small files in docs/results/, and the page docs/results.md that is written from them.
 
-python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/results/NAME.json, of these evaluations
+python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/results/NAME.json, of these evaluations;
+                                                                      --add: beside those that it holds
 python benchmarks/results.py write                                    docs/results.md, of all files and claims.yaml
 
 A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an
@@ -227,12 +228,14 @@ def main(argv: list[str] | None = None) -> int:
     keeping = commands.add_parser("keep", help="put evaluations into docs/results/NAME.json")
     keeping.add_argument("name")
     keeping.add_argument("evaluations", nargs="+", type=Path, metavar="RUN/evaluation/EVALUATION")
+    keeping.add_argument("--add", action="store_true", help="beside those that the file holds, as for further seeds")
     commands.add_parser("write", help="write docs/results.md")
     arguments = parser.parse_args(argv)
     if arguments.command == "keep":
-        runs = [keep(folder) for folder in arguments.evaluations]
-        text = json.dumps({"runs": runs}, indent=1, ensure_ascii=False) + "\n"
-        (HOME / FOLDER / f"{arguments.name}.json").write_text(text)
+        file = HOME / FOLDER / f"{arguments.name}.json"
+        runs = read_json(file)["runs"] if arguments.add else []
+        runs += [run for folder in arguments.evaluations if (run := keep(folder)) not in runs]
+        file.write_text(json.dumps({"runs": runs}, indent=1, ensure_ascii=False) + "\n")
     else:
         (HOME / "results.md").write_text(page(HOME))
     return 0

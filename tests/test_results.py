@@ -47,7 +47,8 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     (here / "results").mkdir()
     (here / "results/claims.yaml").write_text("about: a\ncolumns: c\nclaims: []\n")
     monkeypatch.setattr(results, "HOME", here)
-    assert results.main(["keep", "mine", "r0/evaluation/e", "r1/evaluation/e"]) == 0
+    assert results.main(["keep", "mine", "r0/evaluation/e"]) == 0
+    assert results.main(["keep", "mine", "--add", "r0/evaluation/e", "r1/evaluation/e"]) == 0
     assert results.main(["write"]) == 0
     kept = json.loads((here / "results/mine.json").read_text())["runs"]
     shares = [json.loads((here / f"r{seed}/evaluation/e/results.json").read_text())["exact_by_step"] for seed in (0, 1)]

@@ -30,11 +30,12 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
   reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
 
-KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) are 0 to N − 1. Several presets are
-varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their own. Ctrl-C,
---max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; with a larger seeds=N or
-one more --also-on it adds what is missing. Prints mean ± deviation, the differences from the base paired by seed, and a
-verdict; writes summary.html, .png, .csv and .json, in a folder for every set that is read."""
+KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) count from 0, or from seed=S. Several
+presets are varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their
+own. Ctrl-C, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; with a
+larger seeds=N or one more --also-on it adds what is missing. Prints mean ± deviation, the differences from the base
+paired by seed, and a verdict; writes summary.html, .png, .csv and .json, in a folder for every set that is read.
+"""
 
 
 def main(argv: list[str]) -> int:
@@ -81,17 +82,14 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         ConfigError: no preset, nothing is varied, or a set of `also_on` is not there.
     """
     names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
-    seeds = pairs.pop("seeds", "3")
-    if not (seeds.isascii() and seeds.isdigit() and 1 <= int(seeds) <= 1000):
-        raise ConfigError(f"seeds={seeds}: how many, from 1 to 1000")
+    seeds, first = _number("seeds", pairs.pop("seeds", "3"), 1, 1000), _number("seed", pairs.pop("seed", "0"), 0, 2**31)
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
     presets = names[0].split(",")
     if PRESET in pairs:
         raise ConfigError(f"{PRESET}={pairs[PRESET]}: presets are no setting; type {names[0]},{pairs[PRESET]} first")
-    for key in ("seed", "run"):
-        if key in pairs:
-            raise ConfigError(f"{key}={pairs[key]}: every run has its own; type seeds=N, --out DIR")
+    if "run" in pairs:
+        raise ConfigError(f"run={pairs['run']}: every run has its own; type --out DIR")
     evaluation = {key: value for key, value in pairs.items() if key.startswith("evaluation.")}
     settings = {key: value for key, value in pairs.items() if key not in evaluation}
     varied = {key: found for key, value in settings.items() if len(found := _values(key, value)) > 1}
@@ -109,7 +107,7 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         raise ConfigError(f"--also-on {' '.join(also_on)}: two folders of one name; evaluations are told apart by it")
     shared = {key: value for key, value in settings.items() if key not in varied}
     return Ablation(
-        preset=presets[0], shared=shared, varied=varied, seeds=int(seeds), one_at_a_time=one_at_a_time,
+        preset=presets[0], shared=shared, varied=varied, seeds=seeds, first_seed=first, one_at_a_time=one_at_a_time,
         evaluation=evaluation, also_on=list(also_on),
     )  # fmt: skip
 
@@ -120,6 +118,12 @@ def _print_table(title: str, rows: list[list[str]]) -> None:
         print(f"{number:>3}  {variant} ({parameters} parameters)")
     numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]
     Console().print(view(Table(title, ("", COLUMNS[1], *COLUMNS[3:]), numbered, left=(6,))))
+
+
+def _number(key: str, text: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+        raise ConfigError(f"{key}={text}: a whole number from {low} to {high}; seeds=N are N seeds, from seed=S on")
+    return int(text)
 
 
 def _values(key: str, text: str) -> list[str]:

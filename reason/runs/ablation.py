@@ -38,6 +38,7 @@ class Ablation(BaseModel):
     shared: dict[str, str] = {}
     varied: dict[str, list[str]] = Field(min_length=1)
     seeds: int = Field(3, ge=1, le=1000)
+    first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False
     evaluation: dict[str, str] = {}
     also_on: list[str] = []
@@ -71,7 +72,7 @@ class Ablation(BaseModel):
             ConfigError: a setting is unknown or does not fit.
         """
         found = []
-        for seed in range(self.seeds):
+        for seed in range(self.first_seed, self.first_seed + self.seeds):
             for variant in self.variants():
                 run = folder / plain_name(f"{variant.number:02d}-seed{seed}", "run")
                 found.append(Cell(variant, seed, run, self.config(variant, seed)))

@@ -42,6 +42,13 @@ def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_seeds_count_from_the_first(tmp_path: Path) -> None:
+    cells = asked(["sudoku-4x4", "model.h_cycles=2,1", "seeds=2", "seed=3"], True).cells(tmp_path)
+    assert [(cell.run.name, cell.config.seed) for cell in cells] == [
+        ("00-seed3", 3), ("01-seed3", 3), ("00-seed4", 4), ("01-seed4", 4),
+    ]  # fmt: skip
+
+
 def test_runs_take_as_many_puzzle_steps() -> None:
     ablation = asked(["sudoku-4x4", "training.batch_size=16,4", "training.steps=10", "rollout.grad_steps=1"], False)
     assert [ablation.config(variant, 0).training.steps for variant in ablation.variants()] == [10, 40]
@@ -90,7 +97,8 @@ REFUSED = {
     "no preset": (["model.h_cycles=1,2"], "one preset is needed"),
     "nothing varied": (["sudoku-4x4", "model.h_cycles=1"], "nothing is varied"),
     "twice": (["sudoku-4x4", "model.h_cycles=1,1"], "a value stands there twice"),
-    "seed": (["sudoku-4x4", "model.h_cycles=1,2", "seed=1,2"], "every run has its own"),
+    "seed": (["sudoku-4x4", "model.h_cycles=1,2", "seed=1,2"], "seed=1,2: a whole number"),
+    "run": (["sudoku-4x4", "model.h_cycles=1,2", "run=here"], "every run has its own"),
     "seeds": (["sudoku-4x4", "model.h_cycles=1,2", "seeds=0"], "from 1 to 1000"),
     "unknown": (["sudoku-4x4", "model.h_cyces=1,2"], "did you mean model.h_cycles"),
     "jobs": (["sudoku-4x4", "model.h_cycles=1,2", "--jobs", "0"], "must be 1 or more"),
