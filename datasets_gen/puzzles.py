@@ -70,7 +70,7 @@ class Puzzle(Protocol):
 
     @property
     def symmetry(self) -> GridSymmetry | None:
-        """What keeps the label right; None: nothing does."""
+        """What keeps the rules, and perhaps the label; None: nothing does."""
 
     @property
     def structure(self) -> Structure:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GridSymmetry:
-    """Symmetries that keep a puzzle a puzzle and its label right, as data: augmentation draws from them.
+    """Symmetries that keep the rules of a puzzle, as data: further tries draw from them.
 
-    Where `moves` holds, rows move within their band and bands move whole, columns likewise; where
-    `transpose` holds, the grid may be transposed; tokens in [first, last] are relabelled by one permutation.
+    Where `moves` holds, rows move within their band and bands move whole, columns likewise; where `transpose` holds,
+    the grid may be transposed; where `turns` holds, a square grid is flipped and turned, in eight ways; tokens in
+    [first, last] are relabelled by one permutation. Where `keeps_label` holds, the label of a moved question is the
+    moved label, and training augments by them.
     """
 
     bands: int
@@ -20,3 +22,5 @@ class GridSymmetry:
     transpose: bool
     relabel: tuple[int, int]  # first and last token
     moves: bool = True
+    turns: bool = False
+    keeps_label: bool = True

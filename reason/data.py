@@ -233,6 +233,7 @@ class Moved(NamedTuple):
         return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
 
 
+TURNS = 8  # of a square, one of which leaves it as it is
 STILL = Moved(None, None)  # every row as it is
 
 
@@ -257,14 +258,23 @@ def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Genera
     return batch._replace(inputs=torch.where(empty & (chosen < given), batch.labels, batch.inputs))
 
 
-def draw_symmetries(rows: int, symmetry: GridSymmetry, generator: torch.Generator) -> Moved:
-    """A random symmetry for each row, on the generator's device."""
+def draw_symmetries(
+    rows: int, symmetry: GridSymmetry, generator: torch.Generator, tries: Tensor | int | None = None
+) -> Moved:
+    """A random symmetry for each row, on the generator's device.
+
+    tries: the number of each row's try at its puzzle, 0 for the first: of the eight turns of a square they take one
+    after the other, beginning with none.
+    """
     device = generator.device
     names = None
     first, last = symmetry.relabel
     if last > first:
         fixed = torch.arange(first, device=device).expand(rows, first)
         names = torch.cat([fixed, first + _permutations(rows, last - first + 1, generator, device)], dim=1)
+    if symmetry.turns:
+        drawn = torch.randint(TURNS, (rows,), generator=generator, device=device) if tries is None else tries
+        return Moved(names, _turned(symmetry.rows_per_band, torch.as_tensor(drawn, device=device).expand(rows)))
     return Moved(names, _cell_sources(rows, symmetry, generator, device) if symmetry.moves else None)
 
 
@@ -278,6 +288,15 @@ def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, dev
     band = _permutations(rows, bands, generator, device)[:, :, None]
     line = _permutations(rows * bands, per_band, generator, device).view(rows, bands, per_band)
     return (band * per_band + line).flatten(1)
+
+
+def _turned(size: int, which: Tensor) -> Tensor:
+    """(rows, cells): the source cell of each cell of a square grid in one of its eight turns, `which` (rows,) mod 8."""
+    grid = torch.arange(size**2, device=which.device).view(1, size, size).expand(len(which), -1, -1)
+    bits = which.view(-1, 1, 1)
+    grid = torch.where(bits & 1 > 0, grid.flip(1), grid)
+    grid = torch.where(bits & 2 > 0, grid.flip(2), grid)
+    return torch.where(bits & 4 > 0, grid.transpose(1, 2), grid).flatten(1)
 
 
 def _cell_sources(rows: int, symmetry: GridSymmetry, generator: torch.Generator, device: torch.device) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
+from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.symmetry import GridSymmetry
 from reason.data import PuzzleData, Sampler, augment, draw_symmetries, give_hints, task_of
@@ -53,6 +54,24 @@ def test_every_cell_comes_from_every_cell_alike(size: int) -> None:
     often = torch.stack([(source == cell).sum(0) for cell in range(cells)])
     share = 1 / cells
     assert (often - draws * share).abs().max() < 5 * (draws * share * (1 - share)) ** 0.5
+
+
+def test_a_square_has_eight_turns() -> None:
+    """Each of which keeps neighbours neighbours; tries count through them, others draw them alike."""
+    symmetry = Maze(5).symmetry
+    eight = draw_symmetries(8, symmetry, torch.Generator(), torch.arange(8))
+    assert eight.source is not None
+    assert (eight.source[0] == torch.arange(25)).all()
+    assert len(eight.source.unique(dim=0)) == 8
+    rows, columns = eight.source.view(8, 5, 5) // 5, eight.source.view(8, 5, 5) % 5
+    for axis in (1, 2):
+        assert (rows.diff(dim=axis).abs() + columns.diff(dim=axis).abs() == 1).all()
+    tokens = torch.arange(25).repeat(8, 1)
+    assert torch.equal(eight.undo(eight.apply(tokens)), tokens)
+    drawn = draw_symmetries(8000, symmetry, torch.Generator().manual_seed(0)).source
+    _, counts = drawn.unique(dim=0, return_counts=True)
+    assert len(counts) == 8
+    assert (counts - 1000).abs().max() < 5 * (8000 * (1 / 8) * (7 / 8)) ** 0.5
 
 
 def test_relabelling_is_uniform_over_permutations() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
 from datasets_gen.structure import Structure
+from datasets_gen.symmetry import GridSymmetry
 
 CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
@@ -35,7 +36,6 @@ class Maze:
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
     judges = True
     causal, end, vote = False, None, None
-    symmetry = None  # a flipped or turned maze has another tie-broken path
 
     def __post_init__(self) -> None:
         if self.size < 2:
@@ -50,6 +50,14 @@ class Maze:
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the maze."""
         return self.size, self.size
+
+    @property
+    def symmetry(self) -> GridSymmetry:
+        """Flips and turns, of which the answer is a shortest path, but seldom the tie-broken one."""
+        return GridSymmetry(
+            bands=1, rows_per_band=self.size, stacks=1, columns_per_stack=self.size,
+            transpose=False, relabel=(FREE, FREE), moves=False, turns=True, keeps_label=False,
+        )  # fmt: skip
 
     @property
     def structure(self) -> Structure:

@@ -24,6 +24,7 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "every try after the first sees the puzzle under a random symmetry; its answer is turned back",
     "noise": "every try after the first has noise added to its state after each supervision step",
 }
+BY_RULES = "; right is what the rules accept, since the label of a moved puzzle is another one"
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
 
 
@@ -35,7 +36,8 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
 class Restarts(Consumer):
     """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
-    The first try is the pass's own last step. Every process draws from a stream of its own.
+    The first try is the pass's own last step. Every process draws from a stream of its own. Where symmetries do not
+    keep the label, `right` is `valid`.
     """
 
     timed = False
@@ -48,6 +50,8 @@ class Restarts(Consumer):
             if settings.vary not in self.kinds:
                 raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
             self.kinds = [settings.vary]
+        kept = evaluator.puzzle is None or evaluator.puzzle.symmetry is None or evaluator.puzzle.symmetry.keeps_label
+        self.by_rules: list[Variation] = [] if kept else ["symmetry"]
         self.cost = (
             f"restarts: {(self.count - 1) * len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
             f"({self.count} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"
@@ -67,17 +71,19 @@ class Restarts(Consumer):
         plain = self._ending(record, record.batch, STILL)
         found: dict[str, np.ndarray] = {}
         for kind in self.kinds:
-            tries = [plain, *(self._try(record.batch, kind) for _ in range(self.count - 1))]
+            tries = [plain, *(self._try(record.batch, kind, number) for number in range(1, self.count))]
+            if kind in self.by_rules:
+                tries = [one | {"right": one["valid"]} for one in tries]
             found |= {f"{kind}/{name}": np.stack([one[name] for one in tries]) for name in plain}
         return found
 
-    def _try(self, batch: Batch, kind: Variation) -> dict[str, np.ndarray]:
+    def _try(self, batch: Batch, kind: Variation, number: int) -> dict[str, np.ndarray]:
         """(B,) arrays of one try at a batch."""
         generator, sigma, moved = self.generators[kind], self.evaluator.settings.sigma, STILL
         if kind == "symmetry":
             assert self.evaluator.puzzle is not None
             assert self.evaluator.puzzle.symmetry is not None
-            moved = draw_symmetries(len(batch.inputs), self.evaluator.puzzle.symmetry, generator)
+            moved = draw_symmetries(len(batch.inputs), self.evaluator.puzzle.symmetry, generator, number)
 
         def random(state: State) -> State:
             return random_like(state, generator)
@@ -116,7 +122,11 @@ class Restarts(Consumer):
         """One table a variation."""
         return {
             "restarts": {
-                kind: {"what": VARIATIONS[kind], "rows": restart_table(tries_of(seen, kind))} for kind in self.kinds
+                kind: {
+                    "what": VARIATIONS[kind] + (BY_RULES if kind in self.by_rules else ""),
+                    "rows": restart_table(tries_of(seen, kind)),
+                }
+                for kind in self.kinds
             }
         }
 

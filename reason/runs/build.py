@@ -198,7 +198,8 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
             "type data.hints=0"
         )
-    symmetries = [None if each is None else each.symmetry for each in puzzles]
+    found = [None if each is None else each.symmetry for each in puzzles]
+    symmetries = [each if each is not None and each.keeps_label else None for each in found]
     samplers = Samplers(data, batch_size, data_seed, symmetries, config.data.hints)
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
     trainer.compiled, trainer.reasons = compiled, reasons

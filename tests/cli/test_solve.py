@@ -22,7 +22,7 @@ from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
-from reason.data import draw_symmetries
+from reason.data import STILL, Moved, draw_symmetries
 from reason.evaluation import boards
 from reason.evaluation.boards import Thought
 from reason.models.base import Batch, Readout
@@ -119,6 +119,23 @@ def test_tries_end_with_the_first_that_is_right(
     assert (told["attempt"], told["tries"]) == (attempt, made)
     assert told["rules_hold"] is (status == 0) is (attempt == 3)
     assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (attempt == 3)
+
+
+def test_a_maze_is_tried_under_its_eight_turns(
+    monkeypatch: pytest.MonkeyPatch, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no more than once under each."""
+    seen = []
+
+    def thoughts(model: object, batch: Batch, *others: object, moved: Moved = STILL, **more: object) -> list[Thought]:
+        seen.append(moved.apply(batch.inputs))
+        return [Thought(np.ones((1, 16), np.uint8), None) for _ in batch.inputs]
+
+    monkeypatch.setattr("reason.runs.solving.think", thoughts)
+    (tmp_path / "maze.txt").write_text("S#..\n.#..\n....\n.#.G\n")
+    assert main(["solve", str(runs / "maze"), str(tmp_path / "maze.txt"), "--tries", "12", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["tries"] == 8
+    assert len(torch.cat(seen).unique(dim=0)) == 8
 
 
 def test_all_draws_every_change(

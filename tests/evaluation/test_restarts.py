@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from datasets_gen.__main__ import main as generate
+from datasets_gen.maze.paths import solve
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData, draw_symmetries, task_of
 from reason.evaluation.accuracy import Accuracy
@@ -26,7 +27,7 @@ from reason.evaluation.restarts import (
 )
 from reason.evaluation.rules import Rules
 from reason.models import LoopedConfig, RecursiveConfig, build_model
-from reason.models.base import Reasoner
+from reason.models.base import Batch, Readout, Reasoner
 from reason.models.recursive import RecursiveState
 
 
@@ -152,7 +153,33 @@ def test_a_try_that_diverged_is_not_taken() -> None:
     assert chosen(tries, "q").tolist() == chosen(tries, "residual").tolist() == [0, 1]
 
 
-def test_mazes_and_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) -> None:
+def test_turned_mazes_are_judged_by_the_rules(tmp_path: Path) -> None:
+    """A reader that marks the path tie-broken as it sees it: right under every turn, though seldom the label."""
+    words = f"maze --size 7 --min-path 6 --wall-density 0.1 --train 0 --test 12 --seed 1 --output-dir {tmp_path / 'm'}"
+    assert generate(words.split()) == 0
+    data = PuzzleData(tmp_path / "m", "test")
+    model = small(data)
+
+    def encode(batch: Batch) -> torch.Tensor:
+        model.asked = batch.inputs
+        return torch.zeros(len(batch.inputs), 49, 8)
+
+    def readout(state: object, step: int | None = None) -> Readout:
+        paths = torch.from_numpy(solve(model.asked.numpy().astype(np.uint8))[0].astype(np.int64))
+        return Readout(torch.nn.functional.one_hot(paths, 6).float())
+
+    model.encode, model.readout = encode, readout  # type: ignore[method-assign, assignment]
+    tries, _ = tries_at(model, data, 1, 8, "symmetry", 5)
+    assert tries["right"].all()
+    assert len(np.unique(tries["answers"], axis=0)) > 1
+    result = Restarts(Evaluator(model, data, EvaluationConfig(steps=1, restarts=8, vary="symmetry"), 1, progress=False))
+    kept = result.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
+    assert kept["what"].endswith("the label of a moved puzzle is another one")
+    plain, _ = tries_at(model, data, 1, 2, "noise", 5)
+    assert (plain["right"] == plain["valid"]).all()  # as it stands, the tie-break is the label's
+
+
+def test_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) -> None:
     words = f"addition --digits 2 --train 8 --test 6 --output-dir {tmp_path / 'sums'}"
     assert generate(words.split()) == 0
     data = PuzzleData(tmp_path / "sums", "test")

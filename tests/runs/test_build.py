@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from datasets_gen.__main__ import main as generate
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import Sampler
+from reason.presets import preset
 from reason.runs.build import build_trainer, load_training_set
 
 
@@ -29,6 +31,16 @@ def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path:
     stored = {tuple(row) for row in plain.data.inputs.tolist()}
     assert all(tuple(row) in stored for row in plain.draw().inputs.tolist())
     assert not all(tuple(row) in stored for row in augmented.draw().inputs.tolist())
+
+
+def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Path) -> None:
+    words = f"maze --size 5 --min-path 4 --train 12 --validation 0 --test 4 --output-dir {tmp_path / 'mazes'}"
+    assert generate(words.split()) == 0
+    config = override(
+        preset("maze-10x10").config(),
+        {"data.directory": str(tmp_path / "mazes"), "training.batch_size": "4", "training.monitor.puzzles": "0"},
+    )
+    assert sampler_of(config, tmp_path / "run", augment="true").symmetry is None
 
 
 @pytest.mark.parametrize("hints", [0, 3])
