@@ -96,7 +96,7 @@ def test_only_models_know_their_families(path: Path) -> None:
 
 def test_the_top_of_the_package_is_no_pile() -> None:
     top = {path.name for path in ROOT.glob("reason/*.py")}
-    files = {"__init__", "__main__", "api", "data", "errors", "files", "own_code", "rollout", "version"}
+    files = {"__init__", "__main__", "api", "errors", "files", "own_code", "rollout", "version"}
     assert top <= {f"{name}.py" for name in files}
 
 

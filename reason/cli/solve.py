@@ -44,9 +44,9 @@ and '+--+' may be drawn round it, and a line that ends early is filled up with f
 Without steps=T a puzzle gets twice the supervision steps of training, and more where the board is larger than those
 of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
 terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
-Where the rules do not hold at the last step, more tries see the puzzle under its symmetries (a maze flipped
-and turned), or begin from other states where it has none. The exit status is 0 where the rules hold at the last step, 1 where
-they do not or the puzzle is malformed."""
+Where the rules do not hold at the last step, more tries see the puzzle under its symmetries (a maze flipped and
+turned), or begin from other states where it has none. The exit status is 0 where the rules hold at the last step, 1
+where they do not or the puzzle is malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
 FEW = 6  # boards that are all drawn
