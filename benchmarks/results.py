@@ -6,9 +6,9 @@ python benchmarks/results.py write                                    docs/resul
 
 A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an
 evaluation with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot
-probes and the restarts. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1); a study
-(claims.yaml names its question, command and findings) says of every variant how far it is from the first, paired by
-seed.
+probes, the restarts and what an exit gate spends. Runs that differ in the seed alone make one row, mean ± standard
+deviation (n − 1); a study (claims.yaml names its question, command and findings) says of every variant how far it is
+from the first, paired by seed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ FOLDER = "results"
 DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
 APART = ("seed", "data.directory", "data.generate", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
 STATED = ("data.directory", "evaluation.steps", "evaluation.limit", "evaluation.compile")  # elsewhere, or no matter
+QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]
 
 
@@ -44,7 +45,7 @@ def keep(folder: Path) -> Json:
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
     puzzle_steps, seconds = spent(run, config)
-    spots, restarts = results.get("blind_spot"), results.get("restarts")
+    spots, restarts, exits = (results.get(name) for name in ("blind_spot", "restarts", "exits"))
     return {
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
@@ -65,7 +66,19 @@ def keep(folder: Path) -> Json:
         },
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
+        **({"exits": kept_exits(exits)} if exits else {}),
     }
+
+
+def kept_exits(exits: Json) -> Json:
+    """By quantile of an exit gate mean loops, accuracy and the fewest fixed loops as accurate; loops by difficulty."""
+    rows = []
+    for row in exits["gate"]:
+        if row["quantile"] in QUANTILES:
+            fixed = next((one["loops"] for one in exits["fixed"] if one["exact"] >= row["exact"]), None)
+            rows.append({name: row[name] for name in ("quantile", "mean_loops", "exact")} | {"fixed": fixed})
+    bins = (exits.get("by_difficulty") or {"bins": []})["bins"]
+    return {"rows": rows, "rank_correlation": exits["rank_correlation"], "by_difficulty": bins}
 
 
 def mean_norms(by_loop: list[Json]) -> Json:
@@ -152,6 +165,9 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         for kind, tried in group[0].get("restarts", {}).items():
             lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
             lines += restart_table(tried)
+    for group in groups:
+        if "exits" in group[0]:
+            lines += ["", *exit_tables([run["exits"] for run in group])]
     if said:
         lines += ["", *against_the_first(groups), said["found"].strip()]
     made = sorted({run["trained_on"] for run in runs})
@@ -202,6 +218,26 @@ def restart_table(rows: list[Json]) -> list[str]:
     ways = [way for way in rows[0] if way != "tries"]
     shares = [["" if row[way] is None else f"{100 * row[way]:.1f} %" for way in ways] for row in rows]
     return table(["tries", *ways], [[str(row["tries"]), *cells] for row, cells in zip(rows, shares, strict=True)])
+
+
+def exit_tables(runs: list[Json]) -> list[str]:
+    """Loops and accuracy by quantile, and loops by difficulty, of one variant's seeds."""
+    rows = []
+    for same in zip(*(run["rows"] for run in runs), strict=True):
+        loops, fixed = [row["mean_loops"] for row in same], [row["fixed"] for row in same]
+        cells = [spread(loops, ".2f", ""), spread([100 * row["exact"] for row in same])]
+        rows.append([f"{same[0]['quantile']:g}", *cells, "" if None in fixed else spread(fixed, unit="")])
+    lines = table(["quantile of the gate", "mean loops", "exact", "fixed loops as accurate"], rows)
+    bins = []
+    for same in zip(*(run["by_difficulty"] for run in runs), strict=True):
+        asked, needed = ([row[key] for row in same] for key in ("expected_loops", "needed_loops"))
+        cells = [f"{same[0]['puzzles']}", spread(asked, ".2f", ""), "" if None in needed else spread(needed, ".2f", "")]
+        bins.append([same[0]["bin"], *cells])
+    if bins:
+        lines += ["", *table(["rating", "n", "loops that the gate expects", "loops needed by the solved"], bins)]
+    if None not in (found := [run["rank_correlation"] for run in runs]):
+        lines += ["", f"Spearman's ρ between loops expected and needed: {spread(found, '.2f', '')}."]
+    return lines
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -105,3 +105,26 @@ def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
     wider, widest = (next(x for x in lines if f"width={w}" in x and "against" not in x and ":" in x) for w in (2, 3))
     assert "+10.5 (+4.1 to +16.9): better" in wider  # 10 and 11 points: ± 12.706 · 0.5
     assert "-10.0: one seed" in widest
+
+
+def test_exits_of_several_seeds_make_their_tables() -> None:
+    """By quantile: mean loops, accuracy, and the fewest fixed loops that are as accurate."""
+
+    def found(shift: float) -> dict[str, object]:
+        return {
+            "gate": [{"quantile": q, "mean_loops": 10 * q + shift, "exact": q} for q in (0.3, 0.5, 0.9)],
+            "fixed": [{"loops": loops, "exact": loops / 10} for loops in (1, 6, 8)],
+            "rank_correlation": 0.5 + shift,
+            "by_difficulty": {"bins": [{"bin": "0", "puzzles": 7, "expected_loops": 2 + shift, "needed_loops": None}]},
+        }
+
+    kept = [results.kept_exits(found(shift)) for shift in (0.0, 0.2)]
+    assert kept[0]["rows"] == [
+        {"quantile": 0.5, "mean_loops": 5.0, "exact": 0.5, "fixed": 6},
+        {"quantile": 0.9, "mean_loops": 9.0, "exact": 0.9, "fixed": None},
+    ]
+    told = "\n".join(results.exit_tables(kept))
+    assert "| 0.5 | 5.10 ± 0.14 | 50.0 ± 0.0 % | 6.0 ± 0.0 |" in told
+    assert "| 0.9 | 9.10 ± 0.14 | 90.0 ± 0.0 % |  |" in told
+    assert "| 0 | 7 | 2.10 ± 0.14 |  |" in told
+    assert told.endswith("Spearman's ρ between loops expected and needed: 0.60 ± 0.14.")
