@@ -11,25 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 import torch
+from evaluators import counting, evaluator_of, gated, read
 from rich.console import Console
-from scipy.stats import spearmanr
 
-from datasets_gen.__main__ import main as generate
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation import probes
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.boards import Boards
 from reason.evaluation.caches import Caches
-from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.evaluation.exit_gate import ExitGate, by_difficulty
+from reason.evaluation.exit_gate import ExitGate
 from reason.evaluation.restarts import Restarts
 from reason.evaluation.rules import Rules
 from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import RecursiveConfig, build_model
 from reason.models.record import StepRecord
 from reason.report import print_results, write_report
 from reason.report.chart import Chart
@@ -41,37 +38,6 @@ from reason.training.distributed import World
 Trained = tuple[Any, PuzzleData]
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
-
-
-def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
-    settings = EvaluationConfig(steps=steps, batch_size=batch_size, **({"boards": 0} | changes))
-    return Evaluator(model, data, settings, trained_steps=3, progress=False)
-
-
-def read(*arguments: Any, **changes: Any) -> dict[str, Any]:
-    evaluator = evaluator_of(*arguments, **changes)
-    return evaluate(evaluator, consumers_of(evaluator))
-
-
-@pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
-    directory = tmp_path_factory.mktemp("sets") / "sums"
-    assert generate(f"addition --digits 2 --train 8 --test 9 --output-dir {directory}".split()) == 0
-    return PuzzleData(directory, "test")
-
-
-def gated(data: PuzzleData) -> Any:
-    torch.manual_seed(0)
-    model = build_model(LoopedConfig(hidden_size=8, num_heads=1, gate="position", init_std=0.5), data.shape).double()
-    torch.nn.init.normal_(model.gate.out.weight)  # cells leave at different steps
-    return model
-
-
-def counting(model: Any) -> list[int]:
-    """The rows of every step that the model takes from now on."""
-    rows, step = [], model.step
-    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
-    return rows
 
 
 def test_one_pass_whoever_looks_on(trained: Trained) -> None:
@@ -89,80 +55,6 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
         f"restarts: 6 passes over {len(data)} puzzles (3 tries of initial, symmetry, noise; the first try is the pass "
         "that is made anyway)"
     ]
-
-
-def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData) -> None:
-    """It looks at the pass's own steps, and at more of them only where fewer than the trained ones are asked for."""
-    for steps, taken in ((4, 4), (2, 3)):
-        model = gated(sums)
-        rows = counting(model)
-        found = read(model, sums, steps, 4)
-        assert sum(rows) == taken * len(sums)
-        assert len(found["exact_by_step"]) == len(found["valid_by_step"]) == len(found["loss_by_step"]) == steps
-        assert [row["loops"] for row in found["exits"]["fixed"]] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("steps", [4, 2])
-def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
-    model = gated(sums)
-    found = read(model, sums, steps, 4)["exits"]
-    batch = sums.take(torch.arange(len(sums)))
-    with torch.no_grad():
-        records = list(unroll(model, batch, 3))
-    for quantile in (0.3, 0.5, 0.9):
-        taken, right, losses, exact = [], [], [], []
-        for row in range(len(sums)):
-            ok = True
-            for cell in range(batch.labels.shape[1]):
-                if batch.labels[row, cell] >= 0:
-                    stays, loop = 1.0, 0
-                    while loop < 3:
-                        stays *= 1 - records[loop].readout.gate[row, cell].sigmoid().item()
-                        loop += 1
-                        if 1 - stays > quantile:
-                            break
-                    taken.append(loop)
-                    right.append(bool(records[loop - 1].answer[row, cell] == batch.labels[row, cell]))
-                    said, label = records[loop - 1].logits[row, cell].tolist(), int(batch.labels[row, cell])
-                    losses.append(reference.cell_loss(said, label, "softmax"))
-                    ok &= right[-1]
-            exact.append(ok)
-        (line,) = [line for line in found["gate"] if line["quantile"] == quantile]
-        expected = (np.mean(taken), np.mean(right), np.mean(losses), np.mean(exact))
-        assert (line["mean_loops"], line["cell"], line["ce"], line["exact"]) == pytest.approx(expected)
-    assert len({line["mean_loops"] for line in found["gate"]}) > 3
-    bins = found["by_difficulty"]["bins"]
-    mean = sum(line["puzzles"] * line["expected_loops"] for line in bins) / len(sums)
-    spent, leaves = [], []
-    for row in range(len(sums)):
-        cells = []
-        for cell in (batch.labels[row] >= 0).nonzero().flatten().tolist():
-            stays, expected = 1.0, 1.0  # E[t] = Σ over t ≥ 0 of P(more than t loops)
-            for loop in range(2):
-                stays *= 1 - records[loop].readout.gate[row, cell].sigmoid().item()
-                expected += stays
-            cells.append(expected)
-            leaves.append(reference.exit_distribution([record.readout.gate[row, cell].item() for record in records]))
-        spent.append(np.mean(cells))
-    assert mean == pytest.approx(np.mean(spent))
-    assert found["p"] == pytest.approx(np.mean(leaves, axis=0))
-
-
-def test_loops_needed_are_those_from_which_on_a_puzzle_stays_right() -> None:
-    """And their order is compared with that of the loops that the gate expects."""
-    exact = np.array([[1, 0, 0, 1, 0], [1, 1, 0, 0, 1], [1, 1, 1, 1, 0]], bool)  # needed: 1, 2, 3, 3, never
-    expected, bins = np.array([1.0, 1.5, 2.0, 2.5, 3.0]), ("rating", ["easy", "hard"], np.array([0, 0, 1, 1, 1]))
-    found = by_difficulty(expected, exact, bins)
-    assert found["rank_correlation"] == pytest.approx(spearmanr([1, 2, 3, 3], expected[:4]).statistic)
-    assert (found["expected_of_solved"], found["expected_of_unsolved"]) == (1.75, 3)
-    assert found["by_difficulty"]["bins"] == [
-        {"bin": "easy", "puzzles": 2, "expected_loops": 1.25, "needed_loops": 1.5, "exact": 1},
-        {"bin": "hard", "puzzles": 3, "expected_loops": 2.5, "needed_loops": 3, "exact": pytest.approx(2 / 3)},
-    ]
-    none = by_difficulty(expected, np.zeros_like(exact), bins)
-    assert (none["rank_correlation"], none["expected_of_solved"]) == (None, None)
-    assert all(row["needed_loops"] is None for row in none["by_difficulty"]["bins"])
-    assert by_difficulty(expected, exact, None)["by_difficulty"] is None
 
 
 def test_settings_reach_what_they_set(monitored_4x4: Path) -> None:

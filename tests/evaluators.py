@@ -1,0 +1,37 @@
+"""Small models, and evaluations of them, for several test files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from reason.data import PuzzleData
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.suite import consumers_of, evaluate
+from reason.models import LoopedConfig, build_model
+
+
+def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
+    settings = EvaluationConfig(steps=steps, batch_size=batch_size, **({"boards": 0} | changes))
+    return Evaluator(model, data, settings, trained_steps=3, progress=False)
+
+
+def read(*arguments: Any, **changes: Any) -> dict[str, Any]:
+    evaluator = evaluator_of(*arguments, **changes)
+    return evaluate(evaluator, consumers_of(evaluator))
+
+
+def gated(data: PuzzleData) -> Any:
+    torch.manual_seed(0)
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1, gate="position", init_std=0.5), data.shape).double()
+    torch.nn.init.normal_(model.gate.out.weight)  # cells leave at different steps
+    return model
+
+
+def counting(model: Any) -> list[int]:
+    """The rows of every step that the model takes from now on."""
+    rows, step = [], model.step
+    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
+    return rows
