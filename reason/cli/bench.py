@@ -46,7 +46,8 @@ DESCRIPTION = """Puzzle-steps per second of whole optimizer steps (batch, forwar
 per second of an evaluation at T = 16, on random puzzles of the preset's shape. Values separated by commas are variants,
 measured in turns, so that other load on the machine affects all of them; ratios to the first are more reliable than
 absolute numbers, and stand with their least, median and greatest. "of peak" is the share of a large matrix product of
-the same type that is timed in the same turns; FLOPs are counted from shapes.
+the same type that is timed in the same turns; FLOPs are counted from shapes. "all steps": the preset's training at this
+speed, without compiling and reading.
 
   reason bench sudoku-6x6
   reason bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 training.compile=none,inductor --json bench.json
@@ -183,6 +184,7 @@ def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
         "gradient_checkpointing": getattr(config.model, "gradient_checkpointing", False),
         "parameters": trainer.model.parameter_count(),
         "batch_size": config.training.batch_size,
+        "optimizer_steps": config.training.steps,
         "puzzle_steps": config.training.batch_size * config.rollout.grad_steps,
         "flops": work_of(config, shape, computed, device.type).flops,
         "memory_estimated": estimate_memory(config, shape, computed, device.type).total,
@@ -197,6 +199,7 @@ def _figures(row: dict[str, Any], seconds: Mapping[str, np.ndarray], first: np.n
     row |= {
         "seconds": Spread.of(own)._asdict(),
         "puzzle_steps_per_second": rows / float(np.median(own)),
+        "training_minutes": row["optimizer_steps"] * float(np.median(own)) / 60,
         "ratio": Spread.of(rows / own / first)._asdict(),
         "gemm_flops_per_second": float(np.median(peak)),
         "share_of_peak": Spread.of(row["flops"] / own / peak)._asdict(),
@@ -214,6 +217,7 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
         "training": {
             "ms / step": lambda row: f"{1e3 * row['seconds']['median']:.1f}",
             "puzzle-steps / s": lambda row: f"{row['puzzle_steps_per_second']:,.0f}",
+            "all steps": lambda row: f"{row['training_minutes']:,.1f} min",
             "speed": lambda row: f"{row['ratio']['median']:.2f} ×",
             "of peak": lambda row: f"{row['share_of_peak']['median']:.0%}",
         },

@@ -70,6 +70,7 @@ def test_variants_take_turns(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     for row in rows:
         assert 0 < row["share_of_peak"]["least"] <= row["share_of_peak"]["median"] <= row["share_of_peak"]["most"]
         assert row["seconds"]["median"] * row["puzzle_steps_per_second"] == pytest.approx(row["puzzle_steps"])
+        assert row["training_minutes"] == pytest.approx(row["seconds"]["median"] * 4 / 60)  # NARROW's steps
         assert row["evaluated_per_second"] > 0
         assert row["memory_estimated"] > 0
         assert (row["compile"], row["gradient_checkpointing"]) == ("none", False)
