@@ -77,8 +77,8 @@ def kept_exits(exits: Json) -> Json:
         if row["quantile"] in QUANTILES:
             fixed = next((one["loops"] for one in exits["fixed"] if one["exact"] >= row["exact"]), None)
             rows.append({name: row[name] for name in ("quantile", "mean_loops", "exact")} | {"fixed": fixed})
-    bins = (exits.get("by_difficulty") or {"bins": []})["bins"]
-    return {"rows": rows, "rank_correlation": exits["rank_correlation"], "by_difficulty": bins}
+    difficulty = exits.get("by_difficulty") or {"by": "", "bins": []}
+    return {"rows": rows, "rank_correlation": exits["rank_correlation"], "by_difficulty": difficulty}
 
 
 def mean_norms(by_loop: list[Json]) -> Json:
@@ -121,12 +121,17 @@ def shown(steps: int) -> list[int]:
     return sorted({1 << power for power in range(steps.bit_length())} | {steps})
 
 
+def variant(run: Json) -> str:
+    """What runs that differ in the seed alone have in common."""
+    alike = ("preset", "changes", "trained_on", "optimizer_steps", "read_on", "puzzles", "weights", "settings")
+    return json.dumps([run.get(name) for name in alike])
+
+
 def grouped(runs: list[Json]) -> list[list[Json]]:
     """Runs that differ in the seed alone, together."""
     groups: dict[str, list[Json]] = {}
-    alike = ("preset", "changes", "trained_on", "optimizer_steps", "read_on", "puzzles", "weights", "settings")
     for run in runs:
-        groups.setdefault(json.dumps([run.get(name) for name in alike]), []).append(run)
+        groups.setdefault(variant(run), []).append(run)
     return list(groups.values())
 
 
@@ -166,8 +171,8 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
             lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
             lines += restart_table(tried)
     for group in groups:
-        if "exits" in group[0]:
-            lines += ["", *exit_tables([run["exits"] for run in group])]
+        if all("exits" in run for run in group):
+            lines += ["", f"{named(group)}: leaving by its gate", "", *exit_tables([run["exits"] for run in group])]
     if said:
         lines += ["", *against_the_first(groups), said["found"].strip()]
     made = sorted({run["trained_on"] for run in runs})
@@ -229,12 +234,13 @@ def exit_tables(runs: list[Json]) -> list[str]:
         rows.append([f"{same[0]['quantile']:g}", *cells, "" if None in fixed else spread(fixed, unit="")])
     lines = table(["quantile of the gate", "mean loops", "exact", "fixed loops as accurate"], rows)
     bins = []
-    for same in zip(*(run["by_difficulty"] for run in runs), strict=True):
+    by = runs[0]["by_difficulty"]["by"]
+    for same in zip(*(run["by_difficulty"]["bins"] for run in runs), strict=True):
         asked, needed = ([row[key] for row in same] for key in ("expected_loops", "needed_loops"))
         cells = [f"{same[0]['puzzles']}", spread(asked, ".2f", ""), "" if None in needed else spread(needed, ".2f", "")]
         bins.append([same[0]["bin"], *cells])
     if bins:
-        lines += ["", *table(["rating", "n", "loops that the gate expects", "loops needed by the solved"], bins)]
+        lines += ["", *table([by, "n", "loops that the gate expects", "loops needed by the solved"], bins)]
     if None not in (found := [run["rank_correlation"] for run in runs]):
         lines += ["", f"Spearman's ρ between loops expected and needed: {spread(found, '.2f', '')}."]
     return lines
@@ -264,14 +270,18 @@ def main(argv: list[str] | None = None) -> int:
     keeping = commands.add_parser("keep", help="put evaluations into docs/results/NAME.json")
     keeping.add_argument("name")
     keeping.add_argument("evaluations", nargs="+", type=Path, metavar="RUN/evaluation/EVALUATION")
-    keeping.add_argument("--add", action="store_true", help="beside those that the file holds, as for further seeds")
+    keeping.add_argument(
+        "--add",
+        action="store_true",
+        help="beside those that the file holds, in place of the same seed",
+    )
     commands.add_parser("write", help="write docs/results.md")
     arguments = parser.parse_args(argv)
     if arguments.command == "keep":
         file = HOME / FOLDER / f"{arguments.name}.json"
         runs = read_json(file)["runs"] if arguments.add else []
-        runs += [run for folder in arguments.evaluations if (run := keep(folder)) not in runs]
-        file.write_text(json.dumps({"runs": runs}, indent=1, ensure_ascii=False) + "\n")
+        of_seed = {(variant(run), run["seed"]): run for run in (*runs, *map(keep, arguments.evaluations))}
+        file.write_text(json.dumps({"runs": list(of_seed.values())}, indent=1, ensure_ascii=False) + "\n")
     else:
         (HOME / "results.md").write_text(page(HOME))
     return 0

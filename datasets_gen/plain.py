@@ -130,4 +130,5 @@ class PlainPuzzle(ABC):
             raise DatasetError(f"{foreign!r} is no cell of {self.name}; those are {self.characters!r}")
         if len(cells) != self.seq_len:
             raise DatasetError(f"{len(cells)} cells; a board of {self.name} has {self.seq_len}")
-        return np.array([self.characters.index(character) for character in cells], np.uint8)
+        tokens = [self.characters.index(character) for character in cells]
+        return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)

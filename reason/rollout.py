@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -264,6 +265,11 @@ def unroll(
         before, state = state, model.step(state, x)
         state = state if after is None else after(state)
         yield StepRecord(model, step, batch, x, before, state, rows)
+
+
+def last_step(records: Iterator[StepRecord]) -> StepRecord:
+    """The last record of an unroll, whose states are let go one by one."""
+    return deque(records, maxlen=1).pop()
 
 
 def _detached(state: State) -> State:

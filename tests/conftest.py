@@ -121,6 +121,14 @@ def whole(sudoku_4x4: Path) -> dict:
     return read(sudoku_4x4, 5, EVERYTHING) | {"precision": "bfloat16", "training": curve}
 
 
+@pytest.fixture(scope="session")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    """Nine sums of two digits."""
+    directory = tmp_path_factory.mktemp("sets") / "sums"
+    assert generate(f"addition --digits 2 --train 8 --test 9 --output-dir {directory}".split()) == 0
+    return PuzzleData(directory, "test")
+
+
 @pytest.fixture
 def watched(tiny: Config, monitored_4x4: Path) -> Config:
     """`tiny` on a set with a validation split."""

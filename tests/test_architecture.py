@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "reason.evaluation": {
         "datasets_gen", "reason.data", "reason.dynamics", "reason.errors", "reason.generation", "reason.losses",
         "reason.models", "reason.nn", "reason.rollout", "reason.settings", "reason.training.checkpoint",
-        "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
+        "reason.training.device", "reason.training.distributed", "reason.training.ema", "reason.training.monitor",
     },
     "reason.report": {"datasets_gen"},
     "reason.config": {

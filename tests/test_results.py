@@ -52,6 +52,9 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.main(["write"]) == 0
     kept = json.loads((here / "results/mine.json").read_text())["runs"]
     shares = [json.loads((here / f"r{seed}/evaluation/e/results.json").read_text())["exact_by_step"] for seed in (0, 1)]
+    assert main(["evaluate", "r0", "steps=4", "name=f"]) == 0
+    assert results.main(["keep", "mine", "--add", "r0/evaluation/f"]) == 0  # evaluated again: in place of it
+    assert len(json.loads((here / "results/mine.json").read_text())["runs"]) == 2
     for run, exact in zip(kept, shares, strict=True):
         assert run["changes"] == {
             "ema.decay": None, "model.hidden_size": 16, "training.batch_size": 8, "training.steps": 2
@@ -110,12 +113,17 @@ def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
 def test_exits_of_several_seeds_make_their_tables() -> None:
     """By quantile: mean loops, accuracy, and the fewest fixed loops that are as accurate."""
 
+    easy = {"bin": "0", "puzzles": 7, "needed_loops": None}
+
     def found(shift: float) -> dict[str, object]:
         return {
             "gate": [{"quantile": q, "mean_loops": 10 * q + shift, "exact": q} for q in (0.3, 0.5, 0.9)],
             "fixed": [{"loops": loops, "exact": loops / 10} for loops in (1, 6, 8)],
             "rank_correlation": 0.5 + shift,
-            "by_difficulty": {"bins": [{"bin": "0", "puzzles": 7, "expected_loops": 2 + shift, "needed_loops": None}]},
+            "by_difficulty": {
+                "by": "guesses",
+                "bins": [easy | {"expected_loops": 2 + shift}],
+            },
         }
 
     kept = [results.kept_exits(found(shift)) for shift in (0.0, 0.2)]
@@ -123,6 +131,7 @@ def test_exits_of_several_seeds_make_their_tables() -> None:
         {"quantile": 0.5, "mean_loops": 5.0, "exact": 0.5, "fixed": 6},
         {"quantile": 0.9, "mean_loops": 9.0, "exact": 0.9, "fixed": None},
     ]
+    assert kept[0]["by_difficulty"]["by"] == "guesses"
     told = "\n".join(results.exit_tables(kept))
     assert "| 0.5 | 5.10 ± 0.14 | 50.0 ± 0.0 % | 6.0 ± 0.0 |" in told
     assert "| 0.9 | 9.10 ± 0.14 | 90.0 ± 0.0 % |  |" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -110,14 +111,30 @@ def run_import(options: argparse.Namespace) -> None:
         case _:
             contents = _from_npy(options)
     provenance = {
-        "command": f"python -m datasets_gen import {options.format}",
-        "files": [os.fsencode(source.name).decode(errors="replace") for source in options.sources],
+        "command": " ".join(["python -m datasets_gen import", *_typed(options)]),
+        "files": _names(options),
         "version": __version__,
     }
     contents["provenance"] = {**contents.get("provenance", {}), **provenance}
     write_dataset(options.output_dir, **contents)
     made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in contents["splits"].items())
     print(f"{options.output_dir}: {made} examples, {contents['vocab_size']} tokens")
+
+
+def _typed(options: argparse.Namespace) -> list[str]:
+    """The words of the command, its files by name alone, without the folder that it writes."""
+    words = [options.format, *(shlex.quote(name) for name in _names(options))]
+    given = {"--split": options.split}
+    if options.format == "arc":
+        given |= {"--tasks": options.tasks, "--augmentations": options.augmentations}
+        given |= {"--size": options.size, "--seed": options.seed}
+    return words + [
+        word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))
+    ]
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    return [os.fsencode(source.name).decode(errors="replace") for source in options.sources]
 
 
 def _from_tables(options: argparse.Namespace) -> dict[str, Any]:

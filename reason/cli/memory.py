@@ -15,12 +15,12 @@ from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
+from reason.runs.decided import CUDA_ITSELF
 from reason.runs.memory import Memory, estimate_memory, readable_size
 from reason.training.device import pick_device
 from reason.training.precision import dtypes
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
-CUDA_ITSELF = 600_000_000
 
 
 def print_memory(words: list[str], pairs: dict[str, str]) -> int:

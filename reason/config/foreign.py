@@ -24,7 +24,6 @@ NAMES = {
     "l_cycles": "model.l_cycles",
     "h_layers": "model.num_h_layers (with model.separate_networks=true)",
     "l_layers": LAYERS,
-    "puzzle_emb_ndim": "model.puzzle_emb_len (in tokens of width model.hidden_size)",
     "pos_encodings": "model.positions",
     "mlp_t": "model.mixer=mlp model.positions=none",
     "forward_dtype": "training.precision",

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
-    from datasets_gen.puzzles import family_of  # compiles rules with numba: not for a config alone
+    from datasets_gen.puzzles import puzzle_of  # compiles rules with numba: not for a config alone
 
     try:
-        puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+        return puzzle_of(metadata)
     except (DatasetError, KeyError, TypeError, ValueError):
         return None
-    return puzzle if (puzzle.seq_len, puzzle.vocab_size) == (metadata.seq_len, metadata.vocab_size) else None
 
 
 def shape_of(metadata: Metadata) -> Shape:

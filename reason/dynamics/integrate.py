@@ -10,6 +10,7 @@ from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.nn.draws import normal_like
+from reason.nn.dtypes import at_least_float32
 
 VectorField = Callable[[Tensor], Tensor]  # z ↦ dz/dt, any shape
 Noise = Literal["none", "additive", "multiplicative"]
@@ -74,7 +75,7 @@ def _adaptive(velocity: VectorField, z: Tensor, time: float, tolerance: float) -
         raise ConfigError(
             "model.integrator=adaptive needs torchdiffeq: pip install 'recursive-reasoners[ode]'"
         ) from None
-    wide = z.to(torch.promote_types(z.dtype, torch.float32))
+    wide = at_least_float32(z)
     times = torch.tensor([0.0, time], dtype=wide.dtype, device=z.device)
     path = odeint(lambda _, y: velocity(y.to(z.dtype)).to(wide.dtype), wide, times, rtol=tolerance, atol=tolerance)
     return path[-1].to(z.dtype)

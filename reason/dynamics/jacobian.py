@@ -68,17 +68,17 @@ def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -
 
 
 def rademacher_like(z: Tensor) -> Tensor:
-    """Random signs, shaped as z."""
-    return torch.randint_like(z, 0, 2) * 2 - 1
+    """Random signs, shaped as z, whatever the order of z in memory."""
+    return torch.randint(0, 2, z.shape, dtype=z.dtype, device=z.device) * 2 - 1
 
 
 def unit_normal_like(z: Tensor) -> Tensor:
     """Random directions, each row of Euclidean norm 1, shaped as z."""
     v = normal_like(z)
-    return v / row_norm(v)
+    return v / row_norm_keepdim(v)
 
 
-def row_norm(z: Tensor) -> Tensor:
+def row_norm_keepdim(z: Tensor) -> Tensor:
     """‖z‖₂ of each row, (B, 1, ...), so that it divides z."""
     return torch.linalg.vector_norm(z.flatten(1), dim=1).view(-1, *[1] * (z.ndim - 1))
 
@@ -100,11 +100,11 @@ def power_iteration(f: Map, z: Tensor, v: Tensor, iterations: int, product: Prod
         with torch.no_grad():
             v = _unit(product(f, z, v))
     j = product(f, z, v.detach())
-    return PowerIteration(row_norm(j).flatten(), _unit(j.detach()))
+    return PowerIteration(row_norm_keepdim(j).flatten(), _unit(j.detach()))
 
 
 def _unit(j: Tensor) -> Tensor:
-    return j / row_norm(j).clamp(min=torch.finfo(j.dtype).tiny)
+    return j / row_norm_keepdim(j).clamp(min=torch.finfo(j.dtype).tiny)
 
 
 def dominant_eigenvalue(f: Map, z: Tensor, tolerance: float = 1e-5, max_iterations: int = 1000) -> complex:
@@ -115,14 +115,14 @@ def dominant_eigenvalue(f: Map, z: Tensor, tolerance: float = 1e-5, max_iteratio
     assert len(z) == 1, "one row has one Jacobian"
     size = z.numel()
     if size < 8:
-        values = torch.linalg.eigvals(full_jacobian(f, z)[0].detach().double())
+        values = torch.linalg.eigvals(full_jacobian(f, z)[0].detach().cpu().double())
         return complex(values[values.abs().argmax()])
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function alone: slow to import
 
     @torch.no_grad()
     def product(v: np.ndarray) -> np.ndarray:
-        direction = torch.from_numpy(np.ascontiguousarray(v, dtype=np.float64)).to(z)
-        return jvp(f, z, direction.view(z.shape)).flatten().double().cpu().numpy()
+        direction = torch.from_numpy(np.ascontiguousarray(v, dtype=np.float64)).to(z.dtype).to(z.device)
+        return jvp(f, z, direction.view(z.shape)).flatten().cpu().double().numpy()
 
     start = np.random.default_rng(0).standard_normal(size)
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
@@ -131,8 +131,3 @@ def dominant_eigenvalue(f: Map, z: Tensor, tolerance: float = 1e-5, max_iteratio
     except ArpackNoConvergence as failure:
         values = failure.eigenvalues
     return complex(values[np.abs(values).argmax()]) if len(values) else complex("nan")
-
-
-def spectral_radius(f: Map, z: Tensor) -> float:
-    """ρ(J) = |dominant eigenvalue| at a single row z (1, ...); nan where ARPACK does not converge."""
-    return abs(dominant_eigenvalue(f, z))

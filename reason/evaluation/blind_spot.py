@@ -182,7 +182,7 @@ def blind_spot(
                 "r": r,
                 "g": g,
                 "ce": token_loss(record, h, likelihood).item(),
-                "exact": record.exact.double().mean().item(),
+                "exact": record.exact.float().mean().item(),
             }
             if record.step < len(course):
                 row |= residual_update(h, read_part(course[record.step].state))

@@ -56,6 +56,21 @@ class EvaluationConfig(BaseConfig):
     map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
     tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
 
+    def unread(self) -> dict[str, str]:
+        """Own settings that change nothing in this evaluation, each with why."""
+        found: dict[str, str] = {}
+        if self.restarts == 1:
+            found |= dict.fromkeys(("vary", "sigma"), "restarts=1")
+        elif self.vary not in ("all", "noise"):
+            found["sigma"] = f"vary={self.vary}"
+        if not self.policies:
+            found |= dict.fromkeys(("calibration", "budget", "drop", "perplexity"), "policies=false")
+        elif self.budget != "auto":
+            found["drop" if self.budget == "perplexity" else "perplexity"] = f"budget={self.budget}"
+        if not self.probes:
+            found |= dict.fromkeys(("probed", "spectra", "map", "tolerance"), "probes=false")
+        return {f"evaluation.{key}": f"evaluation.{why}" for key, why in found.items()}
+
     def needs(self) -> list[can.Need]:
         """Caches ask for a model that generates with them, probes for maps with a Jacobian, inductor for networks."""
         asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))

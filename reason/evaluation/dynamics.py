@@ -11,7 +11,7 @@ from reason.evaluation import probes
 from reason.evaluation.boards import examples_of
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.trajectories import trajectories
-from reason.rollout import unroll
+from reason.rollout import last_step, unroll
 
 
 class Dynamics(Consumer):
@@ -35,7 +35,7 @@ class Dynamics(Consumer):
         spectral = [*range(min(settings.spectra, len(solved)))]
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]
         with torch.no_grad():
-            *_, last = unroll(model, batch, steps)
+            last = last_step(unroll(model, batch, steps))
             state, x = last.state, last.x
             few, cut = probes.rows_of(state, torch.tensor(spectral, dtype=torch.long, device=x.device)), x[spectral]
             returns = probes.perturb_and_return(model, state, x, min(steps, 16))

@@ -152,9 +152,10 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
             record = MixedRecord(model, 0, batch, x, before, state, taken=m)
             survival = survived(survival, record.readout)
             if policy.signal == FIXED:
-                signal = m.double()
+                signal = m.float()
             else:
-                signal = signals(record, evaluator.likelihood, evaluator.halting, survival)[policy.signal]
+                one = (policy.signal,)
+                signal = signals(record, evaluator.likelihood, evaluator.halting, survival, one)[policy.signal]
             leaves = (signal > policy.threshold) | (m >= steps)
             rows = leaves.nonzero().flatten()
             if not len(rows):

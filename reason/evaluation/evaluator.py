@@ -28,6 +28,7 @@ from reason.models.base import Batch, Readout, Reasoner
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
 from reason.training.checkpoint import seeded
+from reason.training.device import await_device
 from reason.training.distributed import World
 
 Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
@@ -186,6 +187,8 @@ class Evaluator:
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:
+                            if not consumer.timed:  # what was asked of the device before is the pass's
+                                await_device(self.data.device)
                             before = time.perf_counter()
                             columns |= consumer.observe(record) or {}
                             aside += 0 if consumer.timed else time.perf_counter() - before
@@ -194,6 +197,11 @@ class Evaluator:
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
         return seen, time.perf_counter() - started - aside
+
+
+def narrow(tokens: Tensor, record: StepRecord) -> Tensor:
+    """Tokens for the host, a byte each where the vocabulary allows it."""
+    return tokens.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32)
 
 
 def _first_rows(record: StepRecord, count: int) -> StepRecord:

@@ -15,6 +15,7 @@ from reason.losses.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.record import StepRecord
+from reason.nn.dtypes import widest_float
 
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -48,7 +49,8 @@ class ExitGate(Consumer):
         leaving = [exit_step(gates, q) for q in QUANTILES]
         leaving += [torch.full_like(labels, t) for t in range(1, self.steps + 1)]
         ways = [_sums(logits, step, record.batch, self.evaluator.likelihood) for step in leaving]
-        p = (log_exit_distribution(gates).exp() * scored).sum(2).double()  # (T, B)
+        p = (log_exit_distribution(gates).exp() * scored).sum(2)  # (T, B)
+        p = p.to(widest_float(p.device))
         loops = torch.arange(1, self.steps + 1, dtype=p.dtype, device=p.device)
         exact = ((logits.argmax(-1) == labels) | ~scored).all(-1)
         return {
@@ -85,7 +87,7 @@ def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) ->
     right = (chosen.argmax(-1) == batch.labels) & scored
     exact = (right == scored).all(-1) & scored.any(-1)
     parts = ((step * scored).sum(), right.sum(), cell_loss(chosen, batch.labels, likelihood).sum(), exact.sum())
-    return torch.stack([part.double() for part in parts])
+    return torch.stack([part.to(widest_float(part.device)) for part in parts])
 
 
 def by_difficulty(

@@ -6,6 +6,7 @@ Every signal is (B,) and grows with sureness: a policy stops a row at the first 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ SIGNALS = {
     "certainty": "1 − H/log V, mean over the scored cells",
     "residual": "−‖z_k − z_{k−1}‖/‖z_{k−1}‖",
 }
+
+LOSS = "loss"  # beside the signals: −ln p
+OF_PROBABILITIES = ("max-probability", "certainty", LOSS)
 
 
 def exact_logit(readout: Readout, halting: Halting) -> Tensor | None:
@@ -51,35 +55,45 @@ def survived(before: Tensor | None, readout: Readout) -> Tensor | None:
 
 
 def signals(
-    record: StepRecord, likelihood: Likelihood, halting: Halting, survival: Tensor | None = None
+    record: StepRecord,
+    likelihood: Likelihood,
+    halting: Halting,
+    survival: Tensor | None = None,
+    names: Iterable[str] = (*SIGNALS, LOSS),
 ) -> dict[str, Tensor]:
-    """Every signal of SIGNALS that the model has, (B,) float32, and `loss`, the mean −ln p of the scored cells.
+    """Those of `names` that the model has, (B,) float32: signals, and `loss`, the mean −ln p of the scored cells.
 
     `survival` is what `survived` gives after this step. Of the labels the signals look at the places alone: what the
     set scores.
     """
-    labels, logits = record.batch.labels, record.logits
+    labels, names = record.batch.labels, frozenset(names)
     scored = labels != IGNORE
     count = scored.sum(-1).clamp(min=1)
-    p = probabilities(logits, likelihood)
-    top = logits.float().topk(min(2, p.shape[-1]), dim=-1).values
-    entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1) / math.log(max(p.shape[-1], 2))
-    right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
 
     def mean(cells: Tensor) -> Tensor:
         return (torch.where(scored, cells, 0.0).sum(-1) / count).float()
 
-    found = {
-        "margin": mean(top[..., 0] - top[..., -1]),
-        "max-probability": mean(p.amax(-1)),
-        "certainty": mean(1 - entropy),
-        "residual": -residual(record.before, record.state).float(),
-        "loss": mean(-right.clamp(min=torch.finfo(p.dtype).tiny).log()),
-    }
-    if survival is not None:
-        found = {"gate": mean((-survival.expm1()).expand(scored.shape))} | found
-    q = halt_signal(record.readout, halting)
-    return found if q is None else {"q": q} | found
+    found: dict[str, Tensor] = {}
+    if "q" in names and (q := halt_signal(record.readout, halting)) is not None:
+        found["q"] = q
+    if "gate" in names and survival is not None:
+        found["gate"] = mean((-survival.expm1()).expand(scored.shape))
+    if "margin" in names:
+        top = record.logits.float().topk(min(2, record.logits.shape[-1]), dim=-1).values
+        found["margin"] = mean(top[..., 0] - top[..., -1])
+    if "residual" in names:
+        found["residual"] = -residual(record.before, record.state).float()
+    if not names.isdisjoint(OF_PROBABILITIES):
+        p = probabilities(record.logits, likelihood)
+        tiny = torch.finfo(p.dtype).tiny
+        if "max-probability" in names:
+            found["max-probability"] = mean(p.amax(-1))
+        if "certainty" in names:
+            found["certainty"] = mean(1 + (p * p.clamp(min=tiny).log()).sum(-1) / math.log(max(p.shape[-1], 2)))
+        if LOSS in names:
+            right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            found[LOSS] = mean(-right.clamp(min=tiny).log())
+    return found
 
 
 class Signals(Consumer):
@@ -88,15 +102,16 @@ class Signals(Consumer):
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
         self.steps, self._kept, self._survival = evaluator.steps, StepColumns(evaluator.steps), None
-        self._names = {*SIGNALS, "loss"} if evaluator.settings.policies else {"q", "residual", "loss"}
+        self._names = (*SIGNALS, LOSS) if evaluator.settings.policies else ("q", "residual", LOSS)
 
     _survival: Tensor | None
+    _names: tuple[str, ...]
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the signals of a step."""
         self._survival = survived(None if record.step == 1 else self._survival, record.readout)
-        found = signals(record, self.evaluator.likelihood, self.evaluator.halting, self._survival)
-        self._kept.add({name: values for name, values in found.items() if name in self._names})
+        asked = self.evaluator.likelihood, self.evaluator.halting, self._survival, self._names
+        self._kept.add(signals(record, *asked))
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:

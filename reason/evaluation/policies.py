@@ -100,8 +100,9 @@ def calibrated(seen: Columns, signal: str, allowance: Allowance) -> Policy:
     """The lowest threshold within the allowance, which has the fewest mean steps: a higher one stops nobody earlier."""
     steps, puzzles = seen["exact"].shape
     full = outcome(seen, np.full(puzzles, steps))
-    policies = (Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen, signal))
-    return next(policy for policy in policies if allowance.met(outcome(seen, policy.stops(seen)), full))
+    policies = [Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen, signal)]
+    met = (policy for policy in policies if allowance.met(outcome(seen, policy.stops(seen)), full))
+    return next(met, policies[-1])  # all T steps, where a NaN loss compares with nothing
 
 
 def policies_for(calibration: Columns, trained_steps: int, allowance: Allowance) -> list[Policy]:

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import STILL, Moved, draw_symmetries
+from reason.data import STILL, TURNS, Moved, draw_symmetries
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
 from reason.evaluation.halting_signals import exact_logit
 from reason.evaluation.probes import mapped, residual, row_norm
 from reason.models.base import IGNORE, Batch, State
 from reason.models.record import StepRecord
-from reason.rollout import unroll
+from reason.rollout import last_step, unroll
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
     "initial": "every try after the first starts from random normals of the initial state's size",
-    "symmetry": "every try after the first sees the puzzle under a random symmetry; its answer is turned back",
+    "symmetry": "every try after the first sees the puzzle under another symmetry; its answer is turned back",
     "noise": "every try after the first has noise added to its state after each supervision step",
 }
 BY_RULES = "; right is what the rules accept, since the label of a moved puzzle is another one"
@@ -31,6 +31,10 @@ CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a
 def variations_of(puzzle: Puzzle | None) -> list[Variation]:
     """What can be varied: of a puzzle without symmetries, only the state."""
     return ["initial", *(["symmetry"] if puzzle is not None and puzzle.symmetry is not None else []), "noise"]  # type: ignore[list-item]
+
+
+def _turns(puzzle: Puzzle | None) -> bool:
+    return puzzle is not None and puzzle.symmetry is not None and puzzle.symmetry.turns
 
 
 class Restarts(Consumer):
@@ -45,16 +49,19 @@ class Restarts(Consumer):
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
         settings, device = evaluator.settings, evaluator.data.device
-        self.steps, self.count, self.kinds = evaluator.steps, settings.restarts, variations_of(evaluator.puzzle)
+        self.steps, self.kinds = evaluator.steps, variations_of(evaluator.puzzle)
         if settings.vary != "all":
             if settings.vary not in self.kinds:
                 raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
             self.kinds = [settings.vary]
         kept = evaluator.puzzle is None or evaluator.puzzle.symmetry is None or evaluator.puzzle.symmetry.keeps_label
         self.by_rules: list[Variation] = [] if kept else ["symmetry"]
+        self.counts = dict.fromkeys(self.kinds, settings.restarts)
+        if "symmetry" in self.counts and _turns(evaluator.puzzle):
+            self.counts["symmetry"] = min(settings.restarts, TURNS)  # more would repeat them
         self.cost = (
-            f"restarts: {(self.count - 1) * len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
-            f"({self.count} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"
+            f"restarts: {sum(self.counts.values()) - len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
+            f"({settings.restarts} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"
         )
         first = torch.Generator(device).manual_seed(evaluator.seed)
         self.key = torch.randint(1, 2**62, (evaluator.data.shape.seq_len,), generator=first, device=device)
@@ -71,7 +78,7 @@ class Restarts(Consumer):
         plain = self._ending(record, record.batch, STILL)
         found: dict[str, np.ndarray] = {}
         for kind in self.kinds:
-            tries = [plain, *(self._try(record.batch, kind, number) for number in range(1, self.count))]
+            tries = [plain, *(self._try(record.batch, kind, number) for number in range(1, self.counts[kind]))]
             if kind in self.by_rules:
                 tries = [one | {"right": one["valid"]} for one in tries]
             found |= {f"{kind}/{name}": np.stack([one[name] for one in tries]) for name in plain}
@@ -91,14 +98,14 @@ class Restarts(Consumer):
         def noisy(state: State) -> State:
             return mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
 
-        *_, last = unroll(
+        tried = unroll(
             self.evaluator.model,
             batch._replace(inputs=moved.apply(batch.inputs)),
             self.steps,
             start=random if kind == "initial" else None,
             after=noisy if kind == "noise" else None,
         )
-        return self._ending(last, batch, moved)
+        return self._ending(last_step(tried), batch, moved)
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
         """(B,) arrays of a try's last step, its answer turned back to the puzzle as it was asked."""
@@ -114,8 +121,8 @@ class Restarts(Consumer):
             found["q"] = q
         on_host = {name: values.cpu().numpy() for name, values in found.items()}
         if puzzle is not None and puzzle.judges:
-            questions = batch.inputs.cpu().numpy().astype(np.uint8)
-            on_host["valid"] = puzzle.solved(questions, answer.cpu().numpy().astype(np.uint8))
+            questions, answers = (narrow(tokens, last).cpu().numpy() for tokens in (batch.inputs, answer))
+            on_host["valid"] = puzzle.solved(questions, answers)
         return on_host
 
     def result(self, seen: Columns) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
 from reason.models.record import StepRecord
 
 
@@ -24,11 +23,11 @@ class Rules(Consumer):
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the answers of a batch, then check them."""
         assert self._solved is not None
-        self._kept.add({"answers": record.answer.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32)})
+        self._kept.add({"answers": narrow(record.answer, record)})
         if record.step < self.steps:
             return None
         answers = self._kept.take()["answers"]
-        questions = record.batch.inputs.cpu().numpy().astype(answers.dtype)
+        questions = narrow(record.batch.inputs, record).cpu().numpy()
         new = np.ones(answers.shape[:2], bool)
         new[1:] = (answers[1:] != answers[:-1]).any(-1)
         step, row = np.nonzero(new)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
 from reason.evaluation.halting_signals import exact_logit
 from reason.models.record import StepRecord
 
@@ -30,7 +30,7 @@ class Votes(Consumer):
         if record.step in self.at:
             q = exact_logit(record.readout, self.evaluator.halting)
             halting = torch.zeros(len(record.answer), device=record.answer.device) if q is None else q.sigmoid()
-            self._kept.append((record.answer.to(torch.uint8).T, halting))
+            self._kept.append((narrow(record.answer, record).T, halting))
         if record.step < self.steps:
             return None
         kept, self._kept = [torch.stack(values).cpu().numpy() for values in zip(*self._kept, strict=True)], []

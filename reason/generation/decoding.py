@@ -15,7 +15,7 @@ from torch import Tensor
 from reason.models import LoopedModel
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.nn.cache import Sharing, StackCache
-from reason.rollout import unroll
+from reason.rollout import last_step, unroll
 
 
 class Rereading:
@@ -28,8 +28,7 @@ class Rereading:
         """The readout of all cells so far, those of tokens (B, n) the last ones, after all loops."""
         self.pieces.append(tokens)
         text = torch.cat(self.pieces, dim=1)
-        *_, last = unroll(self.model, Batch(text, text, torch.zeros_like(text[:, 0])), self.steps)
-        return last.readout
+        return last_step(unroll(self.model, Batch(text, text, torch.zeros_like(text[:, 0])), self.steps)).readout
 
 
 class Caches:

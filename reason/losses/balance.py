@@ -84,7 +84,7 @@ class FixedWeights:
         """λ of each term that counts at optimizer step `step`."""
         return {**self.loss.weights_at(step, self.horizon)}
 
-    def measures(self, index: int) -> bool:
+    def measures(self, index: int, sets: int = 1) -> bool:
         """Never: nothing is measured."""
         return False
 
@@ -135,9 +135,9 @@ class AlgGradNorm:
         shares = self.loss.shares_at(step, self.horizon)
         return {name: self.weight[i] for i, name in enumerate(self.terms) if shares[name]}
 
-    def measures(self, index: int) -> bool:
-        """Is supervision step number `index` of the run one that λ is updated at?"""
-        return measured(index, self.config.every * self.rollout.grad_steps, self.rollout.supervision_steps)
+    def measures(self, index: int, sets: int = 1) -> bool:
+        """Is supervision step number `index` of the run, on `sets` sets in turn, one that λ is updated at?"""
+        return measured(index, self.config.every * self.rollout.grad_steps, sets * self.rollout.supervision_steps)
 
     def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
         """Measure one supervision step's terms and move λ; the graph of each term must still be there.
@@ -197,16 +197,17 @@ class AlgGradNorm:
             setattr(self, name, state[name].to(self.weight.device))
 
 
-def measured(index: int, window: int, supervision_steps: int) -> bool:
+def measured(index: int, window: int, period: int) -> bool:
     """Is supervision step number `index` (from 0) the measured one of its window of so many?
 
-    Where rows take their steps in phase, step `index` is every row's m = index mod N_super + 1, and a window's first
-    step alone would be m = 1 for ever where N_super divides the window. L_n^(m) is per segment, so the measured place
-    in the window moves on by one once the windows have begun at every m that they can begin at: each m is measured
-    equally often in lcm(window, N_super) updates (ours: the paper does not say at which segment it measures).
+    `period` is N_super, on several sets in turn as many times that. Where rows take their steps in phase, step `index`
+    is every row's m = index mod N_super + 1 of one set, and a window's first step alone would be m = 1 for ever where
+    N_super divides the window. L_n^(m) is per segment, so the measured place in the window moves on by one once the
+    windows have begun at every place of the period that they can begin at: each m of each set is measured equally often
+    in lcm(window, period) updates (ours: the paper does not say at which segment it measures).
     """
     number, place = divmod(index, window)
-    beginnings = supervision_steps // math.gcd(window, supervision_steps)
+    beginnings = period // math.gcd(window, period)
     return place == number // beginnings % window
 
 

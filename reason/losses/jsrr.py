@@ -9,8 +9,9 @@ from pydantic import Field
 from torch import Tensor
 
 import reason.settings.capabilities as can
-from reason.dynamics.jacobian import jvp, power_iteration, row_norm, unit_normal_like, vjp
+from reason.dynamics.jacobian import jvp, power_iteration, row_norm_keepdim, unit_normal_like, vjp
 from reason.models.base import MapKind
+from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig
 
@@ -55,20 +56,16 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     |λ₁|².
     """
     last, few = unroll.states[-1], slice(0, config.rows)
-    state = type(last)(*(_wide(z if config.through_state else z.detach())[few] for z in last))
-    f, z = unroll.model.map_inside(state, _wide(unroll.x)[few], config.map)
+    state = type(last)(*(at_least_float32(z if config.through_state else z.detach())[few] for z in last))
+    f, z = unroll.model.map_inside(state, at_least_float32(unroll.x)[few], config.map)
     v = unit_normal_like(z.detach())
     kept = unroll.memory.get("jsrr") if config.warm_start else None
     if kept is not None and kept.shape == z.shape:
-        v = torch.where(row_norm(kept) > 0, kept, v)
+        v = torch.where(row_norm_keepdim(kept) > 0, kept, v)
     found = power_iteration(f, z, v, config.iterations, vjp if config.transposed else jvp)
     if config.warm_start:
         unroll.memory["jsrr"] = found.direction
     return torch.where(unroll.active[few], found.growth.square(), 0.0).mean().float()
-
-
-def _wide(z: Tensor) -> Tensor:
-    return z.to(torch.promote_types(z.dtype, torch.float32))
 
 
 def l2_loss(unroll: Unroll, config: L2Config) -> Tensor:

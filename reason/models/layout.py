@@ -205,5 +205,9 @@ class Layouts(nn.Module):
         """Serve puzzles of this shape, which the model `reads`, from now on."""
         assert self.reads(shape), "asked before"
         if all(layout.shape.seq_len != shape.seq_len for layout in self._all()):
-            layout, like = Layout(self.needs, shape), next((b for b in self.buffers() if b.is_floating_point()), None)
-            self.known.append(layout if like is None else layout.to(like.device, like.dtype))
+            layout, buffers = Layout(self.needs, shape), list(self.buffers())
+            if buffers:
+                layout = layout.to(buffers[0].device)
+            if wide := [b.dtype for b in buffers if b.is_floating_point()]:
+                layout = layout.to(wide[0])
+            self.known.append(layout)

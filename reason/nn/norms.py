@@ -40,7 +40,7 @@ class Norm(nn.Module):
         Under forward-mode differentiation a centred norm is computed from its formula: the tangent of the fused kernel
         treats mean and deviation as constants when it is differentiated again (torch 2.13; `gradcheck` in the tests).
         """
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        wide = at_least_float32(x)
         weight, bias = _like(self.weight, wide), _like(self.bias, wide)
         if self.kind == "rmsnorm":
             return nn.functional.rms_norm(wide, (self.width,), weight, self.eps).to(x.dtype)

@@ -174,7 +174,7 @@ def opened(folder: Path, asked: Ablation) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".{SPEC}.partial"
     scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n")
-    scratch.rename(file)
+    scratch.replace(file)
 
 
 def refuse_changed(cells: Iterable[Cell]) -> None:

@@ -145,7 +145,7 @@ def _write_record(run: Path, record: dict[str, Any]) -> None:
     scratch = run / ".config.json.partial"
     try:
         scratch.write_text(json.dumps(record, indent=2) + "\n")
-        scratch.rename(run / "config.json")
+        scratch.replace(run / "config.json")
     except OSError:
         scratch.unlink(missing_ok=True)
         raise

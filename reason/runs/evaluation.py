@@ -106,7 +106,12 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
-        for line in (first, *reasons, *(consumer.cost for consumer in consumers)):
+        unread = [
+            f"{key}={pairs[key]} changes nothing in this evaluation: {why}"
+            for key, why in settings.unread().items()
+            if key in pairs
+        ]
+        for line in (first, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
         if compiled:

@@ -20,10 +20,13 @@ from reason.training.sets import TrainingSets
 DEEPEST = 20_000  # times its states that a training holds, about at most: below that no estimate is worth its seconds
 EXACT_AT_MOST = 4096  # products in each exact trace
 INFO = "/proc/meminfo"
-CONTAINERS = [  # (limit, used) of cgroup v2 and v1
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-]
+CONTAINERS = [  # (limit, used, figures with the cache of files that can be dropped) of cgroup v2 and v1
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file",
+    ),
+]  # fmt: skip
 
 
 def available_memory(device: torch.device) -> int | None:
@@ -37,9 +40,9 @@ def available_memory(device: torch.device) -> int | None:
     if device.type == "mps":
         return torch.mps.recommended_max_memory()
     left = [_number(INFO, "MemAvailable")]
-    for limit, used in CONTAINERS:
+    for limit, used, figures, cache in CONTAINERS:
         most, taken = _number(limit), _number(used)
-        left.append(None if most is None or taken is None else most - taken)
+        left.append(None if most is None or taken is None else most - taken + (_number(figures, f"{cache} ") or 0))
     known = [size for size in left if size is not None]
     if known:
         return max(0, min(known))
@@ -53,7 +56,7 @@ def _number(file: str, line: str = "") -> int | None:
         text = next((text for text in Path(file).read_text().splitlines() if text.startswith(line)), "")
     except OSError:
         return None
-    words = text.removeprefix(f"{line}:").split()
+    words = text.removeprefix(line).removeprefix(":").split()
     return int(words[0]) * (1024 if words[1:] == ["kB"] else 1) if words and words[0].isdecimal() else None
 
 
@@ -100,7 +103,8 @@ def refuse_large_training(config: Config, model: Reasoner, data: TrainingSets, p
     per_row = [_row_state(model, part) for part in data.parts]
     states = rows * sum(z.numel() * z.element_size() for state in per_row for z in state)
     tokens = sum(32 * rows * part.shape.seq_len for part in data.parts)
-    kept = 3 if config.ema.decay is None else 4  # weights, two moments, their average
+    moments = 1 if config.optimizer.kind == "muon" else 2  # at least
+    kept = moments + (config.ema.decay is not None)  # beside the weights, which are there already
     _refuse(kept * _size(model) + states + tokens, available, config, data.device, "at least ")
     if data.device.type == "cpu" and DEEPEST * states > available / 2:
         share = derive(config, {"training.batch_size": rows})

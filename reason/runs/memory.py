@@ -23,7 +23,7 @@ from reason.models import build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry, first_carry, supervise
-from reason.training.optim import unscaled_gradient
+from reason.training.optim import matrices_of, unscaled_gradient
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,12 @@ def _rehearsed_memory(config: Config, shape: Shape, computed: Dtypes, device: st
         between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         numbers = sum(p.numel() for p in trained)
+        matrices = sum(p.numel() for p in matrices_of(model)) if config.optimizer.kind == "muon" else 0
         gradients = sum(p.numel() * 4 for p in trained if p.grad is not None)
         weights = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
     average = 4 * numbers if config.ema.decay is not None else 0
-    return Memory(weights, gradients, 8 * numbers, average, between, max(0, bytes_of.peak - gradients - between))
+    moments = 8 * numbers - 4 * matrices  # Muon has one
+    return Memory(weights, gradients, moments, average, between, max(0, bytes_of.peak - gradients - between))
 
 
 def blank_batch(rows: int, shape: Shape) -> Batch:

@@ -80,7 +80,7 @@ class Queue:
     def _stop(self) -> None:
         for _, process in self.at_work:
             with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
         for _, process in self.at_work:
             process.wait()
 

@@ -80,9 +80,11 @@ def solve_text(
     from random states where it has none; the first at which the rules hold is returned, else the first of all.
 
     Raises:
-        ConfigError: it contradicts itself, or its size is none that the model reads.
+        ConfigError: it contradicts itself, its size is none that the model reads, or there is no try.
         DatasetError: it is malformed.
     """
+    if tries < 1:
+        raise ConfigError(f"tries={tries}: at least one is needed")
     puzzle = family_of_run(run).sized(text)
     question = puzzle.parse(text)
     shape, device = shape_of_puzzle(puzzle), next(model.parameters()).device
@@ -103,11 +105,11 @@ def solve_text(
         tries = min(tries, TURNS)
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
-    if puzzle.symmetry is None:
-        others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
-    else:
-        moved = draw_symmetries(tries - 1, puzzle.symmetry, generator, torch.arange(1, tries, device=device))
-        with seeded(config.seed, device):
+    with seeded(config.seed, device):
+        if puzzle.symmetry is None:
+            others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
+        else:
+            moved = draw_symmetries(tries - 1, puzzle.symmetry, generator, torch.arange(1, tries, device=device))
             others = think(model, many, steps, config.rollout.halting, moved=moved)
     for attempt, thought in enumerate(others, start=2):
         other = Solution(puzzle, question, thought, attempt, attempt)

@@ -65,8 +65,15 @@ def start(
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    run = Path(world.tell(str(run or (reserve_run(run_name(base or asked, asked)) if world.first else ""))))
-    trainer = build_trainer(config, run, data, world)
+    reserved = reserve_run(run_name(base or asked, asked)) if run is None and world.first else None
+    run = Path(world.tell(str(run or reserved or "")))
+    try:
+        trainer = build_trainer(config, run, data, world)
+    except BaseException:
+        if reserved is not None:
+            with contextlib.suppress(OSError):
+                reserved.rmdir()
+        raise
     if world.first:
         create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))

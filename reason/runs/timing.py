@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from reason.training.device import torchs_own_float32
+from reason.training.device import await_device, torchs_own_float32
 
 Clock = Callable[[], float]
 PEAK = "gemm"  # the name of the machine's peak among the things that take turns
@@ -56,17 +56,12 @@ def in_turns(
 
 def _timed(turn: Turn, steps: int, device: torch.device, clock: Clock) -> float:
     with torchs_own_float32(turn.torchs_own):
-        _wait(device)
+        await_device(device)
         started = clock()
         for _ in range(steps):
             turn.step()
-        _wait(device)
+        await_device(device)
         return clock() - started
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def gemm(device: torch.device, dtype: torch.dtype) -> tuple[Turn, int]:

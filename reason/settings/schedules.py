@@ -52,7 +52,7 @@ class ScheduleConfig(BaseConfig):
 
     def inert(self) -> dict[str, str]:
         """What another kind of course has."""
-        decays = self.kind in ("cosine", "exponential")
+        decays = self._decays
         found = {} if decays else dict.fromkeys(("min_ratio", "start", "end", "after"), f"kind={self.kind}")
         if decays and self.end is None:
             found["after"] = "the decay ends with the run"
@@ -64,12 +64,22 @@ class ScheduleConfig(BaseConfig):
     def vanishes(self) -> bool:
         """Is the factor 0 at some step before the run ends?"""
         early = self.kind == "cosine" and self.min_ratio == 0 and self.end is not None and self.after is None
-        return early or self.after == 0 or any(share == 0 for _, share in self.points)
+        return early or self._afterwards == 0 or any(share == 0 for _, share in self.points)
 
     @property
     def peak(self) -> float:
         """An upper bound of the factor."""
-        return max(1.0, self.min_ratio, self.after or 0.0, *(share for _, share in self.points))
+        ratio = self.min_ratio if self._decays else 0.0
+        return max(1.0, ratio, self._afterwards or 0.0, *(share for _, share in self.points))
+
+    @property
+    def _decays(self) -> bool:
+        return self.kind in ("cosine", "exponential")
+
+    @property
+    def _afterwards(self) -> float | None:
+        """`after`, where the decay ends before the run."""
+        return self.after if self._decays and self.end is not None else None
 
     def factor(self, step: int, horizon: Horizon) -> float:
         """The factor at optimizer step `step` (from 0)."""

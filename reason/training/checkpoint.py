@@ -130,7 +130,10 @@ def save_checkpoint(
 
 def _to_disk(path: Path) -> None:
     """Wait until a file's bytes, or a folder's names, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    folder = path.is_dir()
+    if folder and os.name == "nt":  # folders cannot be opened there, and files only be synced where they can be written
+        return
+    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

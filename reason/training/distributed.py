@@ -99,7 +99,7 @@ class World:
         return [item for part in parts for item in part]
 
     def any(self, flag: bool) -> bool:
-        """Is `value` true in any process? All then stop at the same step."""
+        """Is `flag` true in any process? All then stop at the same step."""
         if self.size == 1:
             return flag
         flags = torch.tensor(int(flag))

@@ -9,7 +9,7 @@ KEPT = ("config.json", "wandb-id")  # what no checkpoint holds
 
 
 class RunFolder:
-    """A run's folder as training found it. `there` is asked before every checkpoint."""
+    """A run's folder as training found it. `state` is asked before every checkpoint."""
 
     def __init__(self, run: Path):
         self.run = run

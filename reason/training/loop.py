@@ -69,7 +69,7 @@ class Trainer(TrainingState):
             self.model.freeze_embedding()
         weights = self.balancer.weights(self.step)
         for _ in range(grad_steps):
-            measured = self.balancer.measures(self.index)
+            measured = self.balancer.measures(self.index, len(self.samplers.each))
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 own_index = self.index // len(self.carries)
@@ -106,13 +106,13 @@ class Trainer(TrainingState):
             Diverged: a loss or a weight became infinite or NaN.
             RunLost: the run's folder was removed; it is there again with a checkpoint of this step.
         """
-        self.folder = RunFolder(self.run)
         if self.saved is None:
             self.save(0)  # so that a run without a checkpoint is one that has lost it
         total, every = self.config.training.steps, self.config.training.checkpoint_every
         goal = total if max_steps is None else min(total, max_steps)
         started, earlier = time.perf_counter(), self.seconds
         log = self._open_log()
+        self.folder = RunFolder(self.run)  # with what a tracker has written there
         shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
         bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
         try:
@@ -147,7 +147,8 @@ class Trainer(TrainingState):
             raise RunLost(f"another run lies in {self.run} now; what was trained to step {self.step} is not saved")
         if state == "gone" and self.world.first:
             self.folder.remake()
-        self.save(0 if log is None else log.sync())
+        self.log_position = 0 if log is None else log.sync()  # where a further call goes on
+        self.save(self.log_position)
         if state == "gone":
             raise RunLost(
                 f"{self.run} was removed while it was trained; it is there again with config, metrics and the "

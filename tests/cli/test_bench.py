@@ -19,6 +19,7 @@ from reason.presets import preset
 from reason.runs import timing
 from reason.runs.peer import peer_step
 from reason.runs.timing import Spread, Turn, in_turns
+from reason.training.log import read_metrics
 from reason.training.monitor import Reading
 
 TRM = """
@@ -198,6 +199,8 @@ def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.
     assert (row["reached"], row["puzzles"]) == (False, 11)
     assert row["minutes"] > 0
     assert (here / row["run"] / "config.json").is_file()
+    steps = [line["step"] for line in read_metrics(here / row["run"])]
+    assert steps == [2, 2, 4, 4]  # a line of training and a reading each: what went before stays
     assert main(["bench", "sudoku-4x4", "--to-accuracy", "99"]) == 1
     assert "a share above 0 and at most 1" in capsys.readouterr().err
 

@@ -21,6 +21,7 @@ from reason.evaluation import probes
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.boards import Boards
 from reason.evaluation.caches import Caches
+from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.exit_gate import ExitGate
 from reason.evaluation.restarts import Restarts
@@ -269,3 +270,18 @@ def test_every_key_of_an_evaluation_has_its_consumer_and_section(sums: PuzzleDat
     lists = {key for key in found if re.search("_by_step$", key)}
     assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
     assert Boards in CONSUMERS
+
+
+def test_settings_that_change_nothing_are_named() -> None:
+    """Those of restarts, policies and probes where these are not asked for, and the budget that does not count."""
+    assert set(EvaluationConfig().unread()) == {
+        f"evaluation.{name}"
+        for name in (
+            "vary", "sigma", "calibration", "budget", "drop", "perplexity", "probed", "spectra", "map", "tolerance",
+        )
+    }  # fmt: skip
+    asked = EvaluationConfig(restarts=2, vary="initial", policies=True, budget="exact", probes=True)
+    assert asked.unread() == {
+        "evaluation.sigma": "evaluation.vary=initial", "evaluation.perplexity": "evaluation.budget=exact",
+    }  # fmt: skip
+    assert not EvaluationConfig(restarts=2, policies=True, probes=True).unread()

@@ -40,3 +40,15 @@ def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
         expected = {"margin": margins, "max-probability": largest, "certainty": certain, "loss": losses}
         for name, values in expected.items():
             assert found[name][row].item() == pytest.approx(np.mean(values), rel=1e-5), name
+
+
+def test_only_what_is_asked_for_is_computed() -> None:
+    """A policy that looks at one signal does not pay for the others."""
+    logits, labels = torch.randn(3, 4, 5), torch.randint(0, 5, (3, 4))
+    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
+    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
+    record = StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+    every = signals(record, "softmax", "none")
+    for name, values in every.items():
+        assert torch.equal(signals(record, "softmax", "none", names=(name,))[name], values)
+        assert list(signals(record, "softmax", "none", names=(name,))) == [name]

@@ -246,3 +246,10 @@ def test_the_gate_signal_is_the_chance_of_having_left(sudoku_4x4: Path) -> None:
         stays = stays * (1 - gate)
         assert seen["gate"][m].tolist() == pytest.approx((1 - stays).mean(1).tolist(), abs=1e-5)
     assert "q" not in seen
+
+
+def test_a_loss_that_is_no_number_leaves_all_steps() -> None:
+    seen = columns(4, 6)
+    seen["loss"][2, 1] = seen["loss"][3, 1] = np.nan
+    policy = calibrated(seen, "margin", Allowance(budget="perplexity"))
+    assert (policy.stops(seen) == 4).all()

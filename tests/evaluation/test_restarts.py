@@ -175,6 +175,7 @@ def test_turned_mazes_are_judged_by_the_rules(tmp_path: Path) -> None:
     result = Restarts(Evaluator(model, data, EvaluationConfig(steps=1, restarts=8, vary="symmetry"), 1, progress=False))
     kept = result.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
     assert kept["what"].endswith("the label of a moved puzzle is another one")
+    assert len(tries_at(model, data, 1, 12, "symmetry", 5)[0]["right"]) == 8  # a ninth would be the first again
     plain, _ = tries_at(model, data, 1, 2, "noise", 5)
     assert (plain["right"] == plain["valid"]).all()  # as it stands, the tie-break is the label's
 

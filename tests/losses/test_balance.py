@@ -243,6 +243,18 @@ def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tm
     assert all(np.isfinite(value) for line in lines for value in line.values() if value is not None)
 
 
+@pytest.mark.parametrize("window", [1, 2, 4, 7, 8])
+def test_every_m_of_every_set_is_measured(window: int) -> None:
+    """Two sets in turn, N_super 8: supervision step i is m = i // 2 mod 8 + 1 of set i mod 2."""
+    balancer = AlgGradNorm(
+        BalanceConfig(kind="alg-grad-norm", every=window), LossConfig(), RolloutConfig(supervision_steps=8),
+        Horizon(100, 1.0), torch.device("cpu"),
+    )  # fmt: skip
+    chosen = [index for index in range(200 * window) if balancer.measures(index, sets=2)]
+    assert len(chosen) == 200
+    assert {(index % 2, index // 2 % 8) for index in chosen} == {(i, m) for i in range(2) for m in range(8)}
+
+
 def test_one_step_of_every_n_is_measured(tiny: Config, tmp_path: Path) -> None:
     """N_super 3 and a window of 4: steps 0, 4, 8 begin at another m each, so that the place moves at the fourth, 13."""
     changes = EIGHT | {"balance.every": "4", "training.steps": "14", "rollout.grad_steps": "1"}

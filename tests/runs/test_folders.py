@@ -155,3 +155,9 @@ def test_commands_keep_what_is_not_theirs(half: Path, here: Path, capsys: pytest
     assert snapshot(here) == before
     (half / "evaluation/mine/notes.txt").unlink()
     assert main(evaluate) == 0
+
+
+def test_a_refused_training_leaves_no_folder(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "data.hints=2", "training.batch_size=1000000000"]) == 1
+    assert "training.batch_size=1000000000" in capsys.readouterr().err
+    assert not list((here / "runs").iterdir())

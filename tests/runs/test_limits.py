@@ -113,15 +113,18 @@ def test_counts_have_bounds(setting: str) -> None:
 
 def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's own memory, or what is left of the container's, whichever is less."""
-    info, limit, used = (tmp_path / name for name in ("meminfo", "max", "current"))
+    info, limit, used, stat = (tmp_path / name for name in ("meminfo", "max", "current", "stat"))
     info.write_text("MemTotal:  9000000 kB\nMemAvailable:    2000 kB\n")
     monkeypatch.setattr(limits, "INFO", str(info))
-    monkeypatch.setattr(limits, "CONTAINERS", [(str(limit), str(used))])
+    monkeypatch.setattr(limits, "CONTAINERS", [(str(limit), str(used), str(stat), "inactive_file")])
     assert available_memory(CPU) == 2_048_000
     limit.write_text("max\n")
     used.write_text("1000\n")
     assert available_memory(CPU) == 2_048_000
     limit.write_text("501000\n")
     assert available_memory(CPU) == 500_000
+    stat.write_text("anon 600\ninactive_file 400\n")  # a cache that can be dropped
+    assert available_memory(CPU) == 500_400
+    stat.unlink()
     info.unlink()
     assert available_memory(CPU) == 500_000
