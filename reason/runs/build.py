@@ -72,7 +72,9 @@ def require_set(config: Config, directory: str) -> None:
     commands = config.data.commands
     if Path(directory).is_dir() or not (commands and commands[0]):
         return
-    own = dict(zip(config.data.directories, commands, strict=False))
+    preset = PRESETS.get(config.name)  # whose folders the commands are for, whatever was typed since
+    folders = config.data.directories if preset is None else preset.config().data.directories
+    own = dict(zip(folders, commands, strict=False))
     command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
     one = "one" if directory in own else "one like the preset's own"
     raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")

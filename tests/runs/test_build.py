@@ -12,8 +12,9 @@ from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import Sampler
+from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer, load_training_set, require_set
 
 
 def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
@@ -53,3 +54,12 @@ def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_p
     assert clues.min() == fewest
     assert (clues.max() > most) == (hints > 0)
     assert clues.max() <= most + hints
+
+
+def test_a_missing_set_of_several_is_made_by_its_own_command(here: Path) -> None:
+    """Where others were typed, the folder decides which of the preset's commands is named."""
+    config = override(preset("maze-any").config(), {"data.directory": "data/maze-11x11,data/mine"})
+    with pytest.raises(ConfigError, match=r"--size 11 .*--output-dir data/maze-11x11"):
+        require_set(config, "data/maze-11x11")
+    with pytest.raises(ConfigError, match="make one like the preset's own"):
+        require_set(config, "data/mine")

@@ -104,13 +104,16 @@ def test_sizes_are_readable(size: float, text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["cmm", "trm"])
 def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
-    """As it stands or, where auto decides so, with gradient checkpointing; the memory of CUDA itself left free."""
+    """As it stands or, where auto decides so, with gradient checkpointing; the memory of CUDA itself left free.
+
+    But for ARC's batch of 768 boards of 900 cells, which the authors spread over several GPUs.
+    """
     table = memory_table(prefix)
     cells = {column.header: list(column.cells) for column in table.columns}
     assert len(cells["preset"]) == sum(name.startswith(prefix) for name in PRESETS)
     for name, *sizes in zip(cells["preset"], cells["in all"], cells["with checkpointing"], strict=True):
         size, unit = str(sizes[0] if sizes[1] == "-" else sizes[1]).split()
-        assert unit == "MB" or float(size) <= 16 - 0.4, name
+        assert unit == "MB" or float(size) <= 16 - 0.4 or name == "trm-att-arc", name
 
 
 @pytest.mark.gpu
