@@ -167,4 +167,6 @@ def exits_and_caches(name: str, results: Results) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
     main(sys.argv[1:])

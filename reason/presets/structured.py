@@ -47,7 +47,7 @@ def maze_10x10() -> Config:
     what lies beyond the edge. No weight knows the size of the grid. All ours; 80,000 mazes with paths of 4 cells or
     more (half of them of at most 8) and 40,000 with 18 or more, in turn: from the first alone nothing carries over to
     larger mazes. Measured, seed 0: 98.0 % exact at step 8, 98.3 % at steps 32 to 64 (n 1,000), with the same weights
-    72 % of 20×20 (n 200) and 6 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/structure.md).
+    72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/structure.md).
     """
     made = {"": "--min-path 4 --train 80000 --test 1000", "-long": "--min-path 18 --train 40000 --test 500"}
     return derive(
