@@ -83,7 +83,7 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
         ConfigError: there are none, or the file is not one of results.
     """
     asked = path
-    if not path.exists() and str(path) in pretrained_models():
+    if not path.exists() and str(path) in pretrained_models() and not (Path("runs") / path / "config.json").exists():
         path = Path("runs") / path  # where its evaluations are written
     if (path / "results.json").exists():
         folder = path

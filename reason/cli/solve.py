@@ -18,7 +18,7 @@ from reason.files import read_text
 from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
-from reason.runs.evaluation import READABLE, refuse_unreadable
+from reason.runs.evaluation import READABLE, refuse_unreadable, unread_lines
 from reason.runs.solving import TRIES, Solution, solve_text
 from reason.training.device import pick_device
 
@@ -82,6 +82,8 @@ def main(argv: list[str]) -> int:
         )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
+    for line in unread_lines(pairs, config.model.unread(), "this answer"):
+        print(line, file=sys.stderr)
     trained = load_run(run, device, config, config.evaluation.weights)
     text = _text(words[1])
     solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.tries)

@@ -66,6 +66,10 @@ class ModelConfig(BaseConfig):
         """What to change so that every network call is made of torch's operations, which can be counted."""
         return {}
 
+    def unread(self) -> dict[str, str]:
+        """Own settings that change no number of a trained model that is read, each with why."""
+        return {}
+
     def refuse_device(self, device: torch.device) -> None:
         """Raise ConfigError where a setting asks for another device."""
 

@@ -155,6 +155,17 @@ class RecursiveConfig(MixingConfig):
             found["sigma"] = "model.noise=none"
         return found
 
+    def unread(self) -> dict[str, str]:
+        """Noise that training alone has, the size of noise that there is not, and the settings of other integrators."""
+        found: dict[str, str] = {}
+        if self.noise_when == "training":
+            found |= dict.fromkeys(("noise", "sigma"), f"noise_when={self.noise_when}")
+        if self.noise == "none":
+            found |= dict.fromkeys(("sigma", "noise_when"), "noise=none")
+        unused = "substeps" if self.integrator == "adaptive" else "tolerance"
+        found[unused] = f"integrator={self.integrator}"
+        return {f"model.{key}": f"model.{why}" for key, why in found.items()}
+
     def used_with(self) -> dict[str, can.Capability]:
         """Where q is read from, once it is trained."""
         return {"q_from": can.trained(can.HALTING_HEAD)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,9 +78,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    folder = (
-        _written_to(run) / "evaluation" / plain_name(name or _default_name(directory, steps, config, pairs), "name")
-    )
+    folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, pairs))
     refuse_foreign(folder, "an evaluation")
     if name is None:
         _refuse_other_set(folder, directory)
@@ -106,11 +105,7 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
-        unread = [
-            f"{key}={pairs[key]} changes nothing in this evaluation: {why}"
-            for key, why in settings.unread().items()
-            if key in pairs
-        ]
+        unread = unread_lines(pairs, settings.unread() | config.model.unread(), "this evaluation")
         for line in (first, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
@@ -144,8 +139,25 @@ def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path
 
 
 def _written_to(run: Path) -> Path:
-    """The folder that evaluations of a run are written below: of a model of the package, one in runs/."""
-    return ROOT / run.name if run.parent == FOLDER else run
+    """The folder that evaluations of a run are written below: of a model of the package, one in runs/.
+
+    Raises:
+        ConfigError: a run of the user's own lies there.
+    """
+    if run.parent != FOLDER:
+        return run
+    folder = ROOT / run.name
+    if (folder / "config.json").exists():
+        raise ConfigError(
+            f"evaluations of the package's model {run.name} are written to {folder}, which is a run of its own: move "
+            f"it away, or evaluate a copy of the model: cp -r {shlex.quote(str(run))} {folder}-of-the-package"
+        )
+    return folder
+
+
+def unread_lines(pairs: Mapping[str, object], unread: Mapping[str, str], where: str) -> list[str]:
+    """A line for every setting typed that changes nothing where a trained model is read, with the reason."""
+    return [f"{key}={pairs[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in pairs]
 
 
 def refuse_unreadable(pairs: Mapping[str, object]) -> None:
@@ -188,7 +200,19 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other."""
+    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other.
+
+    A setting's section is left out where no other section has a setting of that name which may be typed.
+
+    Raises:
+        ConfigError: that is no folder's name.
+    """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    asked = [f"{key.rsplit('.')[-1]}={value}" for key, value in sorted(pairs.items()) if key not in named]
-    return "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])
+    known = [key.rsplit(".")[-1] for key in leaves(config.model_dump()) if key.startswith(READABLE)]
+    short = {key: last if known.count(last := key.rsplit(".")[-1]) == 1 else key for key in pairs}
+    asked = [f"{short[key]}={value}" for key, value in sorted(pairs.items()) if key not in named]
+    name = "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])
+    try:
+        return plain_name(name, "name")
+    except ConfigError:
+        raise ConfigError(f"{name[:200]} is no plain folder name for this evaluation; type name=NAME") from None
