@@ -12,7 +12,7 @@ from reason.cli import main
 from reason.cli.compare import read_evaluation
 from reason.errors import ConfigError
 from reason.presets import PRESETS
-from reason.pretrained import FOLDER, card
+from reason.pretrained import FOLDER, card, find_run
 from reason.pretrained.card import markdown
 from reason.runs.results import settings_of
 
@@ -69,6 +69,29 @@ def test_evaluations_of_a_shipped_model_are_compared(tmp_path: Path, monkeypatch
     asked = settings_of(Path("runs/sudoku"), {"settings": {"model.l_cycles": 2}})
     assert asked["model.l_cycles"] == 2
     assert asked["model.hidden_size"] == reason.load("sudoku").config.model.hidden_size
+
+
+def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`mkdir maze` for drawings of mazes, a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "maze").mkdir()
+    (tmp_path / "addition").write_text("1+2")
+    assert find_run("maze") == find_run(Path("maze")) == FOLDER / "maze"
+    assert find_run("./maze") == Path("maze")
+    assert main(["solve", "addition", "123+456"]) == 0
+    assert reason.load("maze").directory == FOLDER / "maze"
+    capsys.readouterr()
+    for words in (["evaluate", "maze"], ["export", "maze", "out"]):
+        assert main(words) == 1
+        assert "no dataset at data/m7" in capsys.readouterr().err
+    assert main(["evaluate", "./maze"]) == 1
+    assert "no run at maze" in capsys.readouterr().err
+    assert main(["compare", "maze"]) == 1
+    assert "maze holds no evaluation" in capsys.readouterr().err
+    (tmp_path / "maze/config.json").write_text("{}")
+    assert find_run("maze") == Path("maze")
 
 
 FRESH = {

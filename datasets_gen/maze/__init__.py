@@ -201,6 +201,7 @@ class Maze:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a drawing, without its frame."""
+    """The lines of a drawing, without its frame and the empty lines before and after it; one within is a free row."""
     lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
-    return [line for line in lines if line]
+    drawn = [index for index, line in enumerate(lines) if line]
+    return lines[drawn[0] : drawn[-1] + 1] if drawn else []

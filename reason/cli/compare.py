@@ -59,7 +59,11 @@ def main(argv: list[str]) -> int:
 def _runs(named: list[str], out: Path) -> list[Path]:
     """Those of several folders, as `runs/*` names them, that are runs with an evaluation; one alone as it is."""
     folders = [Path(name) for name in named]
-    kept = [folder for folder in folders if not folder.is_dir() or (folder != out and _is_evaluated(folder))]
+    kept = [
+        folder
+        for folder in folders
+        if not folder.is_dir() or is_model(folder) or (folder != out and _is_evaluated(folder))
+    ]
     if len(folders) == 1 or not kept:
         return folders
     for folder in folders:
@@ -68,6 +72,12 @@ def _runs(named: list[str], out: Path) -> list[Path]:
                 f"{folder} holds no evaluation and is left out; make one: python evaluate.py {folder}", file=sys.stderr
             )
     return kept
+
+
+def is_model(path: Path) -> bool:
+    """Whether a model of the package is meant, and no run or evaluation of one's own."""
+    own = any((path / file).exists() for file in ("config.json", "results.json"))
+    return str(path) in pretrained_models() and not own
 
 
 def _is_evaluated(folder: Path) -> bool:
@@ -83,7 +93,7 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
         ConfigError: there are none, or the file is not one of results.
     """
     asked = path
-    if not path.exists() and str(path) in pretrained_models() and not (Path("runs") / path / "config.json").exists():
+    if is_model(path) and not (Path("runs") / path / "config.json").exists():
         path = Path("runs") / path  # where its evaluations are written
     if (path / "results.json").exists():
         folder = path

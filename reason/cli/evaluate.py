@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
     if words:
-        run = Path(words[0])
+        run: Path | str = words[0]
     else:
         run = newest_run()
         print(f"no run named; taking the newest: {run}")

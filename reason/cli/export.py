@@ -7,6 +7,7 @@ from pathlib import Path
 from datasets_gen.typed import Parser, typed
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
+from reason.pretrained import find_run
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.evaluation import refuse_unreadable
 from reason.runs.export import STORED, export_run
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> int:
     refuse_unreadable(pairs)
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
     out = Path(words[1])
-    card = export_run(Path(words[0]), out, arguments.stored, sets, pairs)
+    card = export_run(find_run(words[0]), out, arguments.stored, sets, pairs)
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
     for one in card["evaluations"]:
         for what in ("exact_by_step", "exact_by_step_in_float32"):

@@ -34,7 +34,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
 A maze is a square of characters, one line a row: '#' a wall, ' ' or '.' a free cell, one S and one G; a frame of '|'
-and '+--+' may be drawn round it, and a line that ends early is filled up with free cells:
+and '+--+' may be drawn round it, and a line that ends early, or is empty, is filled up with free cells:
 
   S..#
   .#..

@@ -26,14 +26,16 @@ def card(name: str) -> dict[str, Any]:
 def find_run(source: Path | str) -> Path:
     """The folder of a run that is named by its path or is one of the trained models; the path itself if neither.
 
+    A folder or a file of a model's name hides no model unless it is a run, or is typed with a separator: ./maze.
+
     Raises:
         ConfigError: there is no such path, and a model has almost that name.
     """
+    name, models = str(source), pretrained_models()
+    if name in models and not Path(name, "config.json").exists():
+        return FOLDER / name
     if Path(source).exists():
         return Path(source)
-    name, models = str(source), pretrained_models()
-    if name in models:
-        return FOLDER / name
     if near := difflib.get_close_matches(name, models, n=1, cutoff=0.7):
         raise ConfigError(f"no run at {name}, and no model of that name; did you mean {near[0]}? see: reason models")
     return Path(source)

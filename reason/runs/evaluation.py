@@ -45,7 +45,7 @@ READABLE = (
 )
 
 
-def evaluate_run(run: Path, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
+def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
 
     Of several sets that a run was trained on the first is read, unless the pairs name one.

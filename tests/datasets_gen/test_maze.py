@@ -195,3 +195,15 @@ def test_drawing_and_typing_round_trip():
         puzzle.parse("#" * 48)
     with pytest.raises(DatasetError, match="0 cells S"):
         puzzle.parse("#" * 49)
+
+
+def test_an_empty_line_within_a_maze_is_a_free_row() -> None:
+    """As a line that ends early is filled up with free cells; before and after the maze it is none."""
+    whole = Maze(4).parse("S..#\n.#..\n....\n...G")
+    for text in (
+        "S..#\n.#\n\n...G",
+        "\r\nS  #\r\n #\r\n\r\n   G\r\n\r\n",
+        "+----+\n|S..#|\n|.#..|\n\n|...G|\n+----+\n",
+    ):
+        assert Maze(9).sized(text).size == 4
+        assert (Maze(4).parse(text) == whole).all()
