@@ -23,6 +23,7 @@ from reason.errors import ConfigError
 from reason.presets import PRESETS
 from reason.pretrained.card import write_card
 from reason.runs.build import names_presets_own_set
+from reason.runs.curve import is_number
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import scratch_beside
@@ -50,6 +51,7 @@ def export_run(run: Path, out: Path, stored: str, sets: list[str], pairs: Mappin
     if not (sets or config.data.directories):
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     sets = sets or config.data.directories
+    read_metrics(run)  # refused before the evaluation
     with scratch_beside(out) as scratch:
         model = _model(run, scratch / out.name, config, STORED[stored])
         read = [_results(model, directory, pairs) for directory in sets]
@@ -166,7 +168,7 @@ def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
     record, trained_with = read_record(run), read_config(run / "config.json")
     own, shape = _portable(trained_with), read_shape(run)
     command = _command(own, record.get("command", []))
-    seconds = [line["seconds"] for line in read_metrics(run) if "seconds" in line and line["step"] <= step]
+    seconds = [line["seconds"] for line in read_metrics(run) if is_number(line.get("seconds")) and line["step"] <= step]
     return {
         "name": name,
         "summary": _summary(trained_with),

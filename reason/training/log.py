@@ -80,12 +80,25 @@ class MetricsLog:
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """Every complete line of a run's metrics.jsonl; a last line cut short by a kill is skipped."""
+    """The lines of a run's metrics.jsonl; what is no JSON object with a step, as a line cut by a kill, is left out.
+
+    Raises:
+        ConfigError: it is a folder, a FIFO or a device.
+    """
     path = Path(run) / "metrics.jsonl"
     if not path.exists():
         return []
     refuse_irregular(path)
-    return [json.loads(line) for line in path.read_text().rpartition("\n")[0].splitlines()]
+    lines = map(_record, path.read_bytes().split(b"\n")[:-1])
+    return [record for record in lines if record is not None]
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("step"), int) else None
 
 
 class Meters:

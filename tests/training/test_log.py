@@ -110,3 +110,12 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
     log.write({"step": 1, "gradient_norm": float("inf"), "loss": float("nan"), "lr": 0.5})
     log.close()
     assert read_metrics(tmp_path) == [{"step": 1, "gradient_norm": None, "loss": None, "lr": 0.5}]
+
+
+def test_lines_that_are_none_are_left_out(tmp_path: Path) -> None:
+    """Of an edited or damaged file, for every reader alike."""
+    bad = [b"{", b"\xff\xfe", b"[]", b"3", b'{"loss": 1}', b'{"step": "x"}', b"[" * 100_000, b"", b"\0" * 20]
+    good = [b'{"step": 1, "loss": 2.0}', b'{"step": 2, "loss": 1' + b"0" * 400 + b"}", b'{"step": 3, "loss": NaN}']
+    (tmp_path / "metrics.jsonl").write_bytes(b"\n".join([*bad, *good, b'{"step": 4, "lo']))
+    assert [line["step"] for line in read_metrics(tmp_path)] == [1, 2, 3]
+    assert training_curve(tmp_path) == {"loss": [[1, 2.0]]}
