@@ -90,7 +90,7 @@ def test_a_damaged_log_costs_its_lines_alone(run: reason.Run, tmp_path: Path, mo
     log.unlink()
     log.mkdir()
     monkeypatch.setattr("reason.runs.export.evaluate_run", lambda *_: pytest.fail("it was evaluated"))
-    with pytest.raises(ConfigError, match="metrics.jsonl is no regular file"):
+    with pytest.raises(ConfigError, match="is no regular file"):
         export_run(copy, tmp_path / "other", "fp32", [], {})
 
 
