@@ -12,6 +12,7 @@ from datasets_gen.importers import command as importers
 from datasets_gen.interrupts import INTERRUPTED
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import command as maze
+from datasets_gen.standard import open_missing_streams
 from datasets_gen.sudoku import command as sudoku
 from datasets_gen.typed import Parser, typed
 
@@ -42,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
+    open_missing_streams()
     try:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from reason.errors import ConfigError
 
@@ -23,12 +23,29 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     size = path.stat().st_size
     if size > limit:
         raise ConfigError(f"{path} is {size:,} bytes large, {limit:,} at most are read; it is not what its name says")
+    return _decoded(path.read_bytes(), str(path))
+
+
+def read_stream(stream: BinaryIO, name: str, limit: int = LIMIT) -> str:
+    """The UTF-8 text of a stream up to its end; `name` is what errors call it.
+
+    Raises:
+        ConfigError: it is longer than `limit` bytes, or not UTF-8.
+    """
+    content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ConfigError(f"{name} holds more than {limit:,} bytes, which are not read; name a file")
+    return _decoded(content, name)
+
+
+def _decoded(content: bytes, name: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{path} is no UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, or copy it again"
+            f"{name} is no UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, or copy it again"
         ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: Path, limit: int = LIMIT) -> Any:

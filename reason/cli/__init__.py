@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 
+from datasets_gen.standard import open_missing_streams
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
@@ -64,6 +65,7 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """`reason COMMAND …`; returns the exit status."""
+    open_missing_streams()
     arguments = sys.argv[1:] if argv is None else argv
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_usage())

@@ -14,7 +14,7 @@ from rich.console import Console
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.files import read_text
+from reason.files import read_stream, read_text
 from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
@@ -103,7 +103,7 @@ def main(argv: list[str]) -> int:
 def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
-        return sys.stdin.read()
+        return read_stream(sys.stdin.buffer, "the standard input").removeprefix("\ufeff")
     if len(word) < 1024 and "\n" not in word and _is_file(word):
         return read_text(Path(word)).removeprefix("\ufeff")
     if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):

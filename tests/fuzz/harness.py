@@ -159,7 +159,7 @@ def _run(words: list[str], folder: Path) -> tuple[int | str, str, str]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
-        stack.enter_context(patch.object(sys, "stdin", io.StringIO("")))
+        stack.enter_context(patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())))
         stack.enter_context(
             patch.object(os, "fsync", lambda _: None)
         )  # what a power cut would need, and the slowest part
