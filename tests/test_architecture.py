@@ -118,3 +118,20 @@ def test_files_stay_small(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)
 def test_configs_are_derived_and_never_copied_unchecked(path: Path) -> None:
     assert "model_copy(" not in path.read_text(), "a config is changed by `derive`, which validates it"
+
+
+JSON_AND_LOGS = {"ablation.py", "queue.py"}  # of reason/runs: text that is ASCII, and a log of any encoding
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.name not in JSON_AND_LOGS or p.parent.name != "runs"], ids=module
+)
+def test_text_files_are_utf_8_whatever_the_locale(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        named = ast.unparse(node.func).rpartition(".")[2]
+        binary = any(isinstance(arg, ast.Constant) and "b" in str(arg.value) for arg in node.args)
+        opened = named == "open" and not ast.unparse(node.func).startswith(("os.", "tarfile.", "Image.")) and not binary
+        if named == "write_text" or named == "fdopen" or opened or (named == "read_text" and not node.args):
+            assert any(keyword.arg == "encoding" for keyword in node.keywords), ast.unparse(node)

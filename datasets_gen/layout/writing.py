@@ -75,7 +75,7 @@ def write_dataset(
         check_name(name, "split")
     with atomic_directory(Path(directory)) as scratch:
         for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
-            (scratch / file).write_text(json.dumps(content))
+            (scratch / file).write_text(json.dumps(content), encoding="utf-8")
         for name, split in splits.items():
             folder = scratch / name
             folder.mkdir()

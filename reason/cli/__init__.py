@@ -193,7 +193,7 @@ def _kept(error: Exception) -> str:
     """The file that the traceback was written to."""
     try:
         handle, name = tempfile.mkstemp(prefix="reason-traceback-", suffix=".txt", text=True)
-        with os.fdopen(handle, "w", errors="backslashreplace") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"reason {' '.join(map(printable, sys.argv[1:]))}\n\n")
             traceback.print_exception(error, file=file)
     except OSError as failed:

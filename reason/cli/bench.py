@@ -110,7 +110,9 @@ def main(argv: list[str]) -> int:
         Console().print(*_tables(found, varied))
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps({"machine": machine(), "results": found}, indent=1) + "\n")
+        arguments.json.write_text(
+            json.dumps({"machine": machine(), "results": found}, indent=1) + "\n", encoding="utf-8"
+        )
         print(f"written to {arguments.json}")
     return 0
 

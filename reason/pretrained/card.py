@@ -13,7 +13,7 @@ FILE = "card.json"
 
 def write_card(folder: Path, card: Card) -> None:
     """card.json and README.md."""
-    (folder / FILE).write_text(json.dumps(card, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(markdown(card), encoding="utf-8")
 
 

@@ -23,13 +23,13 @@ ELSEWHERE = ("boards", "training")  # boards.json; metrics.jsonl
 def write_report(folder: Path, results: Mapping[str, Any]) -> None:
     """results.json, boards.json, the CSVs and PNGs of every section that `results` has, and report.html in `folder`."""
     numbers = {key: value for key, value in results.items() if key not in ELSEWHERE}
-    (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n")
+    (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if results.get("boards"):
-        (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n")
+        (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n", encoding="utf-8")
     drawings: dict[str, list[Drawing]] = {}
     for section in sections_of(results):
         for name, records in section.records.items():
-            (folder / f"{name}.csv").write_text(_csv(records(results)))
+            (folder / f"{name}.csv").write_text(_csv(records(results)), encoding="utf-8")
         for name, charts_of in section.charts.items():
             if charts := charts_of(results):
                 save_png(charts, folder / f"{name}.png")

@@ -111,8 +111,8 @@ def write_ablation(
     """summary.json, .csv, .png and .html in `folder`; returns the summary."""
     rows = summary(variants, runs)
     found = charts(variants, runs)
-    (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n")
-    (folder / "summary.csv").write_text(_csv(variants, runs))
+    (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    (folder / "summary.csv").write_text(_csv(variants, runs), encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
     page = comparison_page(title, [table], drawn(found, "summary"), [NOTE])

@@ -142,8 +142,8 @@ def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Set
     """comparison.json, .csv, .png and .html in `folder`; `settings` are those in which the runs differ."""
     unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
     together = {"evaluations": list(evaluations), "differences": unlike}
-    (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n")
-    (folder / "comparison.csv").write_text(_csv(evaluations))
+    (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n", encoding="utf-8")
+    (folder / "comparison.csv").write_text(_csv(evaluations), encoding="utf-8")
     found = charts(evaluations)
     save_png(found, folder / "comparison.png")
     tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]

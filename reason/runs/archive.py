@@ -104,12 +104,12 @@ def _sum(content: bytes | Path) -> dict[str, int | str]:
 def _without_carry(folder: Path, copy: Path) -> Path:
     """A copy of a checkpoint whose rows are forgotten."""
     shutil.copytree(folder, copy)
-    skeleton = json.loads((folder / "state.json").read_text())
+    skeleton = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     for rows in ("carry", "memory"):
         skeleton.pop(rows, None)
     whole = load_file(folder / "state.safetensors")
     tensors = {name: t for name, t in whole.items() if not name.startswith(("/carry/", "/memory/"))}
-    (copy / "state.json").write_text(json.dumps(skeleton))
+    (copy / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
     (copy / "state.safetensors").write_bytes(save(tensors))
     seal(copy)
     return copy

@@ -144,7 +144,7 @@ def change_config(run: Path, config: Config) -> None:
 def _write_record(run: Path, record: dict[str, Any]) -> None:
     scratch = run / ".config.json.partial"
     try:
-        scratch.write_text(json.dumps(record, indent=2) + "\n")
+        scratch.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         scratch.replace(run / "config.json")
     except OSError:
         scratch.unlink(missing_ok=True)

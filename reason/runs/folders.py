@@ -78,7 +78,7 @@ def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     refuse_foreign(folder, what)
     with scratch_beside(folder) as scratch:
         yield scratch
-        (scratch / LISTING).write_text(json.dumps(list(_files(scratch))) + "\n")
+        (scratch / LISTING).write_text(json.dumps(list(_files(scratch))) + "\n", encoding="utf-8")
         refuse_foreign(folder, what)
         _swap(scratch, folder)
 

@@ -53,7 +53,7 @@ def available_memory(device: torch.device) -> int | None:
 def _number(file: str, line: str = "") -> int | None:
     """The bytes that a file of the kernel states, on the line that begins so."""
     try:
-        text = next((text for text in Path(file).read_text().splitlines() if text.startswith(line)), "")
+        text = next((text for text in Path(file).read_text(encoding="utf-8").splitlines() if text.startswith(line)), "")
     except OSError:
         return None
     words = text.removeprefix(line).removeprefix(":").split()

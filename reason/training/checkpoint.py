@@ -106,7 +106,7 @@ def save_checkpoint(
         if ema is not None:
             save_file({name: value.cpu() for name, value in ema.items()}, scratch / "ema.safetensors")
         save_file(tensors, scratch / "state.safetensors")
-        (scratch / "state.json").write_text(json.dumps(skeleton))
+        (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
         seal(scratch)
         for path in scratch.iterdir():
             _to_disk(path)
@@ -143,7 +143,7 @@ def _to_disk(path: Path) -> None:
 def record_best(run: Path, best: dict[str, Any]) -> None:
     """Write best.json, which a kill may have left behind the newest checkpoint."""
     scratch = run / "checkpoints" / ".best.json.partial"
-    scratch.write_text(json.dumps(best) + "\n")
+    scratch.write_text(json.dumps(best) + "\n", encoding="utf-8")
     scratch.replace(scratch.with_name("best.json"))
 
 

@@ -23,7 +23,7 @@ def sha256(path: Path) -> str:
 def seal(folder: Path) -> None:
     """Write the manifest of a checkpoint folder: {file: SHA-256}."""
     sums = {name: sha256(folder / name) for name in FILES if (folder / name).exists()}
-    (folder / MANIFEST).write_text(json.dumps(sums, indent=1) + "\n")
+    (folder / MANIFEST).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
 
 
 def fault(folder: Path) -> str | None:

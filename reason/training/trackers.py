@@ -52,9 +52,14 @@ class WeightsAndBiases:
 
         file = run / "wandb-id"
         if not file.exists():
-            file.write_text(uuid.uuid4().hex)
+            file.write_text(uuid.uuid4().hex, encoding="utf-8")
         self._run = wandb.init(
-            project="reason", name=run.name, id=file.read_text(), resume="allow", dir=str(run), config=config
+            project="reason",
+            name=run.name,
+            id=file.read_text(encoding="utf-8"),
+            resume="allow",
+            dir=str(run),
+            config=config,
         )
 
     def write(self, record: Mapping[str, Any]) -> None:
