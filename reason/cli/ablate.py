@@ -18,7 +18,7 @@ from reason.errors import ConfigError
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table
 from reason.report.terminal import view
-from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened, refuse_changed
+from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
 from reason.runs.build import require_set
 from reason.runs.folders import replaced_folder
 from reason.runs.queue import Queue
@@ -59,11 +59,15 @@ def main(argv: list[str]) -> int:
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
-    opened(folder, ablation)
-    refuse_changed(cells)
+    with opened(folder, ablation):
+        return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
+
+
+def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
+    """Train, evaluate and print; returns the exit status."""
     variants = [variant.name for variant in ablation.variants()]
     print(f"{folder}: {len(variants)} variants × {ablation.seeds} seeds = {len(cells)} runs")
-    queue = Queue(ablation, cells, arguments.jobs, time.monotonic() + 60 * arguments.max_minutes)
+    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes)
     interrupted = False
     with tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.presets import preset
+from reason.runs.directory import locked
 from reason.runs.evaluation import refuse_unreadable
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
 from reason.training.identity import may_change
 
 SPEC = "ablation.json"
+PARTIAL = f".{SPEC}.partial"
+OWN = (".lock", PARTIAL)  # what a folder holds before its ablation.json
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
 PRESET = "preset"  # what is varied where several presets are named
 GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
@@ -148,12 +151,27 @@ class Cell:
         return [name, *(f"{key}={value}" for key, value in own.items())]
 
 
-def opened(folder: Path, asked: Ablation) -> None:
-    """Take a folder for an ablation: a new one, or the one that is there, perhaps with more seeds or sets than it had.
+@contextlib.contextmanager
+def opened(folder: Path, asked: Ablation) -> Iterator[None]:
+    """Work in a folder alone: a new one, or that of the same ablation, perhaps with fewer seeds or sets than now.
 
     Raises:
-        ConfigError: the folder holds another ablation, or something else.
+        ConfigError: the folder holds another ablation, runs of other settings, or something else, or another process
+            works there.
     """
+    refuse_other_ablation(folder, asked)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "is in use: another reason ablate works there", "--out DIR"):
+        refuse_other_ablation(folder, asked)
+        refuse_changed(asked.cells(folder))
+        scratch = folder / PARTIAL
+        scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n")
+        scratch.replace(folder / SPEC)
+        yield
+
+
+def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
+    """Raises ConfigError where a folder holds another ablation, or something else."""
     file = folder / SPEC
     if file.exists():
         try:
@@ -164,17 +182,15 @@ def opened(folder: Path, asked: Ablation) -> None:
         free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
         fixed = [key for key in Ablation.model_fields if key not in free]
         apart = [key for key in fixed if getattr(there, key) != getattr(asked, key)]
+        if list(there.varied) != list(asked.varied):  # which numbers the variants
+            apart.append("varied")
         if apart:
             raise ConfigError(
                 f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
                 "command, with as many seeds and sets or more, or name another --out DIR"
             )
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{SPEC}.partial"
-    scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n")
-    scratch.replace(file)
 
 
 def refuse_changed(cells: Iterable[Cell]) -> None:

@@ -48,11 +48,13 @@ def reserve_run(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def locked(run: Path) -> Iterator[None]:
-    """Train in a run's folder alone: the folder itself is locked, and .lock where folders cannot be.
+def locked(run: Path, busy: str = "is being trained by another process", option: str = "run=DIR") -> Iterator[None]:
+    """Work in a folder alone: the folder itself is locked, and .lock where folders cannot be.
+
+    `busy` is what the error says of the folder where it is held, `option` what names another.
 
     Raises:
-        ConfigError: another process trains there, or nothing can be written there.
+        ConfigError: another process works there, or nothing can be written there.
     """
     held = contextlib.ExitStack()
     lock = FileLock(run / ".lock", timeout=0)
@@ -62,10 +64,10 @@ def locked(run: Path) -> Iterator[None]:
         held.enter_context(directory_lock(run))
     except (Timeout, BlockingIOError):
         held.close()
-        raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
+        raise ConfigError(f"{run} {busy}; wait for it, or name another {option}") from None
     except OSError as error:
         raise ConfigError(
-            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
+            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with {option}"
         ) from None
     with held:
         yield

@@ -22,7 +22,7 @@ from reason.cli import main
 from reason.cli.ablate import asked
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
-from reason.runs.ablation import Ablation
+from reason.runs.ablation import Ablation, opened
 from reason.runs.queue import work
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
@@ -124,28 +124,75 @@ def test_what_cannot_be_ablated_is_refused(
 
 
 def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
-    from reason.runs.ablation import opened
+
+    def check(folder: Path, asked: Ablation) -> None:
+        with opened(folder, asked):
+            assert json.loads((folder / "ablation.json").read_text()) == asked.model_dump()
 
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})
-    opened(tmp_path / "a", first)
-    opened(tmp_path / "a", first)
-    opened(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+    check(tmp_path / "a", first)
+    check(tmp_path / "a", first)
+    check(tmp_path / "a", first.model_copy(update={"seeds": 5}))
     with pytest.raises(ConfigError, match="holds another ablation: seeds is 5 there"):
-        opened(tmp_path / "a", first)
+        check(tmp_path / "a", first)
     with pytest.raises(ConfigError, match="holds another ablation: varied is"):
-        opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
-    opened(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
+        check(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
+    check(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
     with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
-        opened(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+        check(tmp_path / "a", first.model_copy(update={"seeds": 5}))
     other = first.model_copy(update={"seeds": 5, "also_on": ["data/other"], "evaluation": {"evaluation.limit": "5"}})
-    opened(tmp_path / "a", other)  # no run has been evaluated yet
+    check(tmp_path / "a", other)  # no run has been evaluated yet
     (tmp_path / "a/00-seed0/evaluation/ablation").mkdir(parents=True)
     with pytest.raises(ConfigError, match="holds another ablation: evaluation is"):
-        opened(tmp_path / "a", other.model_copy(update={"evaluation": {}}))
+        check(tmp_path / "a", other.model_copy(update={"evaluation": {}}))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):
-        opened(tmp_path / "b", first)
+        check(tmp_path / "b", first)
+    assert os.listdir(tmp_path / "b") == ["file"]
+
+
+def test_the_order_of_what_is_varied_numbers_the_variants(tmp_path: Path) -> None:
+    varied = {"model.h_cycles": ["1", "2"], "model.activation": ["silu", "tanh"]}
+    asked = Ablation(preset="sudoku-4x4", varied=varied, shared={"training.steps": "3", "training.batch_size": "8"})
+    with opened(tmp_path / "a", asked):
+        pass
+    turned = asked.model_copy(update={"varied": dict(reversed(varied.items()))})
+    with pytest.raises(ConfigError, match="holds another ablation: varied is"), opened(tmp_path / "a", turned):
+        pass
+    with opened(tmp_path / "a", asked.model_copy(update={"shared": dict(reversed(asked.shared.items()))})):
+        pass
+
+
+def test_runs_of_other_settings_keep_their_ablation_json(half: Path) -> None:
+    folder = half.parent / "a"
+    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]}, seeds=1)
+    with opened(folder, first):
+        pass
+    shutil.copytree(half, folder / "00-seed0")
+    there = (folder / "ablation.json").read_text()
+    with (
+        pytest.raises(ConfigError, match="00-seed0 was begun with"),
+        opened(folder, first.model_copy(update={"seeds": 2})),
+    ):
+        pass
+    assert (folder / "ablation.json").read_text() == there
+
+
+def test_a_second_call_leaves_the_first_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sudoku-4x4", "model.h_cycles=1,2"]
+    with opened(here / "runs/ablation-sudoku-4x4", asked(words, False)):
+        assert main(["ablate", *words, "seeds=5"]) == 1
+        assert "is in use: another reason ablate works there; wait" in capsys.readouterr().err
+    assert json.loads((here / "runs/ablation-sudoku-4x4/ablation.json").read_text())["seeds"] == 3
+
+
+def test_a_folder_whose_process_was_killed_at_once_is_taken(tmp_path: Path) -> None:
+    """Before it had written ablation.json."""
+    for name in (".lock", ".ablation.json.partial"):
+        (tmp_path / name).touch()
+    with opened(tmp_path, Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})):
+        pass
 
 
 class Within:
