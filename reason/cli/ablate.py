@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -19,9 +21,10 @@ from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table
 from reason.report.terminal import view
 from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
-from reason.runs.build import require_set
+from reason.runs.build import make_data_once, require_set
 from reason.runs.folders import replaced_folder
 from reason.runs.queue import Queue
+from reason.training.interrupt import StopRequest
 
 DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
 
@@ -32,10 +35,13 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
 
 KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) count from 0, or from seed=S. Several
 presets are varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their
-own. Ctrl-C, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; with a
-larger seeds=N or one more --also-on it adds what is missing. Prints mean ± deviation, the differences from the base
+own. Ctrl-C, SIGTERM, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; a
+larger seeds=N or one more --also-on adds what is missing. Prints mean ± deviation, the differences from the base
 paired by seed, and a verdict; writes summary.html, .png, .csv and .json, in a folder for every set that is read.
 """
+
+
+HANG_UP = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # not on Windows
 
 
 def main(argv: list[str]) -> int:
@@ -59,6 +65,8 @@ def main(argv: list[str]) -> int:
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
+    elif any(cell.missing(ablation) for cell in cells):
+        make_data_once(cells[0].config)
     with opened(folder, ablation):
         return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
 
@@ -68,15 +76,16 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
     variants = [variant.name for variant in ablation.variants()]
     print(f"{folder}: {len(variants)} variants × {ablation.seeds} seeds = {len(cells)} runs")
     queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes)
-    interrupted = False
-    with tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar:
-        try:
-            for cell in queue.run():
-                bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
-                bar.update()
-        except KeyboardInterrupt:
-            interrupted = True
-    return _summarize(folder, ablation, cells, queue, interrupted)
+    with (
+        StopRequest(others=HANG_UP) as stop,
+        tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar,
+        contextlib.closing(queue.run(stop)) as done,
+    ):
+        for cell in done:
+            bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
+            bar.update()
+    _summarize(folder, ablation, cells, queue)
+    return 128 + stop.number if stop.number is not None else 1 if queue.failed else 0
 
 
 def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) -> Ablation:
@@ -135,8 +144,8 @@ def _values(key: str, text: str) -> list[str]:
     return [text] if text[:1] in "[{" or key == "data.directory" else text.split(",")
 
 
-def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue, interrupted: bool) -> int:
-    """Print and write what there is; 0 where every run is done with and none failed."""
+def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue) -> None:
+    """Print and write what there is."""
     names = [variant.name for variant in ablation.variants()]
     for evaluation in ablation.evaluations():
         runs: dict[str, dict[int, Results]] = {}
@@ -159,4 +168,3 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue
         print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
     if done + len(queue.failed) < len(cells):
         print(f"{len(cells) - done} runs are left; the same command goes on with them")
-    return 130 if interrupted else 1 if queue.failed else 0

@@ -15,9 +15,9 @@ from reason.errors import ConfigError
 from reason.files import read_json
 from reason.own_code import IMPORTED, import_file
 from reason.runs.ablation import SPEC, Ablation, Cell
-from reason.runs.build import make_data_once
 from reason.runs.directory import locked
 from reason.training.checkpoint import checkpoints, step_of
+from reason.training.interrupt import StopRequest
 
 WAIT = 2.0  # seconds between two looks at a run that another process trains
 
@@ -33,16 +33,10 @@ class Queue:
         cores = os.environ.get("OMP_NUM_THREADS", "")
         self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
 
-    def run(self) -> Iterator[Cell]:
-        """Every cell as it is done with; ends early, all saved, when the time is over.
-
-        A KeyboardInterrupt saves and stops the processes, and goes on.
-        """
-        own_set = "data.directory" not in self.ablation.shared
-        if own_set and any(cell.missing(self.ablation) for cell in self.left):
-            make_data_once(self.left[0].config)
+    def run(self, stop: StopRequest) -> Iterator[Cell]:
+        """Every cell as it is done with; ends early, all saved, when the time is over or a signal asks for it."""
         try:
-            while (self.left or self.at_work) and time.monotonic() < self.until:
+            while (self.left or self.at_work) and time.monotonic() < self.until and stop.name is None:
                 while self.left and len(self.at_work) < self.jobs:
                     cell = self.left.pop(0)
                     if cell.missing(self.ablation):
