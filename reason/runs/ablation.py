@@ -134,11 +134,19 @@ class Cell:
     config: Config
 
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
-        """What an evaluation found; None where there is none yet."""
+        """What an evaluation found; None where there is none yet.
+
+        Raises:
+            ConfigError: its file is damaged.
+        """
         file = self.run / "evaluation" / name / "results.json"
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        try:
             return compared(read_json(file))
-        return None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ConfigError as error:
+            said = str(error) if str(file) in str(error) else f"{file}: {error}"
+            raise ConfigError(f"{said}; or remove it to evaluate again") from None
 
     def missing(self, ablation: Ablation) -> dict[str, list[str]]:
         """The evaluations that it still needs."""

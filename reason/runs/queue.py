@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,11 @@ from reason.files import read_json
 from reason.own_code import IMPORTED, import_file
 from reason.runs.ablation import SPEC, Ablation, Cell
 from reason.runs.directory import locked
-from reason.training.checkpoint import checkpoints, step_of
+from reason.training.checkpoint import readable, step_of
 from reason.training.interrupt import StopRequest
 
 WAIT = 2.0  # seconds between two looks at a run that another process trains
+PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and without a total
 
 
 class Queue:
@@ -29,7 +31,7 @@ class Queue:
         """until: the time (monotonic seconds) at which everything is saved and stopped."""
         self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
         self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
-        self.failed: dict[str, str] = {}  # by run: the last line that it printed
+        self.failed: dict[str, str] = {}  # by run: why it ended
         cores = os.environ.get("OMP_NUM_THREADS", "")
         self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
 
@@ -67,8 +69,9 @@ class Queue:
             if process.poll() is not None:
                 self.at_work.remove((cell, process))
                 if cell.missing(self.ablation):
-                    lines = cell.run.with_name(f"{cell.run.name}.log").read_text(errors="replace").splitlines()
-                    self.failed[str(cell.run)] = next((line for line in reversed(lines) if line), "no word")
+                    self.failed[str(cell.run)] = why_ended(
+                        process.returncode, cell.run.with_name(f"{cell.run.name}.log")
+                    )
                 yield cell
 
     def _stop(self) -> None:
@@ -77,6 +80,16 @@ class Queue:
                 process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
         for _, process in self.at_work:
             process.wait()
+
+
+def why_ended(status: int, log: Path) -> str:
+    """The signal that killed a process; of one that failed by itself the last line of its log, progress bars aside."""
+    if status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else "unknown"
+        memory = ", perhaps out of memory" if name == "SIGKILL" else ""
+        return f"killed by signal {-status} ({name}){memory}"
+    lines = log.read_text(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
 
 
 def work(folder: Path, name: str) -> int:
@@ -106,8 +119,8 @@ def work(folder: Path, name: str) -> int:
 
 
 def _trained(cell: Cell) -> bool:
-    saved = checkpoints(cell.run)
-    return bool(saved) and step_of(saved[-1]) >= cell.config.training.steps
+    newest = next(readable(cell.run), None)  # the checkpoint that --resume goes on from
+    return newest is not None and step_of(newest) >= cell.config.training.steps
 
 
 if __name__ == "__main__":

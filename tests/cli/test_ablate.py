@@ -200,11 +200,11 @@ class Within:
 
     def __init__(self, command: list[str], **_: object):
         with contextlib.redirect_stdout(io.StringIO()):
-            self.status = work(Path(command[-2]), command[-1])
+            self.returncode = work(Path(command[-2]), command[-1])
 
     def poll(self) -> int:
         """Its exit status."""
-        return self.status
+        return self.returncode
 
 
 def test_it_trains_evaluates_and_says_what_failed(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from reason.cli import main
+from reason.cli.ablate import asked
+from reason.errors import ConfigError
+from reason.runs.ablation import opened
+from reason.runs.queue import why_ended, work
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -54,3 +60,42 @@ def test_nohup_keeps_the_hang_up_away(monkeypatch: pytest.MonkeyPatch) -> None:
             assert stop.name is None
     finally:
         signal.signal(signal.SIGHUP, previous)
+
+
+def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4: Path) -> None:
+    """The run is not evaluated at the checkpoint before it."""
+    folder = half.parent / "a"
+    words = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "evaluation.steps=2"]
+    config = json.loads((half / "config.json").read_text())["config"]
+    own = f"training.log_every={config['training']['log_every']}"
+    ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *words, own], False)
+    with opened(folder, ablation):
+        assert main(["train", *ablation.cells(folder)[0].words(ablation), "--max-steps", "3"]) == 0
+        run = folder / "00-seed0"
+        shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
+        assert work(folder, "00-seed0") == 0
+    results = json.loads((run / "evaluation/ablation/results.json").read_text())
+    assert results["checkpoint_step"] == 4
+
+
+@pytest.mark.parametrize("text", ["{", '{"run": "00-seed0"}'])
+def test_damaged_results_are_named(text: str, here: Path) -> None:
+    cell = asked(["sudoku-4x4", "model.h_cycles=2,1"], False).cells(here)[0]
+    file = cell.run / "evaluation/ablation/results.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"{file}.*; or remove it to evaluate again"):
+        cell.results()
+
+
+def test_why_a_process_ended(tmp_path: Path) -> None:
+    """A bar's last state is no reason."""
+    log = tmp_path / "log"
+    log.write_text(
+        "error: no space\ntraining:   0%|          | 0/3 [00:00<?, ?step/s]\rtraining:  33%|███       | 1/3 [00:02"
+    )
+    assert why_ended(-9, log) == "killed by signal 9 (SIGKILL), perhaps out of memory"
+    assert why_ended(-15, log) == "killed by signal 15 (SIGTERM)"
+    assert why_ended(1, log) == "error: no space"
+    log.write_text("12step [00:03, 4.00step/s]\n\n")
+    assert why_ended(1, log) == "no word"
