@@ -21,6 +21,7 @@ from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table
 from reason.report.terminal import view
 from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
+from reason.runs.ablation_checks import refuse_alike
 from reason.runs.build import make_data_once, require_set
 from reason.runs.folders import replaced_folder
 from reason.runs.queue import Queue
@@ -62,6 +63,7 @@ def main(argv: list[str]) -> int:
     ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
+    refuse_alike(ablation)
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)

@@ -23,6 +23,7 @@ from reason.cli.ablate import asked
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
 from reason.runs.ablation import Ablation, opened
+from reason.runs.ablation_checks import refuse_alike
 from reason.runs.queue import work
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
@@ -93,6 +94,14 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     assert rows[0]["exact"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
 
 
+def test_a_setting_that_counts_in_one_variant_is_varied() -> None:
+    """In all combinations; by itself it changes nothing where the base has no noise."""
+    words = ["sudoku-4x4", "model.noise=none,additive", "model.sigma=0.1,0.5"]
+    refuse_alike(asked(words, False))
+    with pytest.raises(ConfigError, match="changes nothing in these trainings: "):
+        refuse_alike(asked(words, True))
+
+
 REFUSED = {
     "no preset": (["model.h_cycles=1,2"], "one preset is needed"),
     "nothing varied": (["sudoku-4x4", "model.h_cycles=1"], "nothing is varied"),
@@ -108,6 +117,11 @@ REFUSED = {
     "a mistyped set": (["sudoku-4x4", "model.h_cycles=1,2", "data=nowhere"], "no dataset at nowhere"),
     "a mistyped reading": (["sudoku-4x4", "model.h_cycles=1,2", "evaluation.limti=5"], "did you mean evaluation.limit"),
     "steps of reading": (["sudoku-4x4", "model.h_cycles=1,2", "steps=abc"], "evaluation.steps"),
+    "a setting that does nothing": (
+        ["sudoku-4x4", "model.sigma=0.1,0.5"],
+        "model.sigma=0.1,0.5 changes nothing in these",
+    ),
+    "one value spelt twice": (["sudoku-4x4", "loss.weights.q_halt=1,1.0"], "are one and the same config"),
     "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
 }
 
