@@ -1,12 +1,18 @@
-"""What an ablation is refused for before it trains: variants that do not differ, sets that cannot be read."""
+"""What an ablation is refused for before it trains: variants that do not differ, sets that have changed."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
 
 from reason.config.inert import inert
 from reason.config.overrides import leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.runs.ablation import PRESET, Ablation, Variant
+from reason.runs.ablation import PRESET, Ablation, Cell, Variant
+from reason.runs.build import fingerprints_of, load_monitor_sets, load_training_set
+from reason.runs.directory import read_record
 from reason.settings.base import Elsewhere
 
 
@@ -33,3 +39,26 @@ def _reason(key: str, config: Config) -> str | None:
     """Why a setting changes nothing; None where it does, or where it is not about training."""
     why = inert(config).get(key)
     return None if isinstance(why, Elsewhere) else why
+
+
+def refuse_other_sets(cells: Iterable[Cell]) -> None:
+    """Raises ConfigError where runs were begun with different sets, or with another set than is there now.
+
+    Splits that only some of the variants read, to choose their best checkpoints, are compared among those.
+    """
+    begun = [cell for cell in cells if (cell.run / "config.json").exists()]
+    if not begun:
+        return
+    data = load_training_set(begun[0].config, torch.device("cpu"))
+    first = {
+        split: (f"the {split} split there now, of {data.directory}", digest)
+        for split, digest in fingerprints_of([*data.parts, *load_monitor_sets(begun[0].config, data)]).items()
+    }
+    for cell in begun:
+        for split, digest in read_record(cell.run)["training_set"].items():
+            where, known = first.setdefault(split, (f"the {split} split of {cell.run}", digest))
+            if digest != known:
+                raise ConfigError(
+                    f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
+                    "back, or name another --out DIR"
+                )

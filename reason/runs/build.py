@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +136,13 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
     """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
-    read = [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
+    return fingerprints_of(
+        [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
+    )
+
+
+def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:
+    """SHA-256 of splits by their names: "train", "train 2" of a second set, "validation"."""
     found: dict[str, str] = {}
     for data in read:
         before = sum(name.split()[0] == data.split for name in found)

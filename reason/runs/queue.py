@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from reason.errors import ConfigError
@@ -35,7 +35,7 @@ class Queue:
         cores = os.environ.get("OMP_NUM_THREADS", "")
         self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
 
-    def run(self, stop: StopRequest) -> Iterator[Cell]:
+    def run(self, stop: StopRequest) -> Generator[Cell, None, None]:
         """Every cell as it is done with; ends early, all saved, when the time is over or a signal asks for it."""
         try:
             while (self.left or self.at_work) and time.monotonic() < self.until and stop.name is None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from datasets_gen.__main__ import main as generate
 from reason.cli import main
 from reason.cli.ablate import asked
 from reason.errors import ConfigError
 from reason.runs.ablation import opened
+from reason.runs.ablation_checks import refuse_other_sets
 from reason.runs.queue import why_ended, work
 
 
@@ -99,3 +101,21 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
     assert why_ended(1, log) == "error: no space"
     log.write_text("12step [00:03, 4.00step/s]\n\n")
     assert why_ended(1, log) == "no word"
+
+
+def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A set of other puzzles at the same folder is noticed before anything is trained."""
+    shutil.copytree(sudoku_4x4, here / "set")
+    words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
+    ablation = asked(words, False)
+    cells = ablation.cells(here / "a")
+    with opened(here / "a", ablation):
+        assert main(["train", *cells[0].words(ablation), "--max-steps", "1"]) == 0
+    refuse_other_sets(cells)
+    shutil.rmtree(here / "set")
+    assert (
+        generate(["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]) == 0
+    )
+    assert main(["ablate", *words, "--out", "a"]) == 1
+    assert "a/00-seed0 was begun with another set than the train split there now, of set" in capsys.readouterr().err
+    assert not (here / "a/01-seed0").exists()
