@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import json
 from collections.abc import Iterable, Iterator
@@ -186,7 +187,8 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
             there = Ablation.model_validate(read_json(file))
         except ValidationError as error:
             raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
-        more = asked.seeds >= there.seeds and asked.also_on[: len(there.also_on)] == there.also_on
+        read = [sets for sets in there.also_on if _is_read(folder, sets)]
+        more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
         free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
         fixed = [key for key in Ablation.model_fields if key not in free]
         apart = [key for key in fixed if getattr(there, key) != getattr(asked, key)]
@@ -199,6 +201,12 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
             )
     elif folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+
+
+def _is_read(folder: Path, sets: str) -> bool:
+    """Whether a run has an evaluation on a set of `also_on`."""
+    name = glob.escape(f"{EVALUATION}-{Path(sets).name}")
+    return any(folder.glob(f"*/evaluation/{name}/results.json"))
 
 
 def refuse_changed(cells: Iterable[Cell]) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Iterable
 
 import torch
 
+from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config.inert import inert
-from reason.config.overrides import leaves
+from reason.config.overrides import leaves, override
 from reason.config.schema import Config
+from reason.data.puzzles import shape_of
 from reason.errors import ConfigError
+from reason.nn.dtypes import Dtypes
 from reason.runs.ablation import PRESET, Ablation, Cell, Variant
 from reason.runs.build import fingerprints_of, load_monitor_sets, load_training_set
 from reason.runs.directory import read_record
+from reason.runs.memory import fake_model
 from reason.settings.base import Elsewhere
 
 
@@ -62,3 +66,56 @@ def refuse_other_sets(cells: Iterable[Cell]) -> None:
                     f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
                     "back, or name another --out DIR"
                 )
+
+
+def refuse_unreadable_sets(ablation: Ablation) -> None:
+    """Raises ConfigError where a variant could not be evaluated once it is trained, as far as metadata says.
+
+    Raises:
+        DatasetError: a dataset.json is missing or wrong.
+    """
+    for variant in ablation.variants():
+        config = ablation.config(variant, ablation.first_seed)
+        settings, monitor = override(config, ablation.evaluation).evaluation, config.training.monitor
+        own = config.data.directories
+        if settings.weights == "ema" and config.ema.decay is None:
+            raise ConfigError(f"evaluation.weights=ema: {variant.name} keeps no EMA (ema.decay=none); leave it out")
+        watched = monitor.puzzles > 0 and any(monitor.split in splits_of(directory) for directory in own)
+        if settings.checkpoint == "best" and not watched:
+            raise ConfigError(
+                f"evaluation.checkpoint=best: nothing chooses it for {variant.name}, with training.monitor.puzzles="
+                f"{monitor.puzzles} and the splits {', '.join(splits_of(own[0]))}; type evaluation.checkpoint=newest"
+            )
+        trained = [read_metadata(directory, "train") for directory in own]
+        for directory in [own[0], *ablation.also_on]:
+            if settings.split not in (there := splits_of(directory)):
+                raise ConfigError(f"evaluation.split={settings.split}: {directory} has {', '.join(there)}")
+            read = read_metadata(directory, settings.split)
+            if read.total_groups == 0:
+                raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
+            _refuse_other_puzzles(config, trained, read, directory, variant)
+
+
+def _refuse_other_puzzles(
+    config: Config, trained: list[Metadata], read: Metadata, directory: str, variant: Variant
+) -> None:
+    """Raises ConfigError where a set is of another family than the trained ones, or of a size that no variant reads."""
+    for key in ("name", "causal"):
+        was, now = trained[0].task.get(key), read.task.get(key)
+        if trained[0].task and read.task and was != now:
+            raise ConfigError(
+                f"{directory} holds puzzles of {key} {now}, the runs are trained on {key} {was}: name a set of their "
+                "kind with --also-on"
+            )
+    shapes, shape = [shape_of(metadata) for metadata in trained], shape_of(read)
+    if shape in shapes:
+        return
+    with fake_model(config, shapes[0], Dtypes(torch.float32, None), "cpu") as model:
+        for other in shapes[1:]:
+            if model.reads(other):
+                model.add_shape(other)
+        if not model.reads(shape):
+            raise ConfigError(
+                f"{directory} has {shape}, {variant.name} is built for {shapes[0]}: name a set of its shape, or a "
+                "preset that reads any size"
+            )

@@ -152,8 +152,13 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds another ablation: varied is"):
         check(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
     check(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
+    check(tmp_path / "a", first.model_copy(update={"seeds": 5}))  # of that set no run has been evaluated yet
+    check(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
+    (tmp_path / "a/00-seed0/evaluation/ablation-other").mkdir(parents=True)
+    (tmp_path / "a/00-seed0/evaluation/ablation-other/results.json").touch()
     with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
         check(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+    shutil.rmtree(tmp_path / "a/00-seed0")
     other = first.model_copy(update={"seeds": 5, "also_on": ["data/other"], "evaluation": {"evaluation.limit": "5"}})
     check(tmp_path / "a", other)  # no run has been evaluated yet
     (tmp_path / "a/00-seed0/evaluation/ablation").mkdir(parents=True)

@@ -13,9 +13,10 @@ import pytest
 from datasets_gen.__main__ import main as generate
 from reason.cli import main
 from reason.cli.ablate import asked
+from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.ablation import opened
-from reason.runs.ablation_checks import refuse_other_sets
+from reason.runs.ablation_checks import refuse_other_sets, refuse_unreadable_sets
 from reason.runs.queue import why_ended, work
 
 
@@ -113,9 +114,44 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsy
         assert main(["train", *cells[0].words(ablation), "--max-steps", "1"]) == 0
     refuse_other_sets(cells)
     shutil.rmtree(here / "set")
-    assert (
-        generate(["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]) == 0
-    )
+    other = ["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]
+    assert generate(other) == 0
     assert main(["ablate", *words, "--out", "a"]) == 1
     assert "a/00-seed0 was begun with another set than the train split there now, of set" in capsys.readouterr().err
     assert not (here / "a/01-seed0").exists()
+
+
+UNREADABLE = {
+    "another family": (
+        ["--also-on", "sums"],
+        "sums holds puzzles of name addition, the runs are trained on name sudoku",
+    ),
+    "another size": (["--also-on", "larger"], "larger has "),
+    "no such split": (["evaluation.split=nonsense"], "evaluation.split=nonsense: "),
+    "no average": (["evaluation.weights=ema"], "evaluation.weights=ema: decay=none keeps no EMA"),
+    "no best": (["evaluation.checkpoint=best"], "evaluation.checkpoint=best: nothing chooses it for decay=0.9"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_what_could_not_be_evaluated_is_not_trained(
+    case: str, sudoku_4x4: Path, sums: PuzzleData, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, said = UNREADABLE[case]
+    (here / "sums").symlink_to(Path(sums.directory))
+    if "larger" in words:
+        assert generate(["sudoku", "--size", "6", "--train", "4", "--test", "4", "--output-dir", "larger"]) == 0
+    sized = "model.mixer=mlp"
+    assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"]) == 1
+    assert said in capsys.readouterr().err
+    assert not (here / "a").exists()
+
+
+def test_a_model_of_any_size_reads_larger_sets(sudoku_4x4: Path, here: Path) -> None:
+    """The check before training builds it without memory."""
+    assert generate(["maze", "--size", "5", "--train", "4", "--test", "4", "--output-dir", "small"]) == 0
+    assert generate(["maze", "--size", "7", "--train", "4", "--test", "4", "--output-dir", "large"]) == 0
+    words = ["data=small", "model.h_cycles=2,1"]
+    refuse_unreadable_sets(asked(["maze-10x10", *words], False, ["large"]))
+    with pytest.raises(ConfigError, match=r"large has .*, h_cycles=2 is built for"):
+        refuse_unreadable_sets(asked(["maze-10x10", "model.mixer=mlp", *words], False, ["large"]))
