@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ def typed(text: str) -> str:
     for script, command in INSTALLED.items():
         text = text.replace(script, command)
     return text
+
+
+def quoted(path: Path | str) -> str:
+    """A path as a word of a command: quoted where a shell would split it, and told apart from key=value."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if "=" in text and "/" not in text.partition("=")[0] else text)
 
 
 class Parser(argparse.ArgumentParser):

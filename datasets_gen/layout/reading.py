@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +46,8 @@ def _missing(directory: Path, split: str) -> str:
     if not directory.is_dir():
         return (
             f"no dataset at {directory}; make one with "
-            f"`python -m datasets_gen PUZZLE --output-dir {directory}` (see python -m datasets_gen --help)"
+            f"`python -m datasets_gen PUZZLE --output-dir {shlex.quote(str(directory))}` "
+            "(see python -m datasets_gen --help)"
         )
     found = splits_of(directory)
     if found:

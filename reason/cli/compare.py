@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from datasets_gen.typed import Parser
+from datasets_gen.typed import Parser, quoted
 from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
@@ -69,7 +70,8 @@ def _runs(named: list[str], out: Path) -> list[Path]:
     for folder in folders:
         if folder not in kept and (folder / "config.json").exists():
             print(
-                f"{folder} holds no evaluation and is left out; make one: python evaluate.py {folder}", file=sys.stderr
+                f"{folder} holds no evaluation and is left out; make one: python evaluate.py {quoted(folder)}",
+                file=sys.stderr,
             )
     return kept
 
@@ -102,8 +104,8 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
         if name is not None:
             found = [file for file in found if file.parent.name == name]
         if not found:
-            what = f"evaluation {name}" if name else "evaluation"
-            raise ConfigError(f"{asked} holds no {what}; make one: python evaluate.py {asked}")
+            what, named = (f"evaluation {name}", f" {shlex.quote(f'name={name}')}") if name else ("evaluation", "")
+            raise ConfigError(f"{asked} holds no {what}; make one: python evaluate.py {quoted(asked)}{named}")
         folder = found[-1].parent
     file = folder / "results.json"
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from datasets_gen.typed import Parser, typed
+from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.pretrained import find_run
@@ -47,5 +47,5 @@ def main(argv: list[str]) -> int:
                 shares = ", ".join(f"{per_cent(one[what][step - 1])} at step {step}" for step in shown_steps(card, one))
                 how = " with float32 weights" if what.endswith("float32") else ""
                 print(f"{one['set']}, n {one['puzzles']:,}{how}: exact {shares}")
-    print(typed(f"next: python evaluate.py {out}"))
+    print(typed(f"next: python evaluate.py {quoted(out)}"))
     return 0

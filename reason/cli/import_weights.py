@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from datasets_gen.typed import Parser, typed
+from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -94,7 +94,7 @@ def main(argv: list[str]) -> int:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
     if file.suffix == ".npz":
         _report_parity(config, shape, ours, file, _computed_in(stated, weights))
-    print(typed(f"next: python evaluate.py {run}" + ("" if directory else " data=DIR")))
+    print(typed(f"next: python evaluate.py {quoted(run)}" + ("" if directory else " data=DIR")))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from datasets_gen.typed import Parser, typed
@@ -43,5 +44,5 @@ def main(argv: list[str]) -> int:
     best = best_checkpoint(run)
     if best is not None and best != next(readable(run)):
         print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
-    print(typed(f"resume with: python train.py run={out} --resume"))
+    print(typed(f"resume with: python train.py {shlex.quote(f'run={out}')} --resume"))
     return 0

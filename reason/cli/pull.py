@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from datasets_gen.typed import Parser, typed
+from datasets_gen.typed import Parser, quoted, typed
 from reason.runs.directory import ROOT
 from reason.runs.hub import pull_model
 
@@ -26,5 +26,5 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     out = arguments.out or ROOT / arguments.repository.rsplit("/", 1)[-1]
     pull_model(arguments.repository, out, revision=arguments.revision)
-    print(typed(f"{out}: reason solve {out} PUZZLE, python evaluate.py {out}"))
+    print(typed(f"{out}: reason solve {quoted(out)} PUZZLE, python evaluate.py {quoted(out)}"))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from datasets_gen.typed import Parser
+from datasets_gen.typed import Parser, quoted
 from reason.runs.hub import push_model
 
 DESCRIPTION = """Upload a model that `reason export` wrote to the Hugging Face hub, its card as the page.
@@ -24,5 +24,5 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--private", action="store_true", help="a new repository is visible to you alone")
     arguments = parser.parse_args(argv)
     address = push_model(arguments.folder, arguments.repository, private=arguments.private)
-    print(f"{arguments.folder} pushed to {address}; fetch it with: reason pull {arguments.repository}")
+    print(f"{arguments.folder} pushed to {address}; fetch it with: reason pull {quoted(arguments.repository)}")
     return 0

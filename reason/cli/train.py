@@ -9,7 +9,7 @@ import os
 import shlex
 from pathlib import Path
 
-from datasets_gen.typed import typed
+from datasets_gen.typed import quoted, typed
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
 from reason.config.inert import inert
@@ -82,7 +82,7 @@ def _greet(trainer: Trainer) -> None:
 def _farewell(trainer: Trainer, outcome: Outcome) -> str:
     if outcome.stopped_by is None:
         best = "" if trainer.best is None else f", best at step {trainer.best.step} (exact {trainer.best.exact:.1%})"
-        return f"trained {outcome.step} steps{best}; next: python evaluate.py {trainer.run}{_imports()}"
+        return f"trained {outcome.step} steps{best}; next: python evaluate.py {quoted(trainer.run)}{_imports()}"
     return f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; go on with: {_resume_line(trainer.run)}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -32,6 +33,8 @@ def split_arguments(
 ) -> tuple[list[str], dict[str, str]]:
     """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
 
+    A separator before the '=' makes it a path, and so a word: runs/lr=0.1.
+
     Raises:
         ConfigError: a key is given twice, or is a misspelt shortcut.
     """
@@ -41,7 +44,7 @@ def split_arguments(
     for argument in arguments:
         key, equals, value = argument.partition("=")
         key = shortcuts.get(key, key)
-        if not equals:
+        if not equals or "/" in key or os.sep in key:
             words.append(argument)
         elif near := difflib.get_close_matches(key, shortcuts, n=1, cutoff=0.8):
             raise ConfigError(f"unknown setting {key}; did you mean {near[0]}={value}?")

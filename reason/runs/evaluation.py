@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.typed import quoted
 from reason.config.overrides import leaves, override, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData
@@ -150,7 +150,7 @@ def _written_to(run: Path) -> Path:
     if (folder / "config.json").exists():
         raise ConfigError(
             f"evaluations of the package's model {run.name} are written to {folder}, which is a run of its own: move "
-            f"it away, or evaluate a copy of the model: cp -r {shlex.quote(str(run))} {folder}-of-the-package"
+            f"it away, or evaluate a copy of the model: cp -r {quoted(run)} {quoted(f'{folder}-of-the-package')}"
         )
     return folder
 

@@ -8,6 +8,7 @@ NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors ho
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 
 from datasets_gen.layout import read_metadata, splits_of
+from datasets_gen.typed import quoted
 from reason.config.differences import UNNAMED, differing
 from reason.config.overrides import as_typed, derive, override, read_config
 from reason.config.schema import Config
@@ -135,7 +137,7 @@ def _evaluation(
     words += [f"{key}={pairs[key]}" for key in pairs if key not in (*CHOICE, "evaluation.steps", "data.directory")]
     entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
-    entry["command"] = f"python evaluate.py {name} {' '.join(words)}"
+    entry["command"] = f"python evaluate.py {quoted(name)} {shlex.join(words)}"
     if unrounded is not results:
         entry["exact_by_step_in_float32"] = unrounded["exact_by_step"]
     return entry
@@ -180,7 +182,7 @@ def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
         "trained_steps": own.rollout.trained_steps,
         "stored": stored,
         "seconds": seconds[-1] if seconds else None,
-        "command": " ".join(("python", *command)) if command else None,
+        "command": shlex.join(("python", *command)) if command else None,
         "data": [
             {"set": Path(directory).name, "made_by": command}
             for directory, command in zip(own.data.directories, _sets_made_by(trained_with), strict=True)

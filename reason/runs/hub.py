@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.typed import quoted
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.pretrained.card import FILE
@@ -24,7 +25,8 @@ def push_model(folder: Path, repository: str, *, private: bool = False) -> str:
     """
     if not (folder / FILE).is_file():
         read_record(folder)
-        raise ConfigError(f"{folder} is a run; first make a model of it: reason export {folder} models/{folder.name}")
+        words = f"{quoted(folder)} {quoted(Path('models', folder.name))}"
+        raise ConfigError(f"{folder} is a run; first make a model of it: reason export {words}")
     _refuse_damage(folder, str(folder))
     hub = _hub()
     try:

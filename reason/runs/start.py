@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from datasets_gen.typed import quoted
 from reason.config.differences import run_name
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
@@ -102,7 +103,7 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
         held.enter_context(locked(run))
     folder = _newest(run, world)
     if folder is not None and step_of(folder) >= config.training.steps:
-        raise ConfigError(f"{run} is finished ({step_of(folder)} steps); next: python evaluate.py {run}")
+        raise ConfigError(f"{run} is finished ({step_of(folder)} steps); next: python evaluate.py {quoted(run)}")
     if world.first and names_presets_own_set(config):
         make_data_once(config)  # an archive may come without its set
     world.await_first()  # to make the set

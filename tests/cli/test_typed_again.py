@@ -1,0 +1,48 @@
+"""Commands that are printed can be typed: whatever a path holds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import NARROW
+
+from reason.cli import main
+
+
+def printed(command: str, text: str) -> list[str]:
+    """The words after a command in what was printed."""
+    (found,) = re.findall(rf"{command} (.*)", text)
+    return shlex.split(found)
+
+
+@pytest.mark.parametrize("run", ["my runs/a b", "runs/lr=0.1", "lr=0.1"])
+def test_the_commands_of_a_run(run: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, f"run={run}"]) == 0
+    words = printed("next: python evaluate.py", capsys.readouterr().out)
+    assert main(["train", f"run={run}", "--resume"]) == 1
+    assert printed("next: python evaluate.py", capsys.readouterr().err) == words
+    assert main(["compare", run, "--name", "some one"]) == 1
+    assert printed("make one: python evaluate.py", capsys.readouterr().err) == [*words, "name=some one"]
+    asked = ["steps=1", "evaluation.boards=0"]
+    assert main(["evaluate", *words, *asked]) == 0
+    assert len(list((here / run / "evaluation").iterdir())) == 1
+    assert main(["export", *words, "my models/a=b c", "steps=1"]) == 0
+    given = printed("next: python evaluate.py", capsys.readouterr().out)
+    assert main(["evaluate", *given, *asked, f"data={sudoku_4x4}"]) == 0
+    card = (here / "my models/a=b c/card.json").read_text()
+    assert "python evaluate.py './a=b c' data=data/sudoku-4x4" in card
+
+
+def test_a_packed_run_with_a_space(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", "half", "a b.tar.gz"]) == 0
+    words = printed("resume with: python train.py", capsys.readouterr().out)
+    assert main(["train", *words]) == 0
+    assert (here / "runs/a b/config.json").is_file()
+
+
+def test_a_missing_set_with_a_space(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "show", "my sets/a"]) == 1
+    assert "--output-dir 'my sets/a'`" in capsys.readouterr().err
