@@ -17,7 +17,7 @@ def import_file(file: Path | str) -> ModuleType:
     """Run a Python file once, so that what it registers is known from now on.
 
     Raises:
-        ConfigError: it is missing, or fails.
+        ConfigError: it is missing, fails, or ends the program.
     """
     path = Path(file).resolve()
     if str(path) in IMPORTED:
@@ -30,6 +30,11 @@ def import_file(file: Path | str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except SystemExit:
+        del sys.modules[name]
+        raise ConfigError(
+            f"{file} ends the program when it is imported; put that under if __name__ == '__main__':"
+        ) from None
     except Exception as error:
         del sys.modules[name]
         raise ConfigError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error

@@ -109,6 +109,7 @@ REFUSED = {
     "no function": (["train", "my_term.py:mine"], "has no function mine"),
     "no config": (["train", "my_term.py:drift"], "drift"),
     "broken": (["presets", "--import", "broken.py"], "broken.py cannot be imported: ZeroDivisionError"),
+    "one that ends": (["presets", "--import", "ends.py"], "ends.py ends the program when it is imported; put that under"),
     "no file": (["presets", "--import"], "--import needs a Python file"),
 }
 
@@ -116,6 +117,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_file_that_cannot_be_used_is_refused(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "broken.py").write_text("1 / 0\n")
+    (here / "ends.py").write_text("import sys\nsys.exit()\n")
     words, said = REFUSED[case]
     assert main(words) == 1
     shown = capsys.readouterr().err

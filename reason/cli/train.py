@@ -44,6 +44,10 @@ def main(argv: list[str]) -> int:
     begin = _resumed if arguments.resume else _started
     with contextlib.ExitStack() as held:
         trainer = begin(words, pairs, held)
+        if arguments.max_steps is not None and trainer.step >= arguments.max_steps:
+            raise ConfigError(
+                f"--max-steps {arguments.max_steps}: {trainer.run} is at step {trainer.step} already; name a later one"
+            )
         _greet(trainer)
         outcome = _trained(trainer, arguments.max_steps, arguments.max_minutes)
         if trainer.world.first:

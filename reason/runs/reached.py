@@ -8,7 +8,10 @@ from typing import Any
 
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.runs.build import load_monitor_sets, load_training_set, make_data_once
 from reason.runs.start import start
+from reason.training.device import pick_device
+from reason.training.precision import dtypes
 
 
 def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> dict[str, Any]:
@@ -20,9 +23,14 @@ def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> d
     Raises:
         ConfigError: there is no monitor, which needs a validation split.
     """
-    trainer = start(config, None, held, make_data=True)
-    if trainer.monitor is None:
-        raise ConfigError(f"{config.name} has no validation split to read an accuracy from; name another preset")
+    device = pick_device(config.device)
+    dtypes(config.training.precision, device)  # refused before any data is made
+    make_data_once(config)
+    if not load_monitor_sets(config, load_training_set(config, device)):  # asked before a run's folder is made
+        raise ConfigError(
+            f"{config.name} has no {config.training.monitor.split} split to read an accuracy from; name another preset"
+        )
+    trainer = start(config, None, held, make_data=False)
     every = config.training.monitor.every or config.training.checkpoint_every
     processor = time.process_time()
     finished = False

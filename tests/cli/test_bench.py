@@ -217,3 +217,11 @@ def test_training_ends_at_the_first_reading_that_is_high_enough(
     (row,) = bench(*words, "--to-accuracy", "0.15")
     assert (row["reached"], row["step"], row["exact"]) == (True, 2, 0.2)
     assert 60 * row["minutes"] > 2, "two readings of a second"
+
+
+def test_a_set_without_a_validation_split_leaves_no_run(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "sudoku-4x4", *NARROW, f"data={sudoku_4x4}", "--to-accuracy", "0.5"]) == 1
+    assert "sudoku-4x4 has no validation split to read an accuracy from" in capsys.readouterr().err
+    assert list(here.iterdir()) == []

@@ -72,6 +72,9 @@ def test_resume_goes_on_and_says_when_there_is_nothing_to_do(
 ) -> None:
     assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
     assert "go on with: python train.py run=r --resume" in capsys.readouterr().out
+    for steps in ("1", "2"):
+        assert main(["train", "run=r", "--resume", "--max-steps", steps]) == 1
+        assert f"--max-steps {steps}: r is at step 2 already" in capsys.readouterr().err
     assert main(["train", "run=r", "--resume"]) == 0
     assert checkpoints(here / "r")[-1].name == "step-000004"
     assert main(["train", "run=r", "--resume"]) == 1
