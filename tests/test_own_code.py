@@ -109,7 +109,10 @@ REFUSED = {
     "no function": (["train", "my_term.py:mine"], "has no function mine"),
     "no config": (["train", "my_term.py:drift"], "drift"),
     "broken": (["presets", "--import", "broken.py"], "broken.py cannot be imported: ZeroDivisionError"),
-    "one that ends": (["presets", "--import", "ends.py"], "ends.py ends the program when it is imported; put that under"),
+    "one that ends": (
+        ["presets", "--import", "ends.py"],
+        "ends.py ends the program when it is imported; put that under",
+    ),
     "no file": (["presets", "--import"], "--import needs a Python file"),
 }
 

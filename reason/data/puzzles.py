@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
@@ -65,6 +65,15 @@ class DataConfig(BaseConfig):
     hints: int = Field(
         0, ge=0, description="every second drawn puzzle is given up to so many cells of its answer (where digits are)"
     )
+
+    @field_validator("directory")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not all(name.strip() for name in value.split(",")):
+            raise ValueError(
+                f"data={value} names an empty folder; type data=DIR, or data=DIR,DIR without another comma"
+            )
+        return value
 
     @property
     def directories(self) -> list[str]:

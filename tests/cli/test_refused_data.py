@@ -113,3 +113,14 @@ def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str])
 
     assert cli.guarded(full, []) == 1
     assert capsys.readouterr().err == "error: No space left on device (runs/x)\n"
+
+
+@pytest.mark.parametrize("named", ["{},", ",{}", "{},,{}", ""])
+def test_an_empty_name_between_commas_is_refused(
+    named: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be the folder that one stands in."""
+    typed = named.replace("{}", str(sudoku_4x4))
+    assert main(["train", "sudoku-4x4", f"data={typed}"]) == 1
+    assert f"data={typed} names an empty folder; type data=DIR" in capsys.readouterr().err
+    assert list(here.iterdir()) == []
