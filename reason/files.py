@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,6 +64,17 @@ def read_json(path: Path, limit: int = LIMIT) -> Any:
         raise ConfigError(f"{path} is nested too deep to be read; it is not what its name says") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON ({error}); copy it again") from None
+
+
+@contextlib.contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`, which takes its place where the block ends well and is removed where it fails."""
+    part = path.with_name(f".{path.name}.partial")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def refuse_irregular(path: Path) -> None:

@@ -26,6 +26,7 @@ from datasets_gen.typed import Parser
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.files import written_beside
 from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll
@@ -99,6 +100,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError("a preset is needed, got none; see: reason presets")
     if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:
         raise ConfigError(f"--to-accuracy {arguments.to_accuracy}: a share above 0 and at most 1 is needed, as 0.99")
+    if arguments.json is not None and (arguments.json.is_dir() or not arguments.json.parent.is_dir()):
+        raise ConfigError(f"--json {arguments.json}: name a file in a folder that is there")
     choices = [[(key, value) for value in re.split(r",(?![^\[]*\])", values)] for key, values in pairs.items()]
     variants = [Variant(preset(word), dict(each)) for word in words for each in itertools.product(*choices)]
     varied = {key for key, values in zip(pairs, choices, strict=True) if len(values) > 1}
@@ -110,9 +113,9 @@ def main(argv: list[str]) -> int:
         Console().print(*_tables(found, varied))
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     if arguments.json is not None:
-        arguments.json.write_text(
-            json.dumps({"machine": machine(), "results": found}, indent=1) + "\n", encoding="utf-8"
-        )
+        text = json.dumps({"machine": machine(), "results": found}, indent=1) + "\n"
+        with written_beside(arguments.json) as part:
+            part.write_text(text, encoding="utf-8")
         print(f"written to {arguments.json}")
     return 0
 

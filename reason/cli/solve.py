@@ -14,7 +14,7 @@ from rich.console import Console
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.files import read_stream, read_text
+from reason.files import read_stream, read_text, written_beside
 from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
@@ -88,14 +88,16 @@ def main(argv: list[str]) -> int:
     text = _text(words[1])
     solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.tries)
     solved = solution.describe() | {"run": run.resolve().name}
-    if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
-        animate(arguments.gif, solution.puzzle, solution.frames, solution.question, captions)
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
         _print(solution, solved, Console(highlight=False), arguments.all)
-        if arguments.gif:
+    if arguments.gif:
+        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
+        sys.stdout.flush()
+        with written_beside(arguments.gif) as part:
+            animate(part, solution.puzzle, solution.frames, solution.question, captions)
+        if not arguments.json:
             print(f"picture {arguments.gif}")
     return 0 if solved["rules_hold"] is not False else 1
 

@@ -49,4 +49,4 @@ def animate(
         for i, (frame, caption) in enumerate(zip(frames, captions, strict=True))
     ]
     milliseconds = [round(1000 * seconds)] * (len(pictures) - 1) + [3000]
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0)
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, format="GIF")

@@ -225,3 +225,12 @@ def test_a_set_without_a_validation_split_leaves_no_run(
     assert main(["bench", "sudoku-4x4", *NARROW, f"data={sudoku_4x4}", "--to-accuracy", "0.5"]) == 1
     assert "sudoku-4x4 has no validation split to read an accuracy from" in capsys.readouterr().err
     assert list(here.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_measurement(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reason.cli.bench._on", lambda *_: pytest.fail("it was measured"))
+    for file in ("nowhere/b.json", "."):
+        assert main(["bench", "sudoku-4x4", "--json", file]) == 1
+        assert f"--json {file}: name a file in a folder that is there" in capsys.readouterr().err
