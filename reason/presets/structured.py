@@ -149,8 +149,11 @@ def sudoku_6x6_groups() -> Config:
 
 
 def sudoku_9x9_long() -> Config:
-    """sudoku-9x9 for two and a half times as long: two and a half hours of one core. Not measured yet."""
-    return derive(sudoku_9x9(), {"training.steps": 20000})
+    """sudoku-9x9 for two and a half times as long, transposed puzzles besides: two hours of one busy core.
+
+    Seed 0, bf16: 86.9 % of 5,000 unseen puzzles at step 16, from 1,000 (docs/structure.md).
+    """
+    return derive(sudoku_9x9(), {"training.steps": 20000, "data.augment": True})
 
 
 def maze_10x10_hrm() -> Config:

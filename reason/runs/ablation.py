@@ -174,7 +174,7 @@ def opened(folder: Path, asked: Ablation) -> Iterator[None]:
         refuse_other_ablation(folder, asked)
         refuse_changed(asked.cells(folder))
         scratch = folder / PARTIAL
-        scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n")
+        scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n", encoding="utf-8")
         scratch.replace(folder / SPEC)
         yield
 

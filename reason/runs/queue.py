@@ -88,7 +88,7 @@ def why_ended(status: int, log: Path) -> str:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else "unknown"
         memory = ", perhaps out of memory" if name == "SIGKILL" else ""
         return f"killed by signal {-status} ({name}){memory}"
-    lines = log.read_text(errors="replace").splitlines()
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
 
 
