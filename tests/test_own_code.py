@@ -76,6 +76,8 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
     commands = []
 
     class Seen:
+        returncode = 1
+
         def __init__(self, command: list[str], **_: object):
             commands.append(command)
 

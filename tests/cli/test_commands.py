@@ -101,7 +101,7 @@ WRONG = {
     "out of range": (["train", "sudoku-4x4", "optimizer.lr=0"], "greater than 0"),
     "missing set": (
         ["train", "sudoku-4x4", "data=nowhere"],
-        "no dataset at nowhere; make one with `python -m datasets_gen sudoku --size 4",
+        "no dataset at nowhere; make one like the preset's own with `python -m datasets_gen sudoku --size 4",
     ),
     "no such device": (["train", "sudoku-4x4", "device=cuda:77"], "device=cuda:77 is not available here"),
     "bad limit": (["train", "sudoku-4x4", "--max-steps", "0"], "--max-steps 0: must be above 0"),
