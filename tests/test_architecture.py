@@ -120,12 +120,7 @@ def test_configs_are_derived_and_never_copied_unchecked(path: Path) -> None:
     assert "model_copy(" not in path.read_text(), "a config is changed by `derive`, which validates it"
 
 
-JSON_AND_LOGS = {"ablation.py", "queue.py"}  # of reason/runs: text that is ASCII, and a log of any encoding
-
-
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p.name not in JSON_AND_LOGS or p.parent.name != "runs"], ids=module
-)
+@pytest.mark.parametrize("path", FILES, ids=module)
 def test_text_files_are_utf_8_whatever_the_locale(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
