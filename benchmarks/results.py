@@ -27,12 +27,12 @@ from reason.data import DataConfig
 from reason.files import read_json
 from reason.presets import preset
 from reason.report.ablation import difference
+from reason.runs.decided import DECIDED
 from reason.runs.export import made_by
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
-DECIDED = ("model.gradient_checkpointing", "training.compile")  # what `auto` came to on a machine
 APART = ("seed", "data.directory", "data.generate", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
 STATED = ("data.directory", "evaluation.steps", "evaluation.limit", "evaluation.compile")  # elsewhere, or no matter
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TURNS = 8  # of a square, one of which leaves it as it is
+
 
 @dataclass(frozen=True)
 class GridSymmetry:
@@ -24,3 +26,7 @@ class GridSymmetry:
     moves: bool = True
     turns: bool = False
     keeps_label: bool = True
+
+    def distinct(self, tries: int) -> int:
+        """How many of so many tries see a puzzle differently: a square has eight turns, other symmetries are many."""
+        return min(tries, TURNS) if self.turns else tries

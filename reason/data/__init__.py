@@ -1,9 +1,9 @@
 """Puzzle sets on the device: examples, batches, augmentation."""
 
-from reason.data.augmentation import STILL, TURNS, Moved, augment, draw_symmetries, give_hints
+from reason.data.augmentation import STILL, Moved, augment, draw_symmetries, give_hints
 from reason.data.puzzles import DataConfig, PuzzleData, Sampler, shape_of, shape_of_puzzle, task_of
 
 __all__ = [
-    "STILL", "TURNS", "DataConfig", "Moved", "PuzzleData", "Sampler", "augment", "draw_symmetries", "give_hints",
+    "STILL", "DataConfig", "Moved", "PuzzleData", "Sampler", "augment", "draw_symmetries", "give_hints",
     "shape_of", "shape_of_puzzle", "task_of",
 ]  # fmt: skip

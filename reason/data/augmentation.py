@@ -7,10 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.symmetry import TURNS, GridSymmetry
 from reason.models.base import IGNORE, Batch
-
-TURNS = 8  # of a square, one of which leaves it as it is
 
 
 class Moved(NamedTuple):

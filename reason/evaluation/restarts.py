@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import STILL, TURNS, Moved, draw_symmetries
+from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
 from reason.evaluation.halting_signals import exact_logit
@@ -33,10 +33,6 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
     return ["initial", *(["symmetry"] if puzzle is not None and puzzle.symmetry is not None else []), "noise"]  # type: ignore[list-item]
 
 
-def _turns(puzzle: Puzzle | None) -> bool:
-    return puzzle is not None and puzzle.symmetry is not None and puzzle.symmetry.turns
-
-
 class Restarts(Consumer):
     """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
@@ -54,11 +50,11 @@ class Restarts(Consumer):
             if settings.vary not in self.kinds:
                 raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
             self.kinds = [settings.vary]
-        kept = evaluator.puzzle is None or evaluator.puzzle.symmetry is None or evaluator.puzzle.symmetry.keeps_label
-        self.by_rules: list[Variation] = [] if kept else ["symmetry"]
+        symmetry = None if evaluator.puzzle is None else evaluator.puzzle.symmetry
+        self.by_rules: list[Variation] = [] if symmetry is None or symmetry.keeps_label else ["symmetry"]
         self.counts = dict.fromkeys(self.kinds, settings.restarts)
-        if "symmetry" in self.counts and _turns(evaluator.puzzle):
-            self.counts["symmetry"] = min(settings.restarts, TURNS)  # more would repeat them
+        if symmetry is not None and "symmetry" in self.counts:
+            self.counts["symmetry"] = symmetry.distinct(settings.restarts)
         self.cost = (
             f"restarts: {sum(self.counts.values()) - len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
             f"({settings.restarts} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"

@@ -17,7 +17,7 @@ from reason.config.differences import differing
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.files import read_json
+from reason.files import read_json, written_beside
 from reason.presets import preset
 from reason.runs.directory import locked
 from reason.runs.evaluation import refuse_unreadable
@@ -26,8 +26,7 @@ from reason.runs.results import compared
 from reason.training.identity import may_change
 
 SPEC = "ablation.json"
-PARTIAL = f".{SPEC}.partial"
-OWN = (".lock", PARTIAL)  # what a folder holds before its ablation.json
+OWN = (".lock", f".{SPEC}.partial")  # what a folder holds before its ablation.json
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
 PRESET = "preset"  # what is varied where several presets are named
 GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
@@ -173,9 +172,8 @@ def opened(folder: Path, asked: Ablation) -> Iterator[None]:
     with locked(folder, "is in use: another reason ablate works there", "--out DIR"):
         refuse_other_ablation(folder, asked)
         refuse_changed(asked.cells(folder))
-        scratch = folder / PARTIAL
-        scratch.write_text(json.dumps(asked.model_dump(), indent=2) + "\n", encoding="utf-8")
-        scratch.replace(folder / SPEC)
+        with written_beside(folder / SPEC) as part:
+            part.write_text(json.dumps(asked.model_dump(), indent=2) + "\n", encoding="utf-8")
         yield
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.files import read_json
+from reason.files import read_json, written_beside
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.own_code import IMPORTED
@@ -144,13 +144,8 @@ def change_config(run: Path, config: Config) -> None:
 
 
 def _write_record(run: Path, record: dict[str, Any]) -> None:
-    scratch = run / ".config.json.partial"
-    try:
-        scratch.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        scratch.replace(run / "config.json")
-    except OSError:
-        scratch.unlink(missing_ok=True)
-        raise
+    with written_beside(run / "config.json") as part:
+        part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def refuse_existing(run: Path) -> None:

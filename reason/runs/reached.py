@@ -7,11 +7,7 @@ import time
 from typing import Any
 
 from reason.config.schema import Config
-from reason.errors import ConfigError
-from reason.runs.build import load_monitor_sets, load_training_set, make_data_once
 from reason.runs.start import start
-from reason.training.device import pick_device
-from reason.training.precision import dtypes
 
 
 def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> dict[str, Any]:
@@ -23,14 +19,7 @@ def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> d
     Raises:
         ConfigError: there is no monitor, which needs a validation split.
     """
-    device = pick_device(config.device)
-    dtypes(config.training.precision, device)  # refused before any data is made
-    make_data_once(config)
-    if not load_monitor_sets(config, load_training_set(config, device)):  # asked before a run's folder is made
-        raise ConfigError(
-            f"{config.name} has no {config.training.monitor.split} split to read an accuracy from; name another preset"
-        )
-    trainer = start(config, None, held, make_data=False)
+    trainer = start(config, None, held, make_data=True, monitored=True)
     every = config.training.monitor.every or config.training.checkpoint_every
     processor = time.process_time()
     finished = False

@@ -13,7 +13,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
-from reason.data import TURNS, draw_symmetries, shape_of_puzzle
+from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
 from reason.evaluation.restarts import random_like
@@ -101,8 +101,8 @@ def solve_text(
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if tries == 1 or puzzle.causal or first.right is not False:
         return first
-    if puzzle.symmetry is not None and puzzle.symmetry.turns:
-        tries = min(tries, TURNS)
+    if puzzle.symmetry is not None:
+        tries = puzzle.symmetry.distinct(tries)
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
     with seeded(config.seed, device):

@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.files import read_json
+from reason.files import read_json, written_beside
 from reason.training.distributed import World
 from reason.training.integrity import FILES, fault, seal
 
@@ -142,9 +142,8 @@ def _to_disk(path: Path) -> None:
 
 def record_best(run: Path, best: dict[str, Any]) -> None:
     """Write best.json, which a kill may have left behind the newest checkpoint."""
-    scratch = run / "checkpoints" / ".best.json.partial"
-    scratch.write_text(json.dumps(best) + "\n", encoding="utf-8")
-    scratch.replace(scratch.with_name("best.json"))
+    with written_beside(run / "checkpoints" / "best.json") as part:
+        part.write_text(json.dumps(best) + "\n", encoding="utf-8")
 
 
 def best_checkpoint(run: Path) -> Path | None:
