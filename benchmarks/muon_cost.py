@@ -36,7 +36,7 @@ KINDS = {"float32": FLOAT32, "bfloat16": in_bfloat16}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", default=["maze-10x10", "maze-any", "sudoku-9x9"])
+    parser.add_argument("presets", nargs="*", default=["maze-10x10-narrow", "maze-any", "sudoku-9x9"])
     parser.add_argument("--rounds", type=int, default=6)
     arguments = parser.parse_args()
     print("| preset | ms, float32 | ms, bfloat16 | ratio: least, median, greatest |\n|---|---|---|---|")

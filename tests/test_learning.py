@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
     ("name", "goal"),
     [
         ("sudoku-6x6", 0.9),
-        ("maze-10x10", 0.97),
+        ("maze-10x10-narrow", 0.97),
         ("sudoku-6x6-cmm-node", 0.9),
         ("sudoku-6x6-cmm-nsde", 0.9),
         ("sudoku-6x6-attention", 0.9),

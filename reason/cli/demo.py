@@ -22,7 +22,7 @@ from reason.report import print_results
 from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints, step_of
 
-PRESET = "maze-10x10"
+PRESET = "maze-10x10-narrow"
 STEPS = 6000  # of training: three quarters of the preset's, so that the whole demo takes minutes
 RUN = Path("runs/demo")
 LARGER = {20: 48, 30: 64}  # rows of a maze: supervision steps

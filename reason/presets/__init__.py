@@ -87,6 +87,7 @@ PRESETS: dict[str, Preset] = {
         _of_recipe("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
         _of_recipe("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
         _of_recipe("maze-10x10", structured.maze_10x10, MAZE_10),
+        _of_recipe("maze-10x10-narrow", structured.maze_10x10_narrow, MAZE_10),
         _of_recipe("maze-10x10-attention", small.maze_10x10_attention, MAZE_10),
         _of_recipe("maze-10x10-hrm", structured.maze_10x10_hrm, MAZE_10),
         _of_recipe("maze-10x10-cmm-node", structured.maze_10x10_cmm_node, MAZE_10),

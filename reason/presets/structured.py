@@ -40,8 +40,8 @@ HRM: Changes = {  # two networks, the gradient through the last call of each, Q-
 CMM: Changes = CMM_BALANCED | {"model.states": 2, "loss.trace.rows": 4, "training.compile": "none"}
 
 
-def maze_10x10() -> Config:
-    """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size.
+def maze_10x10_narrow() -> Config:
+    """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size: 45,506 parameters.
 
     Breadth-first search with a fixed tie-break is a local rule, and walls send nothing to their neighbours, just as
     what lies beyond the edge. No weight knows the size of the grid. All ours; 80,000 mazes with paths of 4 cells or
@@ -71,10 +71,20 @@ def maze_10x10() -> Config:
     )
 
 
+def maze_10x10() -> Config:
+    """maze-10x10-narrow twice as wide and 9,000 steps long: 181,122 parameters.
+
+    Measured, three seeds: 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted, 99.1 and
+    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, ten of one (docs/structure.md).
+    """
+    wide: Changes = {"model.hidden_size": 64, "optimizer.muon_lr": 0.01, "training.steps": 9000}
+    return derive(maze_10x10_narrow(), wide)
+
+
 def maze_any() -> Config:
     """TRM with gated messages between neighbours, trained on mazes of 7, 11 and 15 rows in turn, for mazes of any size.
 
-    As maze-10x10, twice as wide, at a quarter of Muon's learning rate and for 20,000 steps; the larger the mazes, the
+    As maze-10x10-narrow, twice as wide, at a quarter of Muon's learning rate, 20,000 steps; the larger the mazes, the
     longer their paths (at least 4, 12 and 34 cells): short ones are learned first, long ones teach the state to stay
     right for as long as a path needs. N_super 16. Measured, seed 0, at step 16: 96.7 % of 15×15 (n 1,000), 93.9 % of
     20×20 (n 1,000), 82.0 % of 30×30 mazes with paths of 110 cells or more (n 300), 47 min of one core's time. Half as
@@ -83,7 +93,7 @@ def maze_any() -> Config:
     sizes = {7: (4, 10000), 11: (12, 30000), 15: (34, 40000)}  # rows: fewest cells of a path, mazes
     made = [f"maze --size {n} --min-path {cells} --train {mazes}" for n, (cells, mazes) in sizes.items()]
     return derive(
-        maze_10x10(),
+        maze_10x10_narrow(),
         {
             "data.directory": ",".join(f"data/maze-{n}x{n}" for n in sizes),
             "data.generate": "; ".join(f"{command} --validation 200 --test 500 --seed 0" for command in made),
@@ -159,17 +169,17 @@ def sudoku_9x9_long() -> Config:
 def maze_10x10_hrm() -> Config:
     """HRM with gated messages between neighbouring cells, on 10×10 mazes.
 
-    As maze-10x10, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
+    As maze-10x10-narrow, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
     """
-    return derive(maze_10x10(), HRM)
+    return derive(maze_10x10_narrow(), HRM)
 
 
 def maze_10x10_cmm_node() -> Config:
     """CMM as an ODE with gated messages between neighbouring cells, on 10×10 mazes: all eight terms.
 
-    As maze-10x10, with two states, and terms and balance as sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
+    As maze-10x10-narrow, with two states, terms and balance of sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
     """
-    return derive(maze_10x10(), CMM)
+    return derive(maze_10x10_narrow(), CMM)
 
 
 def maze_10x10_cmm_nsde() -> Config:
