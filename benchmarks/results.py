@@ -167,9 +167,9 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         loops = list(next(run for run in runs if "norms" in run)["norms"])
         lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
     for group in groups:
-        for kind, tried in group[0].get("restarts", {}).items():
+        for kind in group[0].get("restarts", {}):
             lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
-            lines += restart_table(tried)
+            lines += restart_table([run["restarts"][kind] for run in group])
     for group in groups:
         if all("exits" in run for run in group):
             lines += ["", f"{named(group)}: leaving by its gate", "", *exit_tables([run["exits"] for run in group])]
@@ -218,11 +218,14 @@ def of_same_puzzles(one: list[Json], other: list[Json]) -> bool:
     return all(one[0][key] == other[0][key] for key in ("read_on", "puzzles"))
 
 
-def restart_table(rows: list[Json]) -> list[str]:
-    """Exact by number of tries and by how the answer is chosen, of one run."""
-    ways = [way for way in rows[0] if way != "tries"]
-    shares = [["" if row[way] is None else f"{100 * row[way]:.1f} %" for way in ways] for row in rows]
-    return table(["tries", *ways], [[str(row["tries"]), *cells] for row, cells in zip(rows, shares, strict=True)])
+def restart_table(runs: list[list[Json]]) -> list[str]:
+    """Exact by number of tries and by how the answer is chosen, of one variant's seeds."""
+    ways = [way for way in runs[0][0] if way != "tries"]
+    rows = []
+    for same in zip(*runs, strict=True):
+        chosen = [[row[way] for row in same] for way in ways]
+        rows.append([str(same[0]["tries"]), *("" if None in of else spread([100 * v for v in of]) for of in chosen)])
+    return table(["tries", *ways], rows)
 
 
 def exit_tables(runs: list[Json]) -> list[str]:
