@@ -71,13 +71,14 @@ class Trainer(TrainingState):
         for _ in range(grad_steps):
             measured = self.balancer.measures(self.index, len(self.samplers.each))
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
+            # Calls that the backward pass repeats (gradient checkpointing) save what the first ones did: both are eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 own_index = self.index // len(self.carries)
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
-            terms = evaluate_terms(replace(unroll, memory=self.memories[self.turn]), self.config.loss, weights)
-            if measured:
-                self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
-            self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
+                terms = evaluate_terms(replace(unroll, memory=self.memories[self.turn]), self.config.loss, weights)
+                if measured:
+                    self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
+                self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
         if records_graphs(self.config.training):

@@ -188,10 +188,14 @@ def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tm
     assert kept[1] < kept[0] / 2
 
 
-def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny: Config, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recomputed", ["false", "true"])
+def test_balancing_and_jacobian_terms_live_beside_compiled_networks(
+    recomputed: str, tiny: Config, tmp_path: Path
+) -> None:
     torch._dynamo.reset()
     changes = VARIANTS["trm-attention"] | {"loss.weights.rh_stable_z": "1e4", "balance.kind": "alg-grad-norm"}
     changes |= {"balance.every": "2", "optimizer.freeze_embedding_after": "1"}
+    changes |= {"model.gradient_checkpointing": recomputed}
     eager = trainer_of(override(tiny, changes), tmp_path / "eager")
     compiled = trainer_of(override(tiny, changes | {"training.compile": "aot_eager"}), tmp_path / "compiled")
     for _ in range(4):
