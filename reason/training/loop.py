@@ -71,7 +71,7 @@ class Trainer(TrainingState):
         for _ in range(grad_steps):
             measured = self.balancer.measures(self.index, len(self.samplers.each))
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
-            # Calls that the backward pass repeats (gradient checkpointing) save what the first ones did: both are eager.
+            # Calls that the backward pass repeats (checkpointing) save what the first ones did: both are eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 own_index = self.index // len(self.carries)
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
