@@ -39,16 +39,16 @@ QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]
 
 
-def keep(folder: Path) -> Json:
-    """The figures of one evaluation and of the run that it read."""
+def keep(folder: Path, of: str | None = None) -> Json:
+    """The figures of one evaluation and of the run that it read; `of`: the preset whose variant the run is."""
     run = folder.parent.parent
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
     puzzle_steps, seconds = spent(run, config)
     spots, restarts, exits = (results.get(name) for name in ("blind_spot", "restarts", "exits"))
     return {
-        "preset": results["preset"],
-        "changes": changes(results["preset"], config),
+        "preset": of or results["preset"],
+        "changes": changes(of or results["preset"], config),
         "seed": config["seed"],
         "trained_on": sets_made_by(run, config["data"]),
         "optimizer_steps": results["checkpoint_step"],
@@ -278,12 +278,14 @@ def main(argv: list[str] | None = None) -> int:
         action="store_true",
         help="beside those that the file holds, in place of the same seed",
     )
+    keeping.add_argument("--of", metavar="PRESET", help="the preset of which runs of a preset of one's own are variants")
     commands.add_parser("write", help="write docs/results.md")
     arguments = parser.parse_args(argv)
     if arguments.command == "keep":
         file = HOME / FOLDER / f"{arguments.name}.json"
         runs = read_json(file)["runs"] if arguments.add else []
-        of_seed = {(variant(run), run["seed"]): run for run in (*runs, *map(keep, arguments.evaluations))}
+        runs += [keep(folder, arguments.of) for folder in arguments.evaluations]
+        of_seed = {(variant(run), run["seed"]): run for run in runs}
         file.write_text(json.dumps({"runs": list(of_seed.values())}, indent=1, ensure_ascii=False) + "\n")
     else:
         (HOME / "results.md").write_text(page(HOME))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -137,3 +138,12 @@ def test_exits_of_several_seeds_make_their_tables() -> None:
     assert "| 0.9 | 9.10 ± 0.14 | 90.0 ± 0.0 % |  |" in told
     assert "| 0 | 7 | 2.10 ± 0.14 |  |" in told
     assert told.endswith("Spearman's ρ between loops expected and needed: 0.60 ± 0.14.")
+
+
+def test_each_preset_of_the_short_list_differs_from_the_base() -> None:
+    script = ROOT / "benchmarks" / "cmm_short_list.py"
+    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    configs = [preset(name).config() for name in printed.strip().split(",")]
+    assert len(configs) == 10
+    assert configs[0].model_dump(exclude={"name"}) == preset("maze-10x10-cmm-node").config().model_dump(exclude={"name"})
+    assert all(config.model_dump(exclude={"name"}) != configs[0].model_dump(exclude={"name"}) for config in configs[1:])
