@@ -278,7 +278,9 @@ def main(argv: list[str] | None = None) -> int:
         action="store_true",
         help="beside those that the file holds, in place of the same seed",
     )
-    keeping.add_argument("--of", metavar="PRESET", help="the preset of which runs of a preset of one's own are variants")
+    keeping.add_argument(
+        "--of", metavar="PRESET", help="the preset of which runs of a preset of one's own are variants"
+    )
     commands.add_parser("write", help="write docs/results.md")
     arguments = parser.parse_args(argv)
     if arguments.command == "keep":

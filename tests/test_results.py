@@ -33,7 +33,8 @@ def test_every_file_says_its_command() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
     for run in json.loads(file.read_text())["runs"]:
-        assert set(run["changes"]) <= set(leaves(preset(run["preset"]).config().model_dump(mode="json")))
+        there = leaves(preset(run["preset"]).config().model_dump(mode="json"))
+        assert all(any(f"{key}.".startswith(f"{changed}.") for key in there) for changed in run["changes"])
         assert run["puzzles"] > 0
         assert all(0 <= share <= 1 for share in run["exact"].values())
 
@@ -143,7 +144,8 @@ def test_exits_of_several_seeds_make_their_tables() -> None:
 def test_each_preset_of_the_short_list_differs_from_the_base() -> None:
     script = ROOT / "benchmarks" / "cmm_short_list.py"
     printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    configs = [preset(name).config() for name in printed.strip().split(",")]
-    assert len(configs) == 10
-    assert configs[0].model_dump(exclude={"name"}) == preset("maze-10x10-cmm-node").config().model_dump(exclude={"name"})
-    assert all(config.model_dump(exclude={"name"}) != configs[0].model_dump(exclude={"name"}) for config in configs[1:])
+    names = ["maze-10x10-cmm-node", *printed.strip().split(",")]
+    there, base, *others = [preset(name).config().model_dump(exclude={"name"}) for name in names]
+    assert base == there
+    assert len(others) == 9
+    assert base not in others
