@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -139,13 +138,3 @@ def test_exits_of_several_seeds_make_their_tables() -> None:
     assert "| 0.9 | 9.10 ± 0.14 | 90.0 ± 0.0 % |  |" in told
     assert "| 0 | 7 | 2.10 ± 0.14 |  |" in told
     assert told.endswith("Spearman's ρ between loops expected and needed: 0.60 ± 0.14.")
-
-
-def test_each_preset_of_the_short_list_differs_from_the_base() -> None:
-    script = ROOT / "benchmarks" / "cmm_short_list.py"
-    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    names = ["maze-10x10-cmm-node", *printed.strip().split(",")]
-    there, base, *others = [preset(name).config().model_dump(exclude={"name"}) for name in names]
-    assert base == there
-    assert len(others) == 9
-    assert base not in others
