@@ -151,7 +151,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
         first, label = group[0], named(group)
-        seeds = ", ".join(str(run["seed"]) for run in group)
+        seeds = ", ".join(str(seed) for seed in sorted(run["seed"] for run in group))
         minutes = spread([run["minutes"] for run in group], unit="")
         cells = [label, first["read_on"], f"{first['puzzles']:,}", seeds, f"{first['parameters']:,}"]
         cells += [f"{first['puzzle_steps']:,}", minutes]
