@@ -1,20 +1,22 @@
-"""CMM's other choices on 10×10 mazes, each a preset of its own, since several change two settings at once.
+"""CMM's choices on 10×10 mazes and on 9×9 Sudoku, each a preset of its own, since several change two settings at once.
 
     reason ablate $(python benchmarks/cmm_short_list.py) training.steps=1000 training.precision=bf16 steps=64 …
+    reason ablate $(python benchmarks/cmm_short_list.py sudoku) training.steps=500 training.precision=bf16 steps=64 …
 
-Printed without arguments: the names of all of them, the base first, as `reason ablate` takes them.
+It prints the names of all presets of a task, the base first, as `reason ablate` takes them.
 """
 
 from __future__ import annotations
 
 import sys
 
-from reason.config.overrides import derive
+from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
-from reason.presets.structured import maze_10x10_cmm_node
+from reason.presets.structured import maze_10x10_cmm_node, sudoku_9x9, sudoku_9x9_cmm_node, sudoku_9x9_cmm_nsde
 
 TERMS = ("equil_x", "equil_z", "rh_unstable_x", "rh_stable_z", "rep_x", "rep_z")
-FIXED = {"balance.kind": "fixed", "balance.targets": {}}
+TWO_LOSSES: Changes = {f"loss.weights.{term}": 0 for term in TERMS}
+FIXED: Changes = {"balance.kind": "fixed", "balance.targets": {}}
 
 
 def base() -> Config:
@@ -24,7 +26,7 @@ def base() -> Config:
 
 def without_terms() -> Config:
     """TRM's two losses alone, with fixed weights."""
-    return derive(base(), FIXED | {f"loss.weights.{term}": 0 for term in TERMS})
+    return derive(base(), FIXED | TWO_LOSSES)
 
 
 def without_algradnorm() -> Config:
@@ -67,6 +69,87 @@ def handover() -> Config:
     return derive(base(), {"rollout.carry": "handover", "rollout.accum_steps": 2})
 
 
+def sudoku() -> Config:
+    """sudoku-9x9-cmm-node as it stands: all eight terms under AlgGradNorm, one state that starts at random."""
+    return sudoku_9x9_cmm_node()
+
+
+def sudoku_trm() -> Config:
+    """TRM with one state: sudoku-9x9."""
+    return sudoku_9x9()
+
+
+def sudoku_without_terms() -> Config:
+    """TRM's two losses alone, under AlgGradNorm, 50 to 1."""
+    return derive(sudoku(), TWO_LOSSES)
+
+
+def sudoku_without_algradnorm() -> Config:
+    """All eight terms with fixed weights: 50 for LM, 1 for the others, as AlgGradNorm's targets are."""
+    return derive(sudoku(), FIXED | {"loss.weights.lm": 50})
+
+
+def sudoku_without_both() -> Config:
+    """TRM's two losses alone with fixed weights, 50 to 1."""
+    return derive(sudoku(), FIXED | TWO_LOSSES | {"loss.weights.lm": 50})
+
+
+def sudoku_without_equil_x() -> Config:
+    """Seven terms, without equilibrium in x̂."""
+    return derive(sudoku(), {"loss.weights.equil_x": 0})
+
+
+def sudoku_without_equil_z() -> Config:
+    """Seven terms, without equilibrium in z."""
+    return derive(sudoku(), {"loss.weights.equil_z": 0})
+
+
+def sudoku_without_rh_unstable_x() -> Config:
+    """Seven terms, without Routh-Hurwitz in x̂."""
+    return derive(sudoku(), {"loss.weights.rh_unstable_x": 0})
+
+
+def sudoku_without_rh_stable_z() -> Config:
+    """Seven terms, without Routh-Hurwitz in z."""
+    return derive(sudoku(), {"loss.weights.rh_stable_z": 0})
+
+
+def sudoku_without_rep_x() -> Config:
+    """Seven terms, without repulsion in x̂."""
+    return derive(sudoku(), {"loss.weights.rep_x": 0})
+
+
+def sudoku_without_rep_z() -> Config:
+    """Seven terms, without repulsion in z."""
+    return derive(sudoku(), {"loss.weights.rep_z": 0})
+
+
+def sudoku_with_noise() -> Config:
+    """As an SDE: sudoku-9x9-cmm-nsde."""
+    return sudoku_9x9_cmm_nsde()
+
+
+def sudoku_without_ema() -> Config:
+    """Judged by the weights of the last step."""
+    return derive(sudoku(), {"ema.decay": None})
+
+
+def sudoku_softmax() -> Config:
+    """Softmax in place of StableMax3."""
+    return derive(sudoku(), {"loss.likelihood": "softmax"})
+
+
+def sudoku_from_input() -> Config:
+    """From the encoded puzzle x̂ in place of a random state."""
+    return derive(sudoku(), {"model.initial": "input"})
+
+
+def sudoku_two_states() -> Config:
+    """z_H and z_L in place of one state, both random at first."""
+    return derive(sudoku(), {"model.states": 2})
+
+
 if __name__ == "__main__":
-    recipes = [name for name, made in list(globals().items()) if getattr(made, "__module__", "") == __name__]
+    own = [name for name, made in list(globals().items()) if getattr(made, "__module__", "") == __name__]
+    recipes = [name for name in own if name.startswith("sudoku") == (sys.argv[1:] == ["sudoku"])]
     print(",".join(f"{sys.argv[0]}:{name}" for name in recipes))

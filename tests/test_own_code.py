@@ -143,11 +143,15 @@ def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
         read_config(Path("run/config.json"))
 
 
-def test_each_preset_of_the_short_list_of_studies_differs_from_its_base() -> None:
+@pytest.mark.parametrize(
+    ("task", "name", "variants"), [((), "maze-10x10-cmm-node", 9), (("sudoku",), "sudoku-9x9-cmm-node", 15)]
+)
+def test_each_preset_of_the_short_list_of_studies_differs(task: tuple[str, ...], name: str, variants: int) -> None:
     script = Path(__file__).parents[1] / "benchmarks" / "cmm_short_list.py"
-    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    names = ["maze-10x10-cmm-node", *printed.strip().split(",")]
-    there, base, *others = [preset(name).config().model_dump(exclude={"name"}) for name in names]
+    printed = subprocess.run([sys.executable, script, *task], capture_output=True, text=True, check=True).stdout
+    there, base, *others = [
+        preset(name).config().model_dump_json(exclude={"name"}) for name in (name, *printed.strip().split(","))
+    ]
     assert base == there
-    assert len(others) == 9
-    assert base not in others
+    assert len(others) == variants
+    assert len({base, *others}) == variants + 1

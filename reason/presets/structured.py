@@ -198,9 +198,11 @@ def sudoku_9x9_hrm() -> Config:
 def sudoku_9x9_cmm_node() -> Config:
     """CMM as an ODE with messages in groups, on 1,000 puzzles of Sudoku-Extreme's mix: all eight terms.
 
-    As sudoku-9x9, with two states, and terms and balance as sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
+    sudoku-9x9 with terms and balance as sudoku-6x6-cmm-node, traces on 4 of 32 rows. Of CMM's states it keeps one, and
+    it starts at random: with two, at x̂, 6.8 ± 2.4 % are right after 32,000 puzzle-steps (file families-sudoku).
     """
-    return derive(sudoku_9x9(), CMM)
+    one_state: Changes = {"model.states": 1, "model.initial": "random", "training.compile": "auto"}
+    return derive(sudoku_9x9(), CMM | one_state)
 
 
 def sudoku_9x9_cmm_nsde() -> Config:
