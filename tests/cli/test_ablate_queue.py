@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -25,8 +26,10 @@ def test_a_signal_stops_what_is_at_work(
     number: signal.Signals, status: int, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Each process gets Ctrl-C, at which it saves, and is waited for."""
+    """Each process gets Ctrl-C, at which it saves, and is waited for; the tests themselves may run under nohup."""
     heard: list[object] = []
+    looks = itertools.count()
+    previous = signal.signal(number, signal.SIG_DFL)
 
     class AtWork:
         """Stands for a process that trains; the command gets the signal meanwhile."""
@@ -38,6 +41,7 @@ def test_a_signal_stops_what_is_at_work(
 
         def poll(self) -> None:
             """Not done."""
+            assert next(looks) < 50, "the signal was not heard"
 
         def send_signal(self, sent: int) -> None:
             """Noted."""
@@ -48,7 +52,10 @@ def test_a_signal_stops_what_is_at_work(
             heard.append("waited for")
 
     monkeypatch.setattr("reason.runs.queue.subprocess.Popen", AtWork)
-    assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
+    try:
+        assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
+    finally:
+        signal.signal(number, previous)
     assert heard == [signal.SIGINT, "waited for"]
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
