@@ -9,6 +9,7 @@ It prints the names of all presets of a task, the base first, as `reason ablate`
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
@@ -94,36 +95,6 @@ def sudoku_without_both() -> Config:
     return derive(sudoku(), FIXED | TWO_LOSSES | {"loss.weights.lm": 50})
 
 
-def sudoku_without_equil_x() -> Config:
-    """Seven terms, without equilibrium in x̂."""
-    return derive(sudoku(), {"loss.weights.equil_x": 0})
-
-
-def sudoku_without_equil_z() -> Config:
-    """Seven terms, without equilibrium in z."""
-    return derive(sudoku(), {"loss.weights.equil_z": 0})
-
-
-def sudoku_without_rh_unstable_x() -> Config:
-    """Seven terms, without Routh-Hurwitz in x̂."""
-    return derive(sudoku(), {"loss.weights.rh_unstable_x": 0})
-
-
-def sudoku_without_rh_stable_z() -> Config:
-    """Seven terms, without Routh-Hurwitz in z."""
-    return derive(sudoku(), {"loss.weights.rh_stable_z": 0})
-
-
-def sudoku_without_rep_x() -> Config:
-    """Seven terms, without repulsion in x̂."""
-    return derive(sudoku(), {"loss.weights.rep_x": 0})
-
-
-def sudoku_without_rep_z() -> Config:
-    """Seven terms, without repulsion in z."""
-    return derive(sudoku(), {"loss.weights.rep_z": 0})
-
-
 def sudoku_with_noise() -> Config:
     """As an SDE: sudoku-9x9-cmm-nsde."""
     return sudoku_9x9_cmm_nsde()
@@ -149,7 +120,18 @@ def sudoku_two_states() -> Config:
     return derive(sudoku(), {"model.states": 2})
 
 
+def _sudoku_without(term: str) -> Callable[[], Config]:
+    def recipe() -> Config:
+        """Seven terms in place of eight."""
+        return derive(sudoku(), {f"loss.weights.{term}": 0})
+
+    return recipe
+
+
+globals().update({f"sudoku_without_{term}": _sudoku_without(term) for term in TERMS})
+
 if __name__ == "__main__":
     own = [name for name, made in list(globals().items()) if getattr(made, "__module__", "") == __name__]
-    recipes = [name for name in own if name.startswith("sudoku") == (sys.argv[1:] == ["sudoku"])]
+    on_sudoku = sys.argv[1:] == ["sudoku"]
+    recipes = [name for name in own if name[0] != "_" and name.startswith("sudoku") == on_sudoku]
     print(",".join(f"{sys.argv[0]}:{name}" for name in recipes))

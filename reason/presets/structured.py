@@ -37,7 +37,7 @@ HRM: Changes = {  # two networks, the gradient through the last call of each, Q-
     "rollout.halting": "q-learning",
     "loss.weights.q_continue": 0.5,
 }
-CMM: Changes = CMM_BALANCED | {"model.states": 2, "loss.trace.rows": 4, "training.compile": "none"}
+CMM: Changes = CMM_BALANCED | {"loss.trace.rows": 4}
 
 
 def maze_10x10_narrow() -> Config:
@@ -179,7 +179,7 @@ def maze_10x10_cmm_node() -> Config:
 
     As maze-10x10-narrow, with two states, terms and balance of sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
     """
-    return derive(maze_10x10_narrow(), CMM)
+    return derive(maze_10x10_narrow(), CMM | {"model.states": 2, "training.compile": "none"})
 
 
 def maze_10x10_cmm_nsde() -> Config:
@@ -201,8 +201,7 @@ def sudoku_9x9_cmm_node() -> Config:
     sudoku-9x9 with terms and balance as sudoku-6x6-cmm-node, traces on 4 of 32 rows. Of CMM's states it keeps one, and
     it starts at random: with two, at x̂, 6.8 ± 2.4 % are right after 32,000 puzzle-steps (file families-sudoku).
     """
-    one_state: Changes = {"model.states": 1, "model.initial": "random", "training.compile": "auto"}
-    return derive(sudoku_9x9(), CMM | one_state)
+    return derive(sudoku_9x9(), CMM | {"model.initial": "random"})
 
 
 def sudoku_9x9_cmm_nsde() -> Config:

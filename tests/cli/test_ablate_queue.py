@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,16 @@ from reason.runs.ablation_checks import refuse_other_sets, refuse_unreadable_set
 from reason.runs.queue import why_ended, work
 
 
+@contextlib.contextmanager
+def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    """A signal's handler within the block."""
+    previous = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_stops_what_is_at_work(
     number: signal.Signals, status: int, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch,
@@ -29,7 +41,6 @@ def test_a_signal_stops_what_is_at_work(
     """Each process gets Ctrl-C, at which it saves, and is waited for; the tests themselves may run under nohup."""
     heard: list[object] = []
     looks = itertools.count()
-    previous = signal.signal(number, signal.SIG_DFL)
 
     class AtWork:
         """Stands for a process that trains; the command gets the signal meanwhile."""
@@ -52,10 +63,8 @@ def test_a_signal_stops_what_is_at_work(
             heard.append("waited for")
 
     monkeypatch.setattr("reason.runs.queue.subprocess.Popen", AtWork)
-    try:
+    with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
-    finally:
-        signal.signal(number, previous)
     assert heard == [signal.SIGINT, "waited for"]
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
@@ -63,13 +72,9 @@ def test_a_signal_stops_what_is_at_work(
 def test_nohup_keeps_the_hang_up_away(monkeypatch: pytest.MonkeyPatch) -> None:
     from reason.training.interrupt import StopRequest
 
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with StopRequest(others=[signal.SIGHUP]) as stop:
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert stop.name is None
-    finally:
-        signal.signal(signal.SIGHUP, previous)
+    with handled(signal.SIGHUP, signal.SIG_IGN), StopRequest(others=[signal.SIGHUP]) as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.name is None
 
 
 def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4: Path) -> None:
