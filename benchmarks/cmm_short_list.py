@@ -120,6 +120,41 @@ def sudoku_two_states() -> Config:
     return derive(sudoku(), {"model.states": 2})
 
 
+def sudoku_identical_layers() -> Config:
+    """One layer twice in every call in place of two layers, half of the parameters."""
+    return derive(sudoku(), {"model.num_layers": 1, "model.repeats": 2})
+
+
+def sudoku_stablemax1() -> Config:
+    """StableMax in place of StableMax3."""
+    return derive(sudoku(), {"loss.likelihood": "stablemax"})
+
+
+def sudoku_stablemax5() -> Config:
+    """StableMax5 in place of StableMax3."""
+    return derive(sudoku(), {"loss.likelihood": "stablemax5"})
+
+
+def sudoku_even_l_cycles() -> Config:
+    """N_L 4 in place of 5, which saves a step one of six calls."""
+    return derive(sudoku(), {"model.l_cycles": 4})
+
+
+def sudoku_more_l_cycles() -> Config:
+    """N_L 6 in place of 5, which a step also pays for: seven calls in place of six."""
+    return derive(sudoku(), {"model.l_cycles": 6})
+
+
+def sudoku_same_batch() -> Config:
+    """A row that halts takes its puzzle again; every batch stays for N_super steps."""
+    return derive(sudoku(), {"rollout.carry": "same-batch", "rollout.accum_steps": 16})
+
+
+def sudoku_handover() -> Config:
+    """Every second step brings new puzzles under the states of the former ones."""
+    return derive(sudoku(), {"rollout.carry": "handover", "rollout.accum_steps": 2})
+
+
 def _sudoku_without(term: str) -> Callable[[], Config]:
     def recipe() -> Config:
         """Seven terms in place of eight."""

@@ -144,7 +144,7 @@ def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "variants"), [((), "maze-10x10-cmm-node", 9), (("sudoku",), "sudoku-9x9-cmm-node", 15)]
+    ("task", "name", "variants"), [((), "maze-10x10-cmm-node", 9), (("sudoku",), "sudoku-9x9-cmm-node", 22)]
 )
 def test_each_preset_of_the_short_list_of_studies_differs(task: tuple[str, ...], name: str, variants: int) -> None:
     script = Path(__file__).parents[1] / "benchmarks" / "cmm_short_list.py"
