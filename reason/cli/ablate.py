@@ -21,7 +21,12 @@ from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table
 from reason.report.terminal import view
 from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
-from reason.runs.ablation_checks import refuse_alike, refuse_other_sets, refuse_unreadable_sets
+from reason.runs.ablation_checks import (
+    refuse_alike,
+    refuse_other_readings,
+    refuse_other_sets,
+    refuse_unreadable_sets,
+)
 from reason.runs.build import make_data_once, require_set
 from reason.runs.folders import replaced_folder
 from reason.runs.queue import Queue
@@ -72,6 +77,7 @@ def main(argv: list[str]) -> int:
             make_data_once(cells[0].config)
         refuse_unreadable_sets(ablation)
         refuse_other_sets(cells)
+        refuse_other_readings(ablation, cells)
     with opened(folder, ablation):
         return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
 

@@ -96,7 +96,12 @@ def notes_on(evaluations: Sequence[Results]) -> list[str]:
         seen = sorted({str(results[key]) for results in evaluations})
         if len(seen) > 1:
             notes.append(f"different {what}: {', '.join(seen)}; read their figures with that label")
-    return notes
+    digests: dict[str, set[str]] = {}
+    for results in evaluations:
+        if results.get("fingerprint"):
+            digests.setdefault(f"{results['split']} split of {results['dataset']}", set()).add(results["fingerprint"])
+    changed = sorted(where for where, found in digests.items() if len(found) > 1)
+    return notes + [f"the {where} held other puzzles at one evaluation than at another" for where in changed]
 
 
 def charts(evaluations: Sequence[Results]) -> list[Chart]:

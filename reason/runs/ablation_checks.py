@@ -10,7 +10,7 @@ from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config.inert import inert
 from reason.config.overrides import leaves, override
 from reason.config.schema import Config
-from reason.data.puzzles import shape_of
+from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
 from reason.runs.ablation import PRESET, Ablation, Cell, Variant
@@ -65,6 +65,25 @@ def refuse_other_sets(cells: Iterable[Cell]) -> None:
                 raise ConfigError(
                     f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
                     "back, or name another --out DIR"
+                )
+
+
+def refuse_other_readings(ablation: Ablation, cells: list[Cell]) -> None:
+    """Raises ConfigError where a run was evaluated on other puzzles than the remaining ones would be.
+
+    Evaluations of versions that recorded no fingerprint are taken as they are.
+    """
+    own, split = cells[0].config.data.directories[0], override(cells[0].config, ablation.evaluation).evaluation.split
+    for name, directory in zip(ablation.evaluations(), [own, *ablation.also_on], strict=True):
+        known = [(cell.run, r["fingerprint"]) for cell in cells if (r := cell.results(name)) and r["fingerprint"]]
+        if not known or len(known) == len(cells):
+            continue
+        now = PuzzleData(directory, split).fingerprint
+        for run, digest in known:
+            if digest != now:
+                raise ConfigError(
+                    f"{run} was evaluated on another set than the {split} split there now, of {directory}: figures of "
+                    f"both are no ablation; put that set back, or remove {run / 'evaluation' / name} to evaluate again"
                 )
 
 

@@ -120,6 +120,7 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
         "preset": config.name,
         "dataset": str(directory),
         "split": settings.split,
+        "fingerprint": data.fingerprint,
         "steps": steps,
         "trained_steps": trained_steps,
         "weights": trained.weights,

@@ -37,6 +37,7 @@ class Compared(BaseModel):
     valid_by_step: list[Share] | None = None
     weights: str | None = None
     precision: str | None = None
+    fingerprint: str | None = None  # of the puzzles
     settings: dict[str, Any] = {}  # that the evaluation changed
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from reason.cli.ablate import asked
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.ablation import opened
-from reason.runs.ablation_checks import refuse_other_sets, refuse_unreadable_sets
+from reason.runs.ablation_checks import refuse_other_readings, refuse_other_sets, refuse_unreadable_sets
 from reason.runs.queue import why_ended, work
 
 
@@ -131,6 +131,31 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsy
     assert main(["ablate", *words, "--out", "a"]) == 1
     assert "a/00-seed0 was begun with another set than the train split there now, of set" in capsys.readouterr().err
     assert not (here / "a/01-seed0").exists()
+
+
+def test_figures_of_another_set_are_no_ablation(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is a set noticed too late that runs are only read on."""
+
+    def made(seed: str) -> None:
+        shutil.rmtree(here / "other", ignore_errors=True)
+        drawn = ["--train", "0", "--test", "6", "--seed", seed, "--output-dir", "other"]
+        assert generate(["sudoku", "--size", "4", *drawn]) == 0
+
+    made("5")
+    small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
+    words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *small]
+    ablation, folder = asked(words, False, ["other"]), here / "a"
+    with opened(folder, ablation):
+        assert work(folder, "00-seed0") == 0
+    refuse_other_readings(ablation, ablation.cells(folder))
+    made("6")
+    assert main(["ablate", *words, "--also-on", "other", "--out", "a"]) == 1
+    said = capsys.readouterr().err
+    assert "a/00-seed0 was evaluated on another set than the test split there now, of other" in said
+    assert "remove a/00-seed0/evaluation/ablation-other to evaluate again" in said
+    assert not (folder / "01-seed0").exists()
 
 
 UNREADABLE = {

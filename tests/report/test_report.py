@@ -238,3 +238,7 @@ def test_runs_compared(whole: dict, tmp_path: Path) -> None:
     assert np.allclose([float(r["exact"]) for r in rows[: whole["steps"]]], whole["exact_by_step"], atol=1e-5)
     other = evaluations[1] | {"dataset": "data/other"}
     assert notes_on([evaluations[0], other])[0].startswith("different sets: data/other, data/set")
+    one, changed = (results | {"fingerprint": digest} for results, digest in zip(evaluations, "01", strict=True))
+    split = f"{one['split']} split of {one['dataset']}"
+    assert notes_on([one, changed]) == [f"the {split} held other puzzles at one evaluation than at another"]
+    assert notes_on([one, evaluations[1]]) == notes_on([one, one]) == []
