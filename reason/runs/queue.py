@@ -12,15 +12,14 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from reason.errors import ConfigError
+from filelock import FileLock, Timeout
+
 from reason.files import read_json
 from reason.own_code import IMPORTED, import_file
 from reason.runs.ablation import SPEC, Ablation, Cell
-from reason.runs.directory import locked
 from reason.training.checkpoint import readable, step_of
 from reason.training.interrupt import StopRequest
 
-WAIT = 2.0  # seconds between two looks at a run that another process trains
 PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and without a total
 
 
@@ -98,24 +97,33 @@ def work(folder: Path, name: str) -> int:
 
     ablation = Ablation.model_validate(read_json(folder / SPEC))
     cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
-    begun = (cell.run / "config.json").exists()
-    while begun:
-        try:
-            with locked(cell.run):
-                break
-        except ConfigError:  # a process whose parent was killed trains it
-            print(f"{cell.run} is being trained by another process; waiting for it", flush=True)
-            time.sleep(WAIT)
-    if not _trained(cell):
-        status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
-        if not _trained(cell):  # stopped, or failed
-            return status
-    pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
-    for evaluation, words in cell.missing(ablation).items():
-        status = main(["evaluate", str(cell.run), f"name={evaluation}", *pairs, *words])
-        if status:
-            return status
+    with alone(cell.run):
+        if not _trained(cell):
+            begun = (cell.run / "config.json").exists()
+            status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
+            if not _trained(cell):  # stopped, or failed
+                return status
+        pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
+        for evaluation, words in cell.missing(ablation).items():
+            status = main(["evaluate", str(cell.run), f"name={evaluation}", *pairs, *words])
+            if status:
+                return status
     return 0
+
+
+@contextlib.contextmanager
+def alone(run: Path) -> Iterator[None]:
+    """Work on a run once the process has ended that an earlier command, killed since, left at work on it."""
+    lock = FileLock(run.with_name(f".{run.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"another process works on {run}; waiting for it", flush=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _trained(cell: Cell) -> bool:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.ablation import opened
 from reason.runs.ablation_checks import refuse_other_readings, refuse_other_sets, refuse_unreadable_sets
-from reason.runs.queue import why_ended, work
+from reason.runs.queue import alone, why_ended, work
 
 
 @contextlib.contextmanager
@@ -91,6 +92,24 @@ def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4
         assert work(folder, "00-seed0") == 0
     results = json.loads((run / "evaluation/ablation/results.json").read_text())
     assert results["checkpoint_step"] == 4
+
+
+def test_a_run_that_a_killed_command_left_at_work_is_waited_for(
+    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two processes of which neither has begun the run yet do not both begin it."""
+    small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
+    ablation, folder = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", *small], False), here / "a"
+    second = threading.Thread(target=work, args=(folder, "00-seed0"))
+    with opened(folder, ablation):
+        with alone(folder / "00-seed0"):
+            second.start()
+            while "another process works on" not in capsys.readouterr().out:
+                second.join(0.1)
+                assert second.is_alive()
+            assert not (folder / "00-seed0").exists()
+        second.join()
+    assert (folder / "00-seed0/evaluation/ablation/results.json").exists()
 
 
 @pytest.mark.parametrize("text", ["{", '{"run": "00-seed0"}'])
