@@ -75,7 +75,7 @@ def maze_10x10() -> Config:
     """maze-10x10-narrow twice as wide and 9,000 steps long: 181,122 parameters.
 
     Measured, three seeds: 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted, 99.1 and
-    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, ten of one (docs/structure.md).
+    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/structure.md).
     """
     wide: Changes = {"model.hidden_size": 64, "optimizer.muon_lr": 0.01, "training.steps": 9000}
     return derive(maze_10x10_narrow(), wide)
