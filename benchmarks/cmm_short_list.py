@@ -17,6 +17,7 @@ from reason.presets.structured import maze_10x10_cmm_node, sudoku_9x9, sudoku_9x
 
 TERMS = ("equil_x", "equil_z", "rh_unstable_x", "rh_stable_z", "rep_x", "rep_z")
 TWO_LOSSES: Changes = {f"loss.weights.{term}": 0 for term in TERMS}
+HANDOVER: Changes = {"rollout.carry": "handover", "rollout.accum_steps": 2}
 FIXED: Changes = {"balance.kind": "fixed", "balance.targets": {}}
 
 
@@ -67,7 +68,7 @@ def same_batch() -> Config:
 
 def handover() -> Config:
     """Every second step brings new puzzles under the states of the former ones."""
-    return derive(base(), {"rollout.carry": "handover", "rollout.accum_steps": 2})
+    return derive(base(), HANDOVER)
 
 
 def sudoku() -> Config:
@@ -135,7 +136,7 @@ def sudoku_stablemax5() -> Config:
     return derive(sudoku(), {"loss.likelihood": "stablemax5"})
 
 
-def sudoku_even_l_cycles() -> Config:
+def sudoku_fewer_l_cycles() -> Config:
     """N_L 4 in place of 5, which saves a step one of six calls."""
     return derive(sudoku(), {"model.l_cycles": 4})
 
@@ -152,7 +153,7 @@ def sudoku_same_batch() -> Config:
 
 def sudoku_handover() -> Config:
     """Every second step brings new puzzles under the states of the former ones."""
-    return derive(sudoku(), {"rollout.carry": "handover", "rollout.accum_steps": 2})
+    return derive(sudoku(), HANDOVER)
 
 
 def _sudoku_without(term: str) -> Callable[[], Config]:
