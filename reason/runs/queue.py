@@ -116,14 +116,12 @@ def alone(run: Path) -> Iterator[None]:
     """Work on a run once the process has ended that an earlier command, killed since, left at work on it."""
     lock = FileLock(run.with_name(f".{run.name}.lock"))
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         print(f"another process works on {run}; waiting for it", flush=True)
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def _trained(cell: Cell) -> bool:
