@@ -59,3 +59,19 @@ class Structure(BaseModel):
 def partitions(named: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
     """Partitions as `Structure` keeps them, from arrays of group numbers of any shape."""
     return {name: tuple(numbers.ravel().tolist()) for name, numbers in named.items()}
+
+
+class SquareBoard:
+    """A board of `size` × `size` cells."""
+
+    size: int
+
+    @property
+    def seq_len(self) -> int:
+        """Cells of the board, row by row."""
+        return self.size**2
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board."""
+        return self.size, self.size

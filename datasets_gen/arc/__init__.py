@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import Structure
+from datasets_gen.structure import SquareBoard, Structure
 
 SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
@@ -65,7 +65,7 @@ def grid_of(tokens: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Arc:
+class Arc(SquareBoard):
     """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; unscored are the cells outside of the grid.
 
     Published boards have 30×30 cells; smaller ones hold tasks of small grids in fewer tokens (ours).
@@ -90,16 +90,6 @@ class Arc:
     def __post_init__(self) -> None:
         if not 1 <= self.size <= SIDE:
             raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
-
-    @property
-    def seq_len(self) -> int:
-        """Cells of the board, row by row."""
-        return self.size**2
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the board."""
-        return self.size, self.size
 
     @property
     def task(self) -> dict[str, Any]:

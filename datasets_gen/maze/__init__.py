@@ -10,7 +10,7 @@ import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
-from datasets_gen.structure import Structure
+from datasets_gen.structure import SquareBoard, Structure
 from datasets_gen.symmetry import GridSymmetry
 
 CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
@@ -18,7 +18,7 @@ READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
 
 
 @dataclass(frozen=True)
-class Maze:
+class Maze(SquareBoard):
     """Tokens: 0 padding (never used), 1 wall, 2 free, 3 start, 4 goal, 5 path. Every cell is scored.
 
     Of several shortest paths the label shows the one that a breadth-first search from S finds when it tries
@@ -40,16 +40,6 @@ class Maze:
     def __post_init__(self) -> None:
         if self.size < 2:
             raise DatasetError(f"maze size {self.size} cannot hold a start and a goal; give 2 or more")
-
-    @property
-    def seq_len(self) -> int:
-        """Cells of the maze, row by row."""
-        return self.size**2
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the maze."""
-        return self.size, self.size
 
     @property
     def symmetry(self) -> GridSymmetry:

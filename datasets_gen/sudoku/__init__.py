@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.ratings import BIN_NAMES, bins_of
-from datasets_gen.structure import Structure, partitions
+from datasets_gen.structure import SquareBoard, Structure, partitions
 from datasets_gen.sudoku.geometry import BOXES, geometry
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
@@ -20,7 +20,7 @@ UNIT_NAMES = ("row", "column", "box")
 
 
 @dataclass(frozen=True)
-class Sudoku:
+class Sudoku(SquareBoard):
     """Tokens: 0 padding (never used), 1 blank, 2..n+1 the digits. Every cell of the label is scored.
 
     Raises:
@@ -43,16 +43,6 @@ class Sudoku:
     fills: ClassVar[dict[int, str]] = {}
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
-
-    @property
-    def seq_len(self) -> int:
-        """Cells of the board, row by row."""
-        return self.size**2
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the board."""
-        return self.size, self.size
 
     @property
     def box_shape(self) -> tuple[int, int]:
