@@ -44,6 +44,7 @@ presets are varied like a setting. The runs are ordinary ones under --out, train
 own. Ctrl-C, SIGTERM, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; a
 larger seeds=N or one more --also-on adds what is missing. Prints mean ± deviation, the differences from the base
 paired by seed, and a verdict; writes summary.html, .png, .csv and .json, in a folder for every set that is read.
+With seeds=N and nothing varied, N seeds of one recipe.
 """
 
 
@@ -85,7 +86,7 @@ def main(argv: list[str]) -> int:
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
     """Train, evaluate and print; returns the exit status."""
     variants = [variant.name for variant in ablation.variants()]
-    print(f"{folder}: {len(variants)} variants × {ablation.seeds} seeds = {len(cells)} runs")
+    print(f"{folder}: variants × seeds = {len(variants)} × {ablation.seeds} = {len(cells)} runs")
     queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes)
     with (
         StopRequest(others=HANG_UP) as stop,
@@ -103,9 +104,10 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
     """The ablation that a command line describes.
 
     Raises:
-        ConfigError: no preset, nothing is varied, or a set of `also_on` is not there.
+        ConfigError: no preset, neither several values nor seeds, or a set of `also_on` is not there.
     """
     names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
+    several = "seeds" in pairs
     seeds, first = _number("seeds", pairs.pop("seeds", "3"), 1, 1000), _number("seed", pairs.pop("seed", "0"), 0, 2**31)
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
@@ -119,8 +121,11 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
     varied = {key: found for key, value in settings.items() if len(found := _values(key, value)) > 1}
     if len(presets) > 1:
         varied = {PRESET: presets} | varied
-    if not varied:
-        raise ConfigError("nothing is varied: give a setting several values, model.h_cycles=2,1, the base first")
+    if not varied and not several:
+        raise ConfigError(
+            "nothing is varied: give a setting several values, model.h_cycles=2,1, the base first; "
+            "or seeds=N for N seeds of one recipe"
+        )
     for key, values in varied.items():
         if len(set(values)) < len(values):
             raise ConfigError(f"{key}={','.join(values)}: a value stands there twice")

@@ -39,7 +39,7 @@ class Ablation(BaseModel):
 
     preset: str
     shared: dict[str, str] = {}
-    varied: dict[str, list[str]] = Field(min_length=1)
+    varied: dict[str, list[str]] = {}
     seeds: int = Field(3, ge=1, le=1000)
     first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False

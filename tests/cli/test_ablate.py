@@ -259,6 +259,17 @@ def test_it_trains_evaluates_and_says_what_failed(
     assert "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16" in capsys.readouterr().err
 
 
+def test_seeds_of_one_recipe_need_nothing_varied(
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reason.runs.queue.subprocess.Popen", Within)
+    assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT]) == 0
+    assert "1 × 2 = 2 runs" in capsys.readouterr().out
+    (row,) = json.loads((tmp_path / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
+    assert row["seeds"] == [0, 1]
+
+
 @pytest.mark.slow
 def test_killed_five_times_it_ends_with_the_same_table(sudoku_4x4: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "reason", "ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1",
