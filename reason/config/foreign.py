@@ -19,7 +19,6 @@ NAMES = {
     "ema_rate": "ema.decay",
     "run_name": "run=DIR",
     "checkpoint_path": "run=DIR",
-    "freeze_weights": "optimizer.freeze_embedding_after",
     "h_cycles": "model.h_cycles",
     "l_cycles": "model.l_cycles",
     "h_layers": "model.num_h_layers (with model.separate_networks=true)",

@@ -29,7 +29,7 @@ def think(
     model: Reasoner,
     batch: Batch,
     steps: int,
-    halting: Halting = "bce",
+    halting: Halting | None = "bce",
     start: Callable[[State], State] | None = None,
     moved: Moved = STILL,
 ) -> list[Thought]:
@@ -80,7 +80,8 @@ class Boards(Consumer):
         solved, failed = examples_of(seen["exact"], self.evaluator.settings.boards)
         examples = self.evaluator.examples[solved + failed]
         batch = self.evaluator.data.take(examples)
-        thoughts = think(self.evaluator.model, batch, self.evaluator.steps, self.evaluator.halting)
+        start = self.evaluator.start(examples)
+        thoughts = think(self.evaluator.model, batch, self.evaluator.steps, self.evaluator.halting, start)
         rows, columns = puzzle.grid_shape
         given = puzzle.given(batch.inputs.cpu().numpy()).tolist()
         return {

@@ -30,12 +30,12 @@ class Dynamics(Consumer):
         solved, failed = examples_of(seen["exact"], settings.probed)
         chosen = self.evaluator.examples[solved + failed]
         batch, examples = self.evaluator.data.take(chosen), chosen.tolist()
-        paths = trajectories(model, batch, examples, steps, settings.tolerance)
+        paths = trajectories(model, batch, examples, steps, settings.tolerance, self.evaluator.start)
         verdicts = [True] * len(solved) + [False] * len(failed)  # of the pass, in its own precision
         spectral = [*range(min(settings.spectra, len(solved)))]
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]
         with torch.no_grad():
-            last = last_step(unroll(model, batch, steps))
+            last = last_step(unroll(model, batch, steps, start=self.evaluator.start(chosen)))
             state, x = last.state, last.x
             few, cut = probes.rows_of(state, torch.tensor(spectral, dtype=torch.long, device=x.device)), x[spectral]
             returns = probes.perturb_and_return(model, state, x, min(steps, 16))

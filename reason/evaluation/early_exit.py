@@ -141,8 +141,14 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
     taken = torch.zeros(len(examples), dtype=torch.int64, device=device)
     place = torch.arange(min(size, len(examples)), device=device)  # (B,) which of the N a row is
     batch = data.take(waiting[place])
+
+    def own(state: State, numbers: Tensor) -> State:
+        """The states from which these puzzles begin in the pass."""
+        start = evaluator.start(numbers)
+        return state if start is None else start(state)
+
     x, m, entered = model.encode(batch), torch.zeros_like(place), len(place)
-    state = model.initial_state(x)
+    state = own(model.initial_state(x), waiting[place])
     survival: Tensor | None = None
     started = time.perf_counter()
     bar = tqdm(total=len(examples), unit="puzzle", desc=policy.name, disable=not evaluator.progress, dynamic_ncols=True)
@@ -169,7 +175,7 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
                 fresh, seats = data.take(waiting[enter]), rows[: len(enter)]
                 x_fresh = model.encode(fresh)
                 x = x.index_copy(0, seats, x_fresh)
-                state = _seated(state, model.initial_state(x_fresh), seats)
+                state = _seated(state, own(model.initial_state(x_fresh), waiting[enter]), seats)
                 batch = Batch(*(old.index_copy(0, seats, new) for old, new in zip(batch, fresh, strict=True)))
                 place, m = place.index_copy(0, seats, enter), m.index_fill(0, seats, 0)
                 survival = None if survival is None else survival.index_fill(0, seats, 0)

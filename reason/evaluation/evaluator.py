@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,15 +22,17 @@ from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.probes import rows_of
+from reason.evaluation.probes import mapped, rows_of
+from reason.evaluation.streams import PuzzleStreams
 from reason.losses.lm import Likelihood
-from reason.models.base import Batch, Readout, Reasoner
+from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
 from reason.training.checkpoint import seeded
 from reason.training.device import await_device
 from reason.training.distributed import World
 
+STARTS, TRIES = 0, 1  # what random numbers of a puzzle are for
 Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
 
 
@@ -96,7 +98,7 @@ class Evaluator:
     settings: EvaluationConfig
     trained_steps: int
     likelihood: Likelihood = "softmax"
-    halting: Halting = "bce"
+    halting: Halting | None = "bce"  # None: no loss term trained the head
     seed: int = 0
     progress: bool = True
     world: World = field(default_factory=World)
@@ -136,6 +138,15 @@ class Evaluator:
         batch = self.data.take(self.examples[:1])
         with torch.no_grad(), self.own_randomness():  # a random initial state
             return self.model.readout(self.model.initial_state(self.model.encode(batch)))
+
+    def start(self, numbers: Tensor, attempt: int = 0) -> Callable[[State], State] | None:
+        """What puts the own random state of each puzzle, by its number in the split, in place of a random one.
+
+        None where the initial states are not random. The pass, the policies, the boards and the probes so begin alike.
+        """
+        if not self.model.random_start:
+            return None
+        return lambda state: mapped(state, PuzzleStreams(numbers, self.seed, STARTS, attempt).normal)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -183,7 +194,7 @@ class Evaluator:
                 rows = self.examples[first : min(first + size, own.stop)]
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
-                for record in unroll(self.model, self.data.take(padded), steps, padded):
+                for record in unroll(self.model, self.data.take(padded), steps, padded, start=self.start(padded)):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:

@@ -19,6 +19,8 @@ from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout
 from reason.models.record import StepRecord
 from reason.rollout import Halting
+from reason.settings import capabilities as can
+from reason.training.recipe import Recipe
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -33,12 +35,17 @@ LOSS = "loss"  # beside the signals: −ln p
 OF_PROBABILITIES = ("max-probability", "certainty", LOSS)
 
 
-def exact_logit(readout: Readout, halting: Halting) -> Tensor | None:
+def halting_read(config: Recipe) -> Halting | None:
+    """How the halting head of a run is read; None: no loss term trains it."""
+    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
+
+
+def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
     """q_halt, whose σ is trained to be the probability of an exact answer; None: no head, or nothing trains it."""
-    return None if readout.q_halt is None or halting in ("none", "gate") else readout.q_halt.float()
+    return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 
-def halt_signal(readout: Readout, halting: Halting) -> Tensor | None:
+def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
     """What the halting head compares with 0: q_halt, under Q-learning q_halt − q_continue; None as in `exact_logit`."""
     q = exact_logit(readout, halting)
     if q is None or halting != "q-learning" or readout.q_continue is None:
@@ -57,7 +64,7 @@ def survived(before: Tensor | None, readout: Readout) -> Tensor | None:
 def signals(
     record: StepRecord,
     likelihood: Likelihood,
-    halting: Halting,
+    halting: Halting | None,
     survival: Tensor | None = None,
     names: Iterable[str] = (*SIGNALS, LOSS),
 ) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -9,14 +10,16 @@ import torch
 from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import STILL, Moved, draw_symmetries
+from reason.data import STILL, Moved
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
+from reason.evaluation.evaluator import TRIES, Columns, Consumer, Evaluator, narrow
 from reason.evaluation.halting_signals import exact_logit
 from reason.evaluation.probes import mapped, residual, row_norm
+from reason.evaluation.streams import PuzzleStreams
 from reason.models.base import IGNORE, Batch, State
 from reason.models.record import StepRecord
 from reason.rollout import last_step, unroll
+from reason.training.checkpoint import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
@@ -36,8 +39,8 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
 class Restarts(Consumer):
     """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
-    The first try is the pass's own last step. Every process draws from a stream of its own. Where symmetries do not
-    keep the label, `right` is `valid`.
+    The first try is the pass's own last step. What is random is drawn for every puzzle by itself. Where symmetries do
+    not keep the label, `right` is `valid`.
     """
 
     timed = False
@@ -61,11 +64,6 @@ class Restarts(Consumer):
         )
         first = torch.Generator(device).manual_seed(evaluator.seed)
         self.key = torch.randint(1, 2**62, (evaluator.data.shape.seq_len,), generator=first, device=device)
-        seed, state = evaluator.seed + evaluator.world.rank, first.get_state()
-        self.generators = {kind: torch.Generator(device).manual_seed(seed) for kind in self.kinds}
-        if evaluator.world.first:
-            for generator in self.generators.values():
-                generator.set_state(state)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """At the last step of a batch: the other tries at it."""
@@ -74,34 +72,38 @@ class Restarts(Consumer):
         plain = self._ending(record, record.batch, STILL)
         found: dict[str, np.ndarray] = {}
         for kind in self.kinds:
-            tries = [plain, *(self._try(record.batch, kind, number) for number in range(1, self.counts[kind]))]
+            tries = [plain, *(self._try(record, kind, number) for number in range(1, self.counts[kind]))]
             if kind in self.by_rules:
                 tries = [one | {"right": one["valid"]} for one in tries]
             found |= {f"{kind}/{name}": np.stack([one[name] for one in tries]) for name in plain}
         return found
 
-    def _try(self, batch: Batch, kind: Variation, number: int) -> dict[str, np.ndarray]:
-        """(B,) arrays of one try at a batch."""
-        generator, sigma, moved = self.generators[kind], self.evaluator.settings.sigma, STILL
+    def _try(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
+        """(B,) arrays of try `number` at a record's batch; the pass goes on as if there were none."""
+        evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
+        assert rows is not None, "those of a pass"
+        streams = PuzzleStreams(rows, evaluator.seed, TRIES, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
-            assert self.evaluator.puzzle is not None
-            assert self.evaluator.puzzle.symmetry is not None
-            moved = draw_symmetries(len(batch.inputs), self.evaluator.puzzle.symmetry, generator, number)
+            assert evaluator.puzzle is not None
+            assert evaluator.puzzle.symmetry is not None
+            moved = streams.symmetries(evaluator.puzzle.symmetry, number, rows.device)
 
         def random(state: State) -> State:
-            return random_like(state, generator)
+            return random_like(state, streams.normal)
 
         def noisy(state: State) -> State:
-            return mapped(state, lambda z: z + sigma * _size(z) * _normal(z, generator))
+            return mapped(state, lambda z: z + evaluator.settings.sigma * _size(z) * streams.normal(z))
 
+        own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         tried = unroll(
-            self.evaluator.model,
+            evaluator.model,
             batch._replace(inputs=moved.apply(batch.inputs)),
             self.steps,
-            start=random if kind == "initial" else None,
+            start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
-        return self._ending(last_step(tried), batch, moved)
+        with seeded(streams.batch_seed(), rows.device):  # of noise that the model draws itself
+            return self._ending(last_step(tried), batch, moved)
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
         """(B,) arrays of a try's last step, its answer turned back to the puzzle as it was asked."""
@@ -134,13 +136,9 @@ class Restarts(Consumer):
         }
 
 
-def random_like(state: State, generator: torch.Generator) -> State:
-    """Random normals of each row's size: another state to start from."""
-    return mapped(state, lambda z: _normal(z, generator) * _size(z))
-
-
-def _normal(z: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(z.shape, generator=generator, device=z.device, dtype=torch.float32).to(z.dtype)
+def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
+    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
+    return mapped(state, lambda z: normal(z) * _size(z))
 
 
 def _size(z: Tensor) -> Tensor:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from reason.evaluation.probes import joined, norm, residual
-from reason.models.base import Batch, Reasoner
+from reason.models.base import Batch, Reasoner, State
+from reason.models.record import StepRecord
 from reason.rollout import unroll
 
 AT_ONCE = 2**25  # numbers of trajectories held in memory together: 256 MB in float64
@@ -33,9 +34,16 @@ class Trajectory:
 
 @torch.no_grad()
 def trajectories(
-    model: Reasoner, batch: Batch, examples: list[int], steps: int, tolerance: float = 1e-3
+    model: Reasoner,
+    batch: Batch,
+    examples: list[int],
+    steps: int,
+    tolerance: float = 1e-3,
+    start: Callable[[Tensor], Callable[[State], State] | None] = lambda numbers: None,
 ) -> list[Trajectory]:
     """The trajectory of every row of the batch; `examples` are the rows' numbers in their set.
+
+    start: of such numbers, what changes their initial states.
 
     A row ends in a fixed point where its last residual is at most `tolerance`; in a cycle of period P ≤ 8 where it
     is back at z_{T−P}, to within a tenth of its last move; it diverges where a number of its state is no longer finite;
@@ -46,7 +54,8 @@ def trajectories(
     rows = max(1, AT_ONCE // (width * (steps + 1)))
     for first in range(0, len(examples), rows):
         some = slice(first, first + rows)
-        found += _measured(model, _rows(batch, some), examples[some], steps, tolerance)
+        course = unroll(model, _rows(batch, some), steps, start=start(torch.tensor(examples[some])))
+        found += _measured(course, examples[some], tolerance)
     return found
 
 
@@ -54,9 +63,9 @@ def _rows(batch: Batch, rows: slice) -> Batch:
     return Batch(*(part[rows] for part in batch))
 
 
-def _measured(model: Reasoner, batch: Batch, examples: list[int], steps: int, tolerance: float) -> list[Trajectory]:
+def _measured(course: Iterator[StepRecord], examples: list[int], tolerance: float) -> list[Trajectory]:
     points, residuals, sizes = [], [], []
-    for record in unroll(model, batch, steps):
+    for record in course:
         for state in (record.before, record.state) if record.step == 1 else (record.state,):
             points.append(joined(state))
             sizes.append(norm(state))

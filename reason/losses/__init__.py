@@ -141,6 +141,10 @@ class LossConfig(BaseConfig):
         drawn = {"jsrr": True, "trace": self.trace.method == "hutchinson"}
         if any(drawn.get(setting) for name in self.present for setting in TERMS[name].settings):
             reasons.append("the random directions of Jacobian terms are drawn per process")
+        first = {"jsrr": self.jsrr.rows, "trace": self.trace.rows}
+        taken = {setting for name in self.present for setting in TERMS[name].settings}
+        if few := [f"loss.{section}.rows" for section, rows in first.items() if rows and section in taken]:
+            reasons.append(f"{', '.join(few)}: so many rows of each process stand for all")
         if self.reduction == "token":
             reasons.append("loss.reduction=token: the mean is over each process's own cells")
         return reasons

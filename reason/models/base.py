@@ -85,6 +85,7 @@ class Reasoner(nn.Module, ABC):
     products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
     final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
+    random_start: bool = False  # are the initial states unit normals?
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:

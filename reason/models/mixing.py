@@ -33,7 +33,10 @@ class MixingConfig(ModelConfig):
     )
     num_heads: int = Field(8, ge=1, description="attention heads")
     expansion: float = Field(
-        4.0, gt=0, description="inner width I: of a gated MLP ≈ expansion · 2/3 · D, along the structure expansion · D"
+        4.0,
+        gt=0,
+        description="inner width I: of a gated MLP expansion · 2/3 · D, raised to a multiple of 256 as in HRM and "
+        "TRM; along the structure expansion · D",
     )
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
     rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")

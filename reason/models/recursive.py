@@ -42,6 +42,7 @@ class RecursiveModel(Reasoner):
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
+        self.random_start = config.initial == "random"
         self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
         needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
         length = needs.positions_of(shape)

@@ -62,12 +62,17 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def difference(paired: Sequence[float]) -> dict[str, Any]:
-    """Mean of differences paired by seed, its 95 % interval by Student's t (None of one pair), and a verdict."""
+    """Mean of differences paired by seed, its 95 % interval by Student's t, and a verdict.
+
+    Of one pair, and of equal ones, there is no interval.
+    """
     if not paired:
         return {"mean": None, "low": None, "high": None, "verdict": "not run"}
     mean = float(np.mean(paired))
     if len(paired) == 1:
         return {"mean": mean, "low": None, "high": None, "verdict": "one seed"}
+    if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ
+        return {"mean": mean, "low": None, "high": None, "verdict": "not seen"}
     half = float(student.ppf((1 + CONFIDENCE) / 2, len(paired) - 1) * np.std(paired, ddof=1) / len(paired) ** 0.5)
     low, high = mean - half, mean + half
     verdict = "better" if low > 0 else "worse" if high < 0 else "not seen"

@@ -14,6 +14,7 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.halting_signals import halting_read
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.files import read_json
 from reason.pretrained import FOLDER, find_run
@@ -96,7 +97,7 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
             settings,
             trained_steps,
             likelihood=config.loss.likelihood,
-            halting=config.rollout.halting,
+            halting=halting_read(config),
             seed=config.seed,
             progress=world.first,
             world=world,

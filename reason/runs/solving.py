@@ -16,7 +16,9 @@ from reason.config.schema import Config
 from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
+from reason.evaluation.halting_signals import halting_read
 from reason.evaluation.restarts import random_like
+from reason.evaluation.streams import PuzzleStreams
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
@@ -95,8 +97,9 @@ def solve_text(
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
     batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
+    halting = halting_read(config)
     with seeded(config.seed, device):  # a random initial state
-        first = Solution(puzzle, question, think(model, batch, steps, config.rollout.halting)[0])
+        first = Solution(puzzle, question, think(model, batch, steps, halting)[0])
     if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if tries == 1 or puzzle.causal or first.right is not False:
@@ -105,12 +108,13 @@ def solve_text(
         tries = puzzle.symmetry.distinct(tries)
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
+    streams = PuzzleStreams(torch.arange(1, tries), config.seed)
     with seeded(config.seed, device):
         if puzzle.symmetry is None:
-            others = think(model, many, steps, config.rollout.halting, lambda state: random_like(state, generator))
+            others = think(model, many, steps, halting, lambda state: random_like(state, streams.normal))
         else:
             moved = draw_symmetries(tries - 1, puzzle.symmetry, generator, torch.arange(1, tries, device=device))
-            others = think(model, many, steps, config.rollout.halting, moved=moved)
+            others = think(model, many, steps, halting, moved=moved)
     for attempt, thought in enumerate(others, start=2):
         other = Solution(puzzle, question, thought, attempt, attempt)
         if other.right:
