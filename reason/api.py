@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,9 @@ from reason.runs.start import start
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
+
+WEIGHTS = ("auto", "ema", "raw")
+ONE_AT_A_TIME = threading.RLock()  # of what draws from torch's generators
 
 
 class Dataset:
@@ -91,7 +97,9 @@ class Dataset:
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
         """The first `rows` examples of a split; none: all of them."""
-        data = PuzzleData(self.directory, split, device)
+        if rows is not None and rows < 1:
+            raise ConfigError(f"rows={rows}: at least one is needed; none takes all")
+        data = PuzzleData(self.directory, split, pick_device(str(device)))
         return data.take(torch.arange(min(rows or len(data), len(data)), device=data.device))
 
 
@@ -119,10 +127,14 @@ class Run:
     weights: str  # "ema" or "raw"
 
     def batch(self, inputs: ArrayLike, labels: ArrayLike | None = None, identifiers: ArrayLike | None = None) -> Batch:
-        """Puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored."""
-        device = next(self.model.parameters()).device
-        tokens = _tokens(inputs, device)
-        answers = torch.full_like(tokens, IGNORE) if labels is None else _tokens(labels, device)
+        """Puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored.
+
+        Raises:
+            ConfigError: they are no tokens of the model, or not of one shape.
+        """
+        device, most = next(self.model.parameters()).device, self.shape.vocab_size
+        tokens = _tokens("inputs", inputs, most, device)
+        answers = torch.full_like(tokens, IGNORE) if labels is None else _tokens("labels", labels, most, device)
         if answers.shape != tokens.shape:
             raise ConfigError(f"labels of shape {tuple(answers.shape)} for inputs of shape {tuple(tokens.shape)}")
         rows = torch.zeros(len(tokens), dtype=torch.int64, device=device)
@@ -142,7 +154,12 @@ class Run:
 
         Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `x` and more
         (`reason.models.record.StepRecord`).
+
+        Raises:
+            ConfigError: the puzzles are no tokens of the model, or there is no step.
         """
+        if count is not None and count < 1:
+            raise ConfigError(f"count={count}: at least one step is needed")
         batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
         batch = Batch(*(tensor.to(next(self.model.parameters()).device) for tensor in batch))
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
@@ -196,6 +213,8 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     Raises:
         ConfigError: there is no such run, it is damaged, or a setting cannot change for a trained model.
     """
+    if weights not in WEIGHTS:
+        raise ConfigError(f"weights={weights}: one of {', '.join(WEIGHTS)} is needed")
     run, changes = find_run(source), flattened(settings)
     refuse_unreadable(changes)
     if is_archive(run):
@@ -230,6 +249,7 @@ def train(
     Raises:
         ConfigError, DatasetError: the run is there already, or a setting, the set or the machine does not fit.
     """
+    _refuse_limits(max_steps, max_minutes)
     base = preset(config).config() if isinstance(config, str) else config
     if isinstance(data, Mapping):
         settings["data"], data = data, None
@@ -247,6 +267,7 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
     Raises:
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
     """
+    _refuse_limits(max_steps, max_minutes)
     pairs = dict(typed.split("=", 1) for typed in as_typed(flattened(settings)))
     with contextlib.ExitStack() as held, _torch_as_it_was():
         return _trained(resume_run(Path(run), pairs, held), max_steps, max_minutes)
@@ -254,9 +275,12 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
 
 @contextlib.contextmanager
 def _torch_as_it_was() -> Iterator[None]:
-    """After the block torch's generators and its precision of float32 products are those of the caller."""
+    """After the block torch's generators and its precision of float32 products are those of the caller.
+
+    They are the process's: threads take their turns.
+    """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices), own_float32():
+    with ONE_AT_A_TIME, torch.random.fork_rng(devices), own_float32():
         yield
 
 
@@ -269,7 +293,22 @@ def _directory(data: Dataset | Path | str | None) -> str | None:
     return None if data is None else str(data.directory if isinstance(data, Dataset) else data)
 
 
-def _tokens(values: ArrayLike | Tensor, device: torch.device) -> Tensor:
-    """(B, S) int64."""
-    found = torch.as_tensor(values if isinstance(values, Tensor) else np.asarray(values)).to(device, torch.int64)
-    return found[None] if found.ndim == 1 else found
+def _refuse_limits(max_steps: int | None, max_minutes: float | None) -> None:
+    if max_steps is not None and not (isinstance(max_steps, Integral) and max_steps > 0):
+        raise ConfigError(f"max_steps={max_steps!r}: a whole number above 0 is needed")
+    if max_minutes is not None and not (isinstance(max_minutes, Real) and 0 < max_minutes < math.inf):
+        raise ConfigError(f"max_minutes={max_minutes!r}: a number above 0 is needed")
+
+
+def _tokens(what: str, values: ArrayLike | Tensor, vocab_size: int, device: torch.device) -> Tensor:
+    """(B, S) int64, of one row at least."""
+    try:
+        found = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except ValueError as error:  # rows of several lengths
+        raise ConfigError(f"{what}: tokens (B, S) are needed ({error})") from None
+    if found.ndim not in (1, 2) or not found.size or not np.issubdtype(found.dtype, np.integer):
+        raise ConfigError(f"{what}: whole numbers (B, S) are needed, got {found.dtype} {found.shape}")
+    strange = found[((found < 0) & ((found != IGNORE) | (what == "inputs"))) | (found >= vocab_size)]
+    if strange.size:
+        raise ConfigError(f"{what}: token {strange[0]} is outside the model's 0..{vocab_size - 1}")
+    return torch.from_numpy(np.atleast_2d(found).astype(np.int64)).to(device)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,10 +100,22 @@ def test_the_callers_torch_is_left_as_it_was(sudoku_4x4: Path, tmp_path: Path) -
         torch.manual_seed(7)
         state = torch.get_rng_state()
         settings = {"data": {"directory": str(sudoku_4x4), "augment": False}} | BRIEF
-        run = reason.train("sudoku-4x4", run=tmp_path / "run", max_steps=0, **settings)
-        assert (run.step, run.config.data.augment) == (0, False)
+        run = reason.train("sudoku-4x4", run=tmp_path / "run", max_steps=1, **settings)
+        assert (run.step, run.config.data.augment) == (1, False)
         assert torch.equal(torch.get_rng_state(), state)
         assert torch.get_float32_matmul_precision() == "highest"  # which raises where it is half set
+
+
+def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path: Path) -> None:
+    """They take turns at torch's generators."""
+
+    def trained(name: str) -> dict[str, torch.Tensor]:
+        return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / name, **BRIEF).model.state_dict()
+
+    alone = trained("alone")
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(trained, ["first", "second"]):
+            assert all(torch.equal(found[name], value) for name, value in alone.items())
 
 
 def test_evaluation_writes_its_report(run: reason.Run) -> None:
@@ -160,12 +174,38 @@ ARRAYS = {
 }
 
 
+LIMITS: dict[str, tuple[dict[str, Any], str]] = {
+    "no step": ({"max_steps": 0}, "max_steps=0: a whole number above 0"),
+    "half a step": ({"max_steps": 1.5}, "max_steps=1.5: a whole number above 0"),
+    "a text": ({"max_steps": "2"}, "max_steps='2': a whole number above 0"),
+    "no time": ({"max_minutes": -1}, "max_minutes=-1: a number above 0"),
+    "no number": ({"max_minutes": float("nan")}, "max_minutes=nan: a number above 0"),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_limits_that_are_none_are_refused_before_a_run_begins(case: str, sudoku_4x4: Path, tmp_path: Path) -> None:
+    limits, words = LIMITS[case]
+    with pytest.raises(ConfigError, match=words):
+        reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", **limits)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("case", ARRAYS)
 def test_unfit_arrays_are_refused(case: str, tmp_path: Path) -> None:
     inputs, labels, words = ARRAYS[case]
     with pytest.raises(DatasetError, match=words):
         reason.Dataset.from_arrays(tmp_path / "set", train=(inputs, labels), vocab_size=4)
     assert not (tmp_path / "set").exists()
+
+
+UNFIT = {  # puzzles of a 4×4 model
+    "ragged": "tokens \\(B, S\\) are needed",
+    (1.5,) * 16: "whole numbers \\(B, S\\) are needed, got float64",
+    (): "whole numbers",
+    (99,) * 16: "token 99 is outside the model's 0..5",
+    (-100,) * 16: "token -100 is outside the model's 0..5",
+}
 
 
 def test_errors_are_those_of_the_commands(run: reason.Run, sudoku_4x4: Path, tmp_path: Path) -> None:
@@ -179,6 +219,19 @@ def test_errors_are_those_of_the_commands(run: reason.Run, sudoku_4x4: Path, tmp
         run.evaluate(optimizer={"lr": 1.0})
     with pytest.raises(ConfigError, match="labels of shape"):
         run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int))
+    for puzzles, words in UNFIT.items():
+        with pytest.raises(ConfigError, match=words):
+            run.steps(puzzles if puzzles != "ragged" else [[1], [1, 2]], 1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="count=0: at least one step"):
+        run.steps(np.ones((1, 16), int), 0)
+    with pytest.raises(ConfigError, match="steps=-1: at least one"):
+        run.solve("1... .... .... ....", steps=-1)
+    with pytest.raises(ConfigError, match="tries=1000000: a whole number from 1 to 1000"):
+        run.solve("1... .... .... ....", tries=10**6)
+    with pytest.raises(ConfigError, match="weights=best: one of auto, ema, raw"):
+        reason.load(run.directory, weights="best")
+    with pytest.raises(ConfigError, match="rows=0: at least one"):
+        reason.Dataset(sudoku_4x4).batch(rows=0)
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         reason.lode  # noqa: B018
 

@@ -96,6 +96,11 @@ def main(argv: list[str]) -> int:
         )
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
+    if arguments.peer is None:
+        alone = {"--course": arguments.course, "--peer-compiled": arguments.peer_compiled}
+        for flag, given in (alone | {"--peer-precision": arguments.peer_precision}).items():
+            if given:
+                raise ConfigError(f"{flag} is of the authors' code: add --peer DIR, a checkout of it")
     if not words:
         raise ConfigError("a preset is needed, got none; see: reason presets")
     if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:

@@ -17,9 +17,10 @@ from reason.errors import ConfigError
 from reason.files import read_stream, read_text, written_beside
 from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
+from reason.runs.archive import unpacked
 from reason.runs.directory import load_run
 from reason.runs.evaluation import READABLE, refuse_unreadable, unread_lines
-from reason.runs.solving import TRIES, Solution, solve_text
+from reason.runs.solving import MOST_TRIES, TRIES, Solution, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -70,10 +71,10 @@ def main(argv: list[str]) -> int:
             f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
             f"(models of the package: {models})"
         )
-    if not 1 <= arguments.tries <= 1000:
-        raise ConfigError(f"--tries {arguments.tries}: a whole number from 1 to 1000 is needed")
+    if not 1 <= arguments.tries <= MOST_TRIES:
+        raise ConfigError(f"--tries {arguments.tries}: a whole number from 1 to {MOST_TRIES} is needed")
     refuse_unreadable(pairs)
-    run = find_run(words[0])
+    run = unpacked(find_run(words[0]))
     config = override(read_config(run / "config.json"), pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":

@@ -77,5 +77,8 @@ def _adaptive(velocity: VectorField, z: Tensor, time: float, tolerance: float) -
         ) from None
     wide = at_least_float32(z)
     times = torch.tensor([0.0, time], dtype=wide.dtype, device=z.device)
-    path = odeint(lambda _, y: velocity(y.to(z.dtype)).to(wide.dtype), wide, times, rtol=tolerance, atol=tolerance)
+    try:
+        path = odeint(lambda _, y: velocity(y.to(z.dtype)).to(wide.dtype), wide, times, rtol=tolerance, atol=tolerance)
+    except AssertionError as error:  # its steps became too small to count
+        raise ConfigError(f"model.tolerance={tolerance:g} cannot be met ({error}); type model.tolerance=1e-5") from None
     return path[-1].to(z.dtype)

@@ -19,8 +19,6 @@ from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout
 from reason.models.record import StepRecord
 from reason.rollout import Halting
-from reason.settings import capabilities as can
-from reason.training.recipe import Recipe
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -33,11 +31,6 @@ SIGNALS = {
 
 LOSS = "loss"  # beside the signals: −ln p
 OF_PROBABILITIES = ("max-probability", "certainty", LOSS)
-
-
-def halting_read(config: Recipe) -> Halting | None:
-    """How the halting head of a run is read; None: no loss term trains it."""
-    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
 
 
 def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:

@@ -106,7 +106,7 @@ def _spread_text(found: Mapping[str, float | None]) -> str:
 
 NOTE = (
     "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
-    "adjusted for the number of variants. Runs take as many puzzle-steps as the base."
+    "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied."
 )
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import struct
 import tarfile
@@ -38,6 +39,19 @@ MEMBER = re.compile(
     r"config\.json|metrics\.jsonl|wandb-id|checkpoints/step-[0-9]{6,18}/[\w-]+\.(json|safetensors)", re.A
 )
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, struct.error, ValueError, OverflowError)
+
+
+def unpacked(run: Path) -> Path:
+    """The folder of a run as it was named.
+
+    Raises:
+        ConfigError: it is an archive.
+    """
+    if run.is_file() and is_archive(run):
+        raise ConfigError(
+            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
+        )
+    return run
 
 
 def is_archive(name: str | Path) -> bool:

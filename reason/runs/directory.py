@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.errors import ConfigError
+from reason.errors import ConfigError, printable
 from reason.files import read_json, written_beside
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
@@ -146,6 +146,14 @@ def change_config(run: Path, config: Config) -> None:
 def _write_record(run: Path, record: dict[str, Any]) -> None:
     with written_beside(run / "config.json") as part:
         part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def refuse_undecodable(run: Path) -> None:
+    """Raises ConfigError for a path that is not UTF-8: safetensors writes there, and cannot read."""
+    try:
+        str(run.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"run={printable(run)}: its path is not UTF-8; name another run=DIR") from None
 
 
 def refuse_existing(run: Path) -> None:

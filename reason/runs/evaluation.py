@@ -14,16 +14,18 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.halting_signals import halting_read
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.files import read_json
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
+from reason.rollout import Halting
+from reason.runs.archive import unpacked
 from reason.runs.build import require_set
 from reason.runs.curve import training_curve
 from reason.runs.decided import decided_reading
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.settings import capabilities as can
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
@@ -46,6 +48,11 @@ READABLE = (
 )
 
 
+def halting_read(config: Config) -> Halting | None:
+    """How the halting head of a run is read; None: no loss term trains it."""
+    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
+
+
 def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
 
@@ -56,7 +63,7 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
-    pairs, run = dict(pairs), find_run(run)
+    pairs, run = dict(pairs), unpacked(find_run(run))
     name = pairs.pop("name", None)
     if name is not None:
         plain_name(name, "name")

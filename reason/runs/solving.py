@@ -16,17 +16,18 @@ from reason.config.schema import Config
 from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.boards import Thought, think
-from reason.evaluation.halting_signals import halting_read
 from reason.evaluation.restarts import random_like
 from reason.evaluation.streams import PuzzleStreams
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
+from reason.runs.evaluation import halting_read
 from reason.training.checkpoint import seeded
 
 PAD = 0  # of every family, behind a prompt
 TRIES = 8  # at a puzzle whose rules tell whether it is solved
+MOST_TRIES = 1000  # they are made together
 
 
 class Solution(NamedTuple):
@@ -82,11 +83,13 @@ def solve_text(
     from random states where it has none; the first at which the rules hold is returned, else the first of all.
 
     Raises:
-        ConfigError: it contradicts itself, its size is none that the model reads, or there is no try.
+        ConfigError: it contradicts itself, its size is none that the model reads, or there is no step or try.
         DatasetError: it is malformed.
     """
-    if tries < 1:
-        raise ConfigError(f"tries={tries}: at least one is needed")
+    if not 1 <= tries <= MOST_TRIES:
+        raise ConfigError(f"tries={tries}: a whole number from 1 to {MOST_TRIES} is needed")
+    if steps is not None and steps < 1:
+        raise ConfigError(f"steps={steps}: at least one is needed")
     puzzle = family_of_run(run).sized(text)
     question = puzzle.parse(text)
     shape, device = shape_of_puzzle(puzzle), next(model.parameters()).device

@@ -107,6 +107,8 @@ def save_checkpoint(
             save_file({name: value.cpu() for name, value in ema.items()}, scratch / "ema.safetensors")
         save_file(tensors, scratch / "state.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
+        for path in scratch.glob("*.safetensors"):  # written readable by their owner alone
+            path.chmod((scratch / "state.json").stat().st_mode)
         seal(scratch)
         for path in scratch.iterdir():
             _to_disk(path)

@@ -64,6 +64,12 @@ def test_adaptive_steps_keep_their_tolerance() -> None:
         assert (found - 0.5).abs().max() < 10 * tolerance
 
 
+def test_a_tolerance_that_cannot_be_met_is_named() -> None:
+    pytest.importorskip("torchdiffeq")
+    with pytest.raises(ConfigError, match=r"model\.tolerance=1e-300 cannot be met \(.*\); type model\.tolerance=1e-5"):
+        integrate(lambda z: -(z**2), torch.ones(1), 1.0, 1, "adaptive", 1e-300)
+
+
 def test_adaptive_without_torchdiffeq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
+from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.difficulty import binned, difficulty
@@ -19,6 +21,8 @@ from reason.evaluation.halting_head import HaltingHead, auc, ece, reliability
 from reason.evaluation.halting_signals import exact_logit, halt_signal
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Readout
+from reason.presets import preset
+from reason.runs.evaluation import halting_read
 
 
 @settings(max_examples=50, deadline=None)
@@ -75,3 +79,17 @@ def test_calibration_under_q_learning_is_that_of_the_trained_probability(sudoku_
     seen = {"q_halt": np.full((2, 3), 4.0), "q": np.zeros((2, 3)), "exact": np.ones((2, 3), bool)}
     found = HaltingHead(evaluator).result(seen)["halting"]
     assert found["ece_by_step"] == pytest.approx([1 - 1 / (1 + np.exp(-4))] * 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [
+        ({}, "bce"),
+        ({"rollout.halting": "none"}, "none"),
+        ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None),
+    ],
+)
+def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
+    assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
+    readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
+    assert (exact_logit(readout, read) is None) == (read is None)

@@ -278,3 +278,13 @@ def test_a_sealed_checkpoint_without_its_carry_is_whole(
     assert next(checkpoint.readable(here / "small")).name == "step-000002"
     seal(checkpoints(half)[-1])
     assert next(checkpoint.readable(half)).name == "step-000002"
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["solve", "."]])
+def test_an_archive_is_not_read_in_place(
+    words: list[str], half: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pack", str(half), "half.tar.gz"]) == 0
+    capsys.readouterr()
+    assert main([words[0], "half.tar.gz", *words[1:]]) == 1
+    assert "half.tar.gz is an archive: type mkdir DIR && tar xzf half.tar.gz -C DIR" in capsys.readouterr().err

@@ -228,3 +228,16 @@ def test_a_step_has_one_name(tmp_path: Path) -> None:
     for name in ("step-000003", "step-3", "step-0000003", "step-1000000", "step-x", "step-³"):
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000003", "step-1000000"]
+
+
+def test_others_may_read_what_the_umask_lets_them(half: Path) -> None:
+    modes = {path.stat().st_mode for path in next(readable(half)).iterdir()}
+    (half / "beside").touch()
+    assert modes == {(half / "beside").stat().st_mode}
+
+
+def test_a_run_whose_path_is_not_utf8_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """safetensors would write there, and nothing could read it."""
+    assert main(["train", "sudoku-4x4", "run=caf\udce9", "training.steps=1"]) == 1
+    assert "its path is not UTF-8; name another run=DIR" in capsys.readouterr().err
+    assert not [path for path in here.iterdir() if path.name.startswith("caf")]
