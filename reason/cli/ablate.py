@@ -23,6 +23,7 @@ from reason.report.terminal import view
 from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
 from reason.runs.ablation_checks import (
     refuse_alike,
+    refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
@@ -76,6 +77,7 @@ def main(argv: list[str]) -> int:
     if any(cell.missing(ablation) for cell in cells):
         if "data.directory" not in ablation.shared:
             make_data_once(cells[0].config)
+        refuse_alike_on_sets(ablation)
         refuse_unreadable_sets(ablation)
         refuse_other_sets(cells)
         refuse_other_readings(ablation, cells)

@@ -10,6 +10,7 @@ from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config.inert import inert
 from reason.config.overrides import leaves, override
 from reason.config.schema import Config
+from reason.data import task_of
 from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
@@ -43,6 +44,33 @@ def _reason(key: str, config: Config) -> str | None:
     """Why a setting changes nothing; None where it does, or where it is not about training."""
     why = inert(config).get(key)
     return None if isinstance(why, Elsewhere) else why
+
+
+def refuse_alike_on_sets(ablation: Ablation) -> None:
+    """Raises ConfigError where what is varied changes nothing on these sets: augmentation, or a width that is rounded.
+
+    Raises:
+        DatasetError: a dataset.json is missing or wrong.
+    """
+    configs = [ablation.config(variant, ablation.first_seed) for variant in ablation.variants()]
+    sets = [read_metadata(directory, "train") for directory in configs[0].data.directories]
+    if "data.augment" in ablation.varied:
+        symmetries = [None if (puzzle := task_of(each)) is None else puzzle.symmetry for each in sets]
+        if not any(symmetry is not None and symmetry.keeps_label for symmetry in symmetries):
+            raise ConfigError(
+                f"data.augment={','.join(ablation.varied['data.augment'])} changes nothing in these trainings: the set "
+                "has no symmetry that keeps its labels; leave it out"
+            )
+    if list(ablation.varied) == ["model.expansion"]:
+        sizes = set()
+        for config in configs:
+            with fake_model(config, shape_of(sets[0]), Dtypes(torch.float32, None), "cpu") as model:
+                sizes.add(model.parameter_count())
+        if len(sizes) == 1:
+            raise ConfigError(
+                f"model.expansion={','.join(ablation.varied['model.expansion'])} changes nothing in these trainings: "
+                "gated MLPs raise their inner width to a multiple of 256, here to the same one; vary it further"
+            )
 
 
 def refuse_other_sets(cells: Iterable[Cell]) -> None:

@@ -20,7 +20,12 @@ from reason.cli.ablate import asked
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.ablation import opened
-from reason.runs.ablation_checks import refuse_other_readings, refuse_other_sets, refuse_unreadable_sets
+from reason.runs.ablation_checks import (
+    refuse_alike_on_sets,
+    refuse_other_readings,
+    refuse_other_sets,
+    refuse_unreadable_sets,
+)
 from reason.runs.queue import alone, why_ended, work
 
 
@@ -201,6 +206,17 @@ def test_what_could_not_be_evaluated_is_not_trained(
     assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"]) == 1
     assert said in capsys.readouterr().err
     assert not (here / "a").exists()
+
+
+def test_what_changes_nothing_on_a_set_is_refused(sudoku_4x4: Path, here: Path) -> None:
+    assert generate(["maze", "--size", "5", "--train", "4", "--test", "4", "--output-dir", "small"]) == 0
+    with pytest.raises(ConfigError, match=r"data\.augment=true,false changes nothing in these trainings: the set has no"):
+        refuse_alike_on_sets(asked(["maze-10x10", "data=small", "data.augment=true,false"], False))
+    words = ["sudoku-4x4", f"data={sudoku_4x4}"]
+    refuse_alike_on_sets(asked([*words, "data.augment=true,false"], False))
+    with pytest.raises(ConfigError, match=r"model\.expansion=1,2 changes nothing in these trainings: gated MLPs raise"):
+        refuse_alike_on_sets(asked([*words, "model.expansion=1,2"], False))
+    refuse_alike_on_sets(asked([*words, "model.expansion=1,10"], False))
 
 
 def test_a_model_of_any_size_reads_larger_sets(sudoku_4x4: Path, here: Path) -> None:
