@@ -60,6 +60,11 @@ class RecursiveConfig(MixingConfig):
         description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
         "training would not fit without; what it came to is recorded",
     )
+    fused_swiglu: bool | Literal["auto"] = Field(
+        "auto",
+        description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
+        "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: wherever that is so; what it came to is recorded",
+    )
     recursion: Literal["torch", "triton"] = Field(
         "torch",
         description="calls without gradient: one by one, or all in one kernel that keeps a puzzle's state on the chip "
@@ -100,6 +105,8 @@ class RecursiveConfig(MixingConfig):
                 "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
                 "and model.gradient=last-cycle, or model.equation=impulse"
             )
+        if self.fused_swiglu is True and self.mixer in STRUCTURED:
+            raise ValueError(f"the mixer {self.mixer} has no SwiGLU to fuse: type model.fused_swiglu=false")
         if self.recursion == "triton" and (reason := self._not_in_one_kernel()):
             raise ValueError(f"recursion=triton {reason}, or model.recursion=torch")
         return self
@@ -149,6 +156,7 @@ class RecursiveConfig(MixingConfig):
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
+            "fused_swiglu": "the same numbers are computed, rounded later",
             "recursion": "the same numbers are computed, in one kernel (of noise other draws)",
         }
         if self.noise == "none":

@@ -35,8 +35,14 @@ class Block(nn.Module):
         if self.attention is not None:
             h = rms_norm(h + self.attention(h, geometry.rotary))
         if self.mixer is not None:
-            h = rms_norm(h + self.mixer.over_sequence(h), dim=0)
-        return rms_norm(h + self.mlp(h))
+            h = self.mixer.residual(h, over_sequence=True)
+        return self.mlp.residual(h)
+
+    def fuse(self, fused: bool) -> None:
+        """Whether its gated layers are one kernel each, once compiled."""
+        for layer in (self.mixer, self.mlp):
+            if layer is not None:
+                layer.fused = fused
 
     @property
     def output(self) -> nn.Parameter:

@@ -8,7 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from reason.nn.fused_swiglu import fits, swiglu_norm
 from reason.nn.linear import Linear
+from reason.nn.norms import rms_norm
 
 Activation = Literal["silu", "tanh"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functional.silu, "tanh": torch.tanh}
@@ -26,7 +28,12 @@ def inner_width(width: int, expansion: float) -> int:
 
 
 class SwiGLU(nn.Module):
-    """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features."""
+    """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features.
+
+    Where `fused`, compiled layers of bfloat16 are one kernel with their residual and norm (`reason.nn.fused_swiglu`).
+    """
+
+    fused = False
 
     def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
@@ -41,6 +48,13 @@ class SwiGLU(nn.Module):
     def over_sequence(self, x: Tensor) -> Tensor:
         """(S, B, D) -> (S, B, D), over the sequence axis S: the MLP mixer."""
         return self.down.over_sequence(glu(self.gate_up.over_sequence(x), self.activation, dim=0))
+
+    def residual(self, x: Tensor, over_sequence: bool = False) -> Tensor:
+        """rms(x + forward(x)), or rms(x + over_sequence(x)) with the norm over the sequence; shapes as there."""
+        if self.fused and torch.compiler.is_compiling() and fits(x, self.down.weight.shape[1], over_sequence):
+            gate_up, down = self.gate_up.weight.to(x.dtype), self.down.weight.to(x.dtype)
+            return swiglu_norm(x, gate_up, down, self.activation is torch.tanh, over_sequence)
+        return rms_norm(x + self.over_sequence(x), dim=0) if over_sequence else rms_norm(x + self(x))
 
 
 class GeluMLP(nn.Module):

@@ -10,16 +10,17 @@ import reason.settings.capabilities as can
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.models import RecursiveConfig
 from reason.models.base import Shape
 from reason.models.mixing import MixingConfig, needs_of
 from reason.nn.dtypes import Dtypes
 from reason.runs.limits import DEEPEST, available_memory
 from reason.runs.memory import estimate_memory, readable_size
 from reason.runs.work import Work, work_of, work_of_reading
-from reason.training.compiling import inductor_works
+from reason.training.compiling import fuses, inductor_works
 from reason.training.precision import dtypes
 
-DECIDED = ("model.gradient_checkpointing", "training.compile")
+DECIDED = ("model.gradient_checkpointing", "training.compile", "model.fused_swiglu")
 REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
 REPAID_READING = 90.0  # of eager evaluation, whose graphs are without gradient: 10 to 40 s, at 1.2 to 2 × the speed
 SHORTEST = 50  # optimizer steps, or steps of batches, below which nothing is counted
@@ -56,6 +57,7 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
     model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
     training.compile: inductor where it works and training would take four minutes or more without, by the operations
     counted from shapes on a rough machine of the device's kind; the same config decides alike on all of them.
+    model.fused_swiglu, where something is compiled: what the kernel can compute, on a machine that it is made for.
     """
     share = max(1, config.training.batch_size // processes)
     computed = dtypes(config.training.precision, device)
@@ -76,7 +78,11 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
             reasons.append("torch.compile: the first steps take half a minute or more, the rest less")
         elif pays:
             reasons.append("torch.compile makes no code here (it needs a C++ compiler): training is slower")
-    return Decided(derive(config, changes) if changes else config, reasons)
+    config = derive(config, changes) if changes else config
+    model = config.model
+    if isinstance(model, RecursiveConfig) and model.fused_swiglu == "auto" and config.training.compile != "none":
+        config = derive(config, {"model.fused_swiglu": fuses(model, computed, device)})
+    return Decided(config, reasons)
 
 
 def decided_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Decided:

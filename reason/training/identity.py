@@ -21,6 +21,7 @@ MAY_CHANGE = (
     "training.precision",
     "training.compile",
     "model.gradient_checkpointing",
+    "model.fused_swiglu",
     "model.recursion",
     "optimizer.backend",
     "training.tracker",

@@ -1,0 +1,170 @@
+"""Gated layers of bfloat16 in one kernel on CPUs with AVX-512 BF16: the gate is computed in the products' registers."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reason.nn.norms import EPS
+
+SOURCES = Path(__file__).parent / "kernels"
+CACHE = SOURCES / "__pycache__"
+FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
+INNER, WIDTH = 64, 16  # I is a multiple of the first; D, and B·D over the sequence, of the second
+PANEL = 64  # columns whose gate and up lie together
+
+
+@functools.cache
+def works() -> bool:
+    """Is this a CPU for the kernel, and can it be compiled here? Compiled where it was not yet, in four seconds.
+
+    Where there is AMX, products by oneDNN are faster.
+    """
+    if not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():
+        return False
+    try:
+        _library()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The kernel, compiled once for exactly these sources and kept beside Python's own cache where that can be written.
+
+    Raises:
+        OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
+    """
+    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
+        digest.update(source.read_bytes())
+    file = CACHE / f"swiglu-{digest.hexdigest()[:24]}.so"
+    if file.is_file():
+        return _loaded(file)
+    try:
+        CACHE.mkdir(exist_ok=True)
+        return _compiled(file)
+    except PermissionError:
+        with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
+            return _compiled(Path(folder) / file.name)
+
+
+def _compiled(file: Path) -> ctypes.CDLL:
+    part = file.with_suffix(f".{os.getpid()}")
+    command = [os.environ.get("CXX", "g++"), *FLAGS, str(SOURCES / "swiglu.cpp"), "-o", str(part)]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return _loaded(file)
+
+
+def _loaded(file: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(file))
+    sizes, pointer = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long, ctypes.c_long], ctypes.c_void_p
+    library.swiglu_forward.argtypes = [*sizes, ctypes.c_float, ctypes.c_int, *[pointer] * 6]
+    library.swiglu_backward.argtypes = [*sizes, ctypes.c_int, *[pointer] * 10]
+    return library
+
+
+def fits(x: Tensor, inner: int, over_sequence: bool) -> bool:
+    """Has the kernel tiles for a layer of this input?"""
+    width = x.shape[1:].numel() if over_sequence else x.shape[-1]
+    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and inner % INNER == 0 and width % WIDTH == 0
+
+
+def swiglu_norm(x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_sequence: bool) -> Tensor:
+    """rms(x + down · (act(gate) ⊙ up)), (gate, up) = gate_up · x, mixing and norm along x's last axis or its first.
+
+    x: (..., D), or (S, B, D) over the sequence; gate_up: (2I, D) or (2I, S); down: (D, I) or (S, I); all bfloat16, as
+    the result, which has x's shape. Sums, gate and norm are float32. Differentiable once, in reverse mode.
+    """
+    return torch.ops.reason.swiglu_norm(x, gate_up, down, tanh, over_sequence, torch.is_grad_enabled())[0]
+
+
+# inductor keeps graphs on disk by the names of their operations: one whose results get other shapes needs another name.
+@torch.library.custom_op("reason::swiglu_norm", mutates_args=())
+def _forward(
+    x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_sequence: bool, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The layer; for its backward pass, where `keep`, gate and up and the scale of the norm."""
+    x = x.contiguous()
+    y, kept, scale = _results(x, gate_up, down, tanh, over_sequence, keep)
+    sizes = _sizes(x, down, over_sequence)
+    tensors = (x, gate_up.contiguous(), down.contiguous(), y, *((kept, scale) if keep else (None, None)))
+    _call("swiglu_forward", over_sequence, tanh, *sizes, EPS, torch.get_num_threads(), *tensors)
+    return y, kept, scale
+
+
+@_forward.register_fake
+def _results(
+    x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_sequence: bool, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    outer, width, inner = _sizes(x, down, over_sequence)
+    kept = (-(-width // PANEL), 2 * inner, PANEL) if over_sequence else (outer, 2 * inner)
+    scale = x.new_empty((width if over_sequence else outer) if keep else 0, dtype=torch.float32)
+    return x.new_empty(x.shape), x.new_empty(kept if keep else (0,)), scale
+
+
+@torch.library.custom_op("reason::swiglu_norm_backward", mutates_args=())
+def _backward(
+    dy: Tensor,
+    x: Tensor,
+    y: Tensor,
+    kept: Tensor,
+    scale: Tensor,
+    gate_up: Tensor,
+    down: Tensor,
+    tanh: bool,
+    over_sequence: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of x, gate_up and down."""
+    dy, x = dy.contiguous(), x.contiguous()
+    outer, width, inner = _sizes(x, down, over_sequence)
+    dh, dx = torch.empty_like(x), torch.empty_like(x)
+    d_kept, product = (x.new_empty((n, width) if over_sequence else (outer, n)) for n in (2 * inner, inner))
+    tensors = (dy, y, kept, scale, gate_up.contiguous(), down.contiguous(), dh, dx, d_kept, product)
+    _call("swiglu_backward", over_sequence, tanh, outer, width, inner, torch.get_num_threads(), *tensors)
+    x, dh = x.view(outer, width), dh.view(outer, width)
+    if over_sequence:  # this order, and its transpose, are the faster ones
+        return dx, (x @ d_kept.T).T.contiguous(), dh @ product.T
+    return dx, (x.T @ d_kept).T.contiguous(), dh.T @ product
+
+
+@_backward.register_fake
+def _(dy: Tensor, x: Tensor, y: Tensor, kept: Tensor, scale: Tensor, gate_up: Tensor, down: Tensor, *_: bool) -> Any:
+    return x.new_empty(x.shape), gate_up.new_empty(gate_up.shape), down.new_empty(down.shape)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    x, gate_up, down, ctx.tanh, ctx.over_sequence, _ = inputs
+    ctx.save_for_backward(x, *output, gate_up, down)
+
+
+def _differentiate(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = torch.ops.reason.swiglu_norm_backward(dy, *ctx.saved_tensors, ctx.tanh, ctx.over_sequence)
+    return *gradients, None, None, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_save)
+
+
+def _sizes(x: Tensor, down: Tensor, over_sequence: bool) -> tuple[int, int, int]:
+    """(R, D, I), or (S, B·D, I) over the sequence."""
+    outer = x.shape[0] if over_sequence else x.shape[:-1].numel()
+    return outer, x.numel() // outer, down.shape[1]
+
+
+def _call(name: str, *arguments: Tensor | float | None) -> None:
+    getattr(_library(), name)(*(each.data_ptr() if isinstance(each, Tensor) else each for each in arguments))
