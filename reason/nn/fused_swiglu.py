@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -51,12 +52,12 @@ def _library() -> ctypes.CDLL:
     file = CACHE / f"swiglu-{digest.hexdigest()[:24]}.so"
     if file.is_file():
         return _loaded(file)
-    try:
+    with contextlib.suppress(OSError):
         CACHE.mkdir(exist_ok=True)
+    if os.access(CACHE, os.W_OK):
         return _compiled(file)
-    except PermissionError:
-        with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
-            return _compiled(Path(folder) / file.name)
+    with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
+        return _compiled(Path(folder) / file.name)
 
 
 def _compiled(file: Path) -> ctypes.CDLL:

@@ -1,0 +1,185 @@
+"""Gated layers with residual and norm in one kernel: beside float64 and beside torch's bfloat16; how it is compiled."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from reason.nn import fused_swiglu
+from reason.nn.block import Block
+from reason.nn.fused_swiglu import fits, swiglu_norm
+from reason.nn.geometry import UNKNOWN
+from reason.nn.mlp import SwiGLU
+
+SHAPES = {  # S, B, D, I: whole tiles; odd rows, a part of a panel; fewer rows than a tile, other widths
+    "sudoku": (81, 4, 128, 512),
+    "remainders": (17, 5, 48, 256),
+    "few rows": (3, 1, 16, 64),
+}
+needed = pytest.mark.skipif(not fused_swiglu.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+
+
+class Case(NamedTuple):
+    """A layer of bfloat16 numbers, its input and the gradient of its output."""
+
+    gate_up: Tensor
+    down: Tensor
+    x: Tensor
+    dy: Tensor
+
+    def gradients(self, y: Tensor) -> list[Tensor]:
+        return [y, *torch.autograd.grad(y, (self.x, self.gate_up, self.down), self.dy)]
+
+    def to(self, dtype: torch.dtype) -> Case:
+        return Case(*(part.detach().to(dtype).requires_grad_(part.requires_grad) for part in self))
+
+
+def case(shape: str, over_sequence: bool) -> Case:
+    s, b, d, i = SHAPES[shape]
+    mixed = s if over_sequence else d
+    gate_up, down = torch.randn(2 * i, mixed) * 2 * mixed**-0.5, torch.randn(mixed, i) * i**-0.5
+    x, dy = torch.randn(s, b, d), torch.randn(s, b, d)
+    return Case(*(each.bfloat16().requires_grad_() for each in (gate_up, down, x)), dy.bfloat16())
+
+
+def by_torch(c: Case, activation: str, over_sequence: bool) -> list[Tensor]:
+    layer = SwiGLU(c.down.shape[0], c.down.shape[1], activation).to(c.x.dtype)
+    weights = {"gate_up.weight": c.gate_up, "down.weight": c.down}
+    y = torch.func.functional_call(Residual(layer, over_sequence), {f"layer.{k}": v for k, v in weights.items()}, c.x)
+    return c.gradients(y)
+
+
+class Residual(torch.nn.Module):
+    def __init__(self, layer: SwiGLU, over_sequence: bool):
+        super().__init__()
+        self.layer, self.over_sequence = layer, over_sequence
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer.residual(x, self.over_sequence)
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    return ((one.double() - other).norm() / other.norm()).item()
+
+
+@needed
+@pytest.mark.parametrize("over_sequence", [False, True])
+@pytest.mark.parametrize("activation", ["silu", "tanh"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_values_and_gradients_are_as_near_to_float64_as_torchs(
+    shape: str, activation: str, over_sequence: bool
+) -> None:
+    c = case(shape, over_sequence)
+    exact = by_torch(c.to(torch.float64), activation, over_sequence)
+    ours = c.gradients(swiglu_norm(c.x, c.gate_up, c.down, activation == "tanh", over_sequence))
+    for got, theirs, expected in zip(ours, by_torch(c, activation, over_sequence), exact, strict=True):
+        assert got.dtype == torch.bfloat16
+        assert got.shape == expected.shape
+        assert distance(got, expected) < 6e-3  # bfloat16 rounds by up to 3.9e-3
+        assert distance(got, expected) < 1.25 * distance(theirs, expected) + 1e-3
+
+
+@needed
+@pytest.mark.parametrize("over_sequence", [False, True])
+def test_threads_and_gradients_change_no_digit(over_sequence: bool) -> None:
+    c, threads, found = case("sudoku", over_sequence), torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append(c.gradients(swiglu_norm(c.x, c.gate_up, c.down, False, over_sequence))[:2])
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+    with torch.no_grad():
+        assert torch.equal(swiglu_norm(c.x, c.gate_up, c.down, False, over_sequence), found[0][0])
+        strided = c.x.transpose(0, 2).contiguous().transpose(0, 2)
+        assert torch.equal(swiglu_norm(strided, c.gate_up, c.down, False, over_sequence), found[0][0])
+
+
+@needed
+@pytest.mark.parametrize("large", [1e4, 3e38])
+def test_a_saturated_gate_is_finite(large: float) -> None:
+    """exp(−x) overflows or vanishes: the gate is 0 or x, its slope 0 or 1."""
+    x = torch.zeros(2, 16).bfloat16()
+    x[0, 0], x[1, 0] = large, -large
+    gate_up, down = torch.zeros(128, 16).bfloat16(), torch.zeros(16, 64).bfloat16()
+    gate_up[0, 0], gate_up[64, 1], down[2, 0] = 1, 1, 1
+    x[:, 1] = 1
+    x.requires_grad_()
+    y = swiglu_norm(x, gate_up, down, False, False)
+    (dx,) = torch.autograd.grad(y.sum(), x)
+    assert y.isfinite().all() or large > 1e19  # whose square is not
+    assert not y[:, 3:].abs().max() > 0
+    assert dx.isfinite().all() or large > 1e19
+
+
+def graph_of(block: Block, x: Tensor) -> str:
+    found: list[str] = []
+
+    def backend(module: torch.fx.GraphModule, _: object) -> object:
+        found.append(module.code)
+        return module.forward
+
+    torch.compile(block, backend=backend, dynamic=False, fullgraph=True)(x, UNKNOWN)
+    return found[0]
+
+
+@needed
+def test_compiled_layers_of_bfloat16_alone_are_fused() -> None:
+    block = Block(32, 5, "mlp", 1, 2.0, "silu")
+    x = torch.randn(5, 2, 32).bfloat16()
+    assert "swiglu_norm" not in graph_of(block, x)
+    block.fuse(True)
+    assert graph_of(block, x).count("ops.reason.swiglu_norm") == 2
+    assert "swiglu_norm" not in graph_of(block, x.float())
+    assert not fits(torch.randn(5, 2, 24).bfloat16(), 256, over_sequence=False)
+    assert fits(torch.randn(5, 2, 24).bfloat16(), 256, over_sequence=True)
+    eager = block(x, UNKNOWN)
+    block.fuse(False)
+    assert torch.equal(block(x, UNKNOWN), eager)
+
+
+def test_without_a_compiler_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nor with one that fails; what it left is removed."""
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(fused_swiglu, "CACHE", tmp_path / "cache")
+    for compiler in ("no-such-compiler", "false"):
+        monkeypatch.setenv("CXX", compiler)
+        fused_swiglu._library.cache_clear()
+        assert fused_swiglu.works.__wrapped__() is False
+    assert list((tmp_path / "cache").iterdir()) == []
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert fused_swiglu.works.__wrapped__() is False
+    fused_swiglu._library.cache_clear()
+
+
+@needed
+def test_it_is_compiled_once_or_where_nothing_can_be_kept_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled: list[object] = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: compiled.append(args) or run(*args, **kwargs))
+    monkeypatch.setattr(fused_swiglu, "CACHE", tmp_path / "cache")
+    for _ in range(2):
+        fused_swiglu._library.cache_clear()
+        assert fused_swiglu._library() is not None
+    assert len(compiled) == 1
+    (tmp_path / "cache").rename(tmp_path / "moved")
+    monkeypatch.setattr(Path, "mkdir", _refused)
+    fused_swiglu._library.cache_clear()
+    assert fused_swiglu._library() is not None
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.undo()
+    fused_swiglu._library.cache_clear()
+
+
+def _refused(*_: object, **__: object) -> None:
+    raise PermissionError

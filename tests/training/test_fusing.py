@@ -1,0 +1,101 @@
+"""Gated layers in one kernel: what `auto` comes to, what is refused, and a training with it beside one without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+from test_loop import trainer_of
+
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.nn import fused_swiglu
+from reason.nn.dtypes import Dtypes
+from reason.presets import preset
+from reason.runs.decided import decided
+from reason.training import compiling
+
+CPU = torch.device("cpu")
+needed = pytest.mark.skipif(not fused_swiglu.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+
+
+@pytest.fixture
+def narrow(tiny: Config) -> Config:
+    return override(tiny, {"training.precision": "bf16", "training.compile": "aot_eager", "model.hidden_size": "32"})
+
+
+@needed
+@pytest.mark.parametrize("mixer", ["mlp", "attention"])
+def test_a_training_with_it_is_one_without_up_to_rounding(mixer: str, narrow: Config, tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    config = override(narrow, {"model.mixer": mixer, "model.positions": "none", "model.puzzle_emb_len": "0"})
+    losses, weights = [], []
+    for name, fused in (("with", "true"), ("without", "false"), ("again", "true")):
+        trainer = trainer_of(override(config, {"model.fused_swiglu": fused}), tmp_path / name)
+        torch.manual_seed(1)
+        for _ in range(3):
+            trainer.optimizer_step()
+        losses.append(trainer.meters.read()["loss/lm"] or 0.0)
+        weights.append(torch.cat([each.detach().flatten() for each in trainer.model.parameters()]))
+        torch._dynamo.reset()
+    assert losses[0] == losses[2]
+    assert torch.equal(weights[0], weights[2])
+    assert losses[0] == pytest.approx(losses[1], rel=2e-2)
+    assert 0 < (weights[0] - weights[1]).norm() < 0.02 * weights[1].norm()
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine for it, whatever this one is."""
+    monkeypatch.setattr(fused_swiglu, "works", lambda: True)
+    monkeypatch.setattr(compiling, "bfloat16_is_faster", lambda: True)
+    return
+
+
+@pytest.mark.usefixtures("works")
+def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = [preset("sudoku-4x4").shape]
+
+    def comes_to(**changes: str) -> object:
+        changes = {key.replace("__", "."): value for key, value in changes.items()}
+        return decided(override(narrow, changes), shape, CPU).config.model.fused_swiglu
+
+    assert comes_to() is True
+    assert comes_to(training__compile="none") == "auto"  # an evaluation may compile
+    assert comes_to(training__precision="fp32") is False
+    assert comes_to(training__precision="amp-bf16") is False
+    assert comes_to(model__hidden_size="40", model__num_heads="1") is False
+    assert comes_to(model__mixer="groups") is False
+    assert comes_to(model__fused_swiglu="false") is False
+    monkeypatch.setattr(compiling, "bfloat16_is_faster", lambda: False)
+    assert comes_to() is False
+    assert comes_to(model__fused_swiglu="true") is True
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
+        ({"training.precision": "fp32"}, r"this computes in float32; type model\.fused_swiglu=false"),
+        ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
+    ],
+)
+def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words):
+        trainer_of(override(narrow, {"model.fused_swiglu": "true"} | changes), tmp_path / "run")
+
+
+def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = override(narrow, {"model.fused_swiglu": "true"}).model
+    assert "it is of CPUs" in str(compiling.unfused(config, Dtypes(torch.bfloat16), torch.device("cuda")))  # type: ignore[arg-type]
+    monkeypatch.setattr(fused_swiglu, "works", lambda: False)
+    with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16 and without AMX, and a C"):
+        trainer_of(override(narrow, {"model.fused_swiglu": "true"}), tmp_path / "run")
+    assert not compiling.fuses(config, Dtypes(torch.bfloat16), CPU)  # type: ignore[arg-type]
+    with pytest.raises((ConfigError, ValidationError), match="the mixer local has no SwiGLU to fuse"):
+        override(narrow, {"model.fused_swiglu": "true", "model.mixer": "local"})
