@@ -29,10 +29,16 @@ def narrow(tiny: Config) -> Config:
 
 
 @needed
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mixer", ["mlp", "attention"])
-def test_a_training_with_it_is_one_without_up_to_rounding(mixer: str, narrow: Config, tmp_path: Path) -> None:
+def test_a_training_with_it_is_one_without_up_to_rounding(
+    mixer: str, backend: str, narrow: Config, tmp_path: Path
+) -> None:
     torch._dynamo.reset()
-    config = override(narrow, {"model.mixer": mixer, "model.positions": "none", "model.puzzle_emb_len": "0"})
+    config = override(
+        narrow,
+        {"training.compile": backend, "model.mixer": mixer, "model.positions": "none", "model.puzzle_emb_len": "0"},
+    )
     losses, weights = [], []
     for name, fused in (("with", "true"), ("without", "false"), ("again", "true")):
         trainer = trainer_of(override(config, {"model.fused_swiglu": fused}), tmp_path / name)
