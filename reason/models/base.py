@@ -62,6 +62,15 @@ class ModelConfig(BaseConfig):
         """gradient_checkpointing: true, false or auto; None of a family that has none."""
         return getattr(self, "gradient_checkpointing", None)
 
+    @property
+    def fusing(self) -> bool | str | None:
+        """fused_swiglu: true, false or auto; None of a family that has none."""
+        return getattr(self, "fused_swiglu", None)
+
+    def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
+        """What keeps the gated layers from one kernel (`reason.nn.fused_swiglu`); None where nothing does."""
+        return "the family has none"
+
     def call_by_call(self) -> dict[str, object]:
         """What to change so that every network call is made of torch's operations, which can be counted."""
         return {}
@@ -106,6 +115,9 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def readout(self, state: State, step: int | None = None) -> Readout:
         """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
+
+    def fuse(self, fused: bool) -> None:
+        """Whether gated layers are one kernel each, once compiled; of a family that has none nothing."""
 
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it.

@@ -240,6 +240,13 @@ class RecursiveModel(Reasoner):
         """F_L, and F_H where it is another."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
+    def fuse(self, fused: bool) -> None:
+        """The SwiGLU of every block, with its residual and norm."""
+        for network in self.networks():
+            for block in network.blocks:
+                if isinstance(block, Block):
+                    block.fuse(fused)
+
     def inside(self, x: Tensor) -> Tensor | None:
         """What `masked` left of x̂; None where the mixer sees no walls."""
         return self.layouts.geometry(x).inside

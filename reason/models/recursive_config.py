@@ -13,6 +13,8 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.nn import fused_swiglu
+from reason.nn.dtypes import Dtypes
 from reason.nn.fused import OLDEST, WIDTHS, interpreted
 from reason.nn.mlp import Activation
 
@@ -181,6 +183,18 @@ class RecursiveConfig(MixingConfig):
     def call_by_call(self) -> dict[str, object]:
         """Without the kernel."""
         return {} if self.recursion == "torch" else {"model.recursion": "torch"}
+
+    def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
+        """Another mixer, device, type or width, or a machine that the kernel is not for."""
+        if self.mixer in STRUCTURED:
+            return f"the mixer {self.mixer} has no SwiGLU"
+        if self.hidden_size % fused_swiglu.WIDTH:
+            return f"model.hidden_size={self.hidden_size} is no multiple of {fused_swiglu.WIDTH}"
+        if device.type != "cpu":
+            return f"it is of CPUs, this is {device}"
+        if computed != Dtypes(torch.bfloat16):
+            return f"it is of bfloat16 (training.precision=bf16), this computes in {computed}"
+        return None if fused_swiglu.works() else "it needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
 
     def refuse_device(self, device: torch.device) -> None:
         """Raise ConfigError where the kernel cannot run."""

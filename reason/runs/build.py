@@ -23,6 +23,7 @@ from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS
 from reason.runs.decided import choices, decided
+from reason.runs.fusing import refuse_unfused
 from reason.runs.limits import refuse_large_model, refuse_large_training, refuse_long_traces
 from reason.training.checkpoint import checkpoints
 from reason.training.compiling import compile_model
@@ -188,6 +189,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     refuse_long_traces(config, shapes)
     config, reasons = decided(config, shapes, data.device, world.size)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # memory may differ between GPUs
+    refuse_unfused(config, data.device)
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
@@ -200,7 +202,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     refuse_large_training(config, model, data, world.size)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    compiled = compile_model(model, config.training, data.device)
+    compiled = compile_model(model, config.training, data.device, config.model.fusing is True)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     if config.data.hints and not data.shape.structure.symbols:
         raise ConfigError(

@@ -10,14 +10,14 @@ import reason.settings.capabilities as can
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import RecursiveConfig
 from reason.models.base import Shape
 from reason.models.mixing import MixingConfig, needs_of
 from reason.nn.dtypes import Dtypes
+from reason.runs.fusing import fuses
 from reason.runs.limits import DEEPEST, available_memory
 from reason.runs.memory import estimate_memory, readable_size
 from reason.runs.work import Work, work_of, work_of_reading
-from reason.training.compiling import fuses, inductor_works
+from reason.training.compiling import inductor_works
 from reason.training.precision import dtypes
 
 DECIDED = ("model.gradient_checkpointing", "training.compile", "model.fused_swiglu")
@@ -79,9 +79,8 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
         elif pays:
             reasons.append("torch.compile makes no code here (it needs a C++ compiler): training is slower")
     config = derive(config, changes) if changes else config
-    model = config.model
-    if isinstance(model, RecursiveConfig) and model.fused_swiglu == "auto" and config.training.compile != "none":
-        config = derive(config, {"model.fused_swiglu": fuses(model, computed, device)})
+    if config.model.fusing == "auto" and config.training.compile != "none":
+        config = derive(config, {"model.fused_swiglu": fuses(config.model, computed, device)})
     return Decided(config, reasons)
 
 

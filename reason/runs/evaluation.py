@@ -16,6 +16,7 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.files import read_json
+from reason.nn.dtypes import Dtypes
 from reason.pretrained import FOLDER, find_run
 from reason.report import write_report
 from reason.rollout import Halting
@@ -25,6 +26,7 @@ from reason.runs.curve import training_curve
 from reason.runs.decided import decided_reading
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.runs.fusing import fuses
 from reason.settings import capabilities as can
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
@@ -97,7 +99,8 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
         compiled = config.evaluation.compile == "inductor"
         if compiled:
             require_inductor(device, "evaluation.compile")
-            compile_networks(trained.model)
+            computed = Dtypes(trained.model.dtype, trained.model.products)
+            compile_networks(trained.model, fused=fuses(config.model, computed, device))
         evaluator = Evaluator(
             trained.model,
             data,

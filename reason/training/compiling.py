@@ -8,12 +8,7 @@ from typing import Any
 import torch
 
 from reason.errors import ConfigError
-from reason.models import RecursiveConfig, RecursiveModel
 from reason.models.base import Reasoner
-from reason.models.layout import STRUCTURED
-from reason.nn import fused_swiglu
-from reason.nn.block import Block
-from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry
 from reason.training.config import TrainingConfig
 from reason.training.precision import bfloat16_is_faster
@@ -31,21 +26,17 @@ def inductor_works(device: torch.device) -> bool:
     return True
 
 
-def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
+def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device, fused: bool = False) -> bool:
     """Compile every network call or the supervision step, in place; a graph break is an error (fullgraph).
 
-    Returns whether anything is compiled; `reason.runs.decided` has decided what compile=auto comes to.
+    Returns whether anything is compiled; `reason.runs.decided` has decided what compile=auto comes to, and whether
+    gated layers are `fused`.
 
     Raises:
-        ConfigError: CUDA graphs or fused layers were asked where there are none, or no code can be generated here.
+        ConfigError: CUDA graphs were asked of another device, or no code can be generated here.
     """
     backend = config.compile
     assert backend != "auto", "decided before"
-    if isinstance(model, RecursiveModel) and model.config.fused_swiglu is True:
-        why = "nothing is compiled (training.compile=inductor)" if backend == "none" else None
-        why = why or unfused(model.config, Dtypes(model.dtype, model.products), device)
-        if why is not None:
-            raise ConfigError(f"model.fused_swiglu=true: {why}; type model.fused_swiglu=false")
     if backend == "none":
         return False
     if records_graphs(config) and device.type != "cuda":
@@ -59,16 +50,16 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
         torch.compiler.cudagraph_mark_step_begin()  # else every call of a network counts as a step of its own
     options: dict[str, Any] = {"mode": config.compile_mode} if backend == "inductor" else {}
     if config.compile_scope == "step":
-        _prepare(model)
+        _prepare(model, fused)
         model.step = torch.compile(model.step, backend=backend, **STATIC, **options)  # type: ignore[method-assign]
     else:
-        compile_networks(model, backend, **options)
+        compile_networks(model, backend, fused, **options)
     return True
 
 
-def compile_networks(model: Reasoner, backend: str = "inductor", **options: Any) -> None:
-    """Compile every network call, in place."""
-    _prepare(model)
+def compile_networks(model: Reasoner, backend: str = "inductor", fused: bool = False, **options: Any) -> None:
+    """Compile every network call, in place, its gated layers as one kernel each where `fused`."""
+    _prepare(model, fused)
     for network in model.networks():
         network.compile(backend=backend, **STATIC, **options)
 
@@ -82,40 +73,13 @@ def require_inductor(device: torch.device, setting: str) -> None:
         )
 
 
-def fuses(config: RecursiveConfig, computed: Dtypes, device: torch.device) -> bool:
-    """Are its gated layers one kernel each, once compiled? `auto`: where bfloat16 is the faster type.
-
-    What another machine decided holds as far as it can here.
-    """
-    asked = config.fused_swiglu is True or (config.fused_swiglu == "auto" and bfloat16_is_faster())
-    return asked and unfused(config, computed, device) is None
-
-
-def unfused(config: RecursiveConfig, computed: Dtypes, device: torch.device) -> str | None:
-    """What keeps the gated layers of a model from one kernel (`reason.nn.fused_swiglu`); None where nothing does."""
-    if config.mixer in STRUCTURED:
-        return f"the mixer {config.mixer} has no SwiGLU"
-    if config.hidden_size % fused_swiglu.WIDTH:
-        return f"model.hidden_size={config.hidden_size} is no multiple of {fused_swiglu.WIDTH}"
-    if device.type != "cpu":
-        return f"it is of CPUs, this is {device}"
-    if computed != Dtypes(torch.bfloat16):
-        return f"it is of bfloat16 (training.precision=bf16), this computes in {computed}"
-    return None if fused_swiglu.works() else "it needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
-
-
-def _prepare(model: Reasoner) -> None:
+def _prepare(model: Reasoner, fused: bool) -> None:
     """Allow as many graphs as shapes need; on a CPU that is no faster in bfloat16, products are in float32."""
-    device = next(model.parameters()).device
+    on_cpu = next(model.parameters()).device.type == "cpu"
     for module in model.modules():
         if hasattr(module, "widened"):
-            widened = device.type == "cpu" and not bfloat16_is_faster()
-            setattr(module, "widened", widened)  # noqa: B010  (of any class that has it)
-    if isinstance(model, RecursiveModel):
-        fused = fuses(model.config, Dtypes(model.dtype, model.products), device)
-        for module in model.modules():
-            if isinstance(module, Block):
-                module.fuse(fused)
+            setattr(module, "widened", on_cpu and not bfloat16_is_faster())  # noqa: B010  (of any class that has it)
+    model.fuse(fused)
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
 
 

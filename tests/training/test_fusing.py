@@ -16,8 +16,8 @@ from reason.errors import ConfigError
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
+from reason.runs import fusing
 from reason.runs.decided import decided
-from reason.training import compiling
 
 CPU = torch.device("cpu")
 needed = pytest.mark.skipif(not fused_swiglu.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
@@ -58,7 +58,7 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
     monkeypatch.setattr(fused_swiglu, "works", lambda: True)
-    monkeypatch.setattr(compiling, "bfloat16_is_faster", lambda: True)
+    monkeypatch.setattr(fusing, "bfloat16_is_faster", lambda: True)
     return
 
 
@@ -77,7 +77,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     assert comes_to(model__hidden_size="40", model__num_heads="1") is False
     assert comes_to(model__mixer="groups") is False
     assert comes_to(model__fused_swiglu="false") is False
-    monkeypatch.setattr(compiling, "bfloat16_is_faster", lambda: False)
+    monkeypatch.setattr(fusing, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
     assert comes_to(model__fused_swiglu="true") is True
 
@@ -98,10 +98,10 @@ def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, 
 
 def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = override(narrow, {"model.fused_swiglu": "true"}).model
-    assert "it is of CPUs" in str(compiling.unfused(config, Dtypes(torch.bfloat16), torch.device("cuda")))  # type: ignore[arg-type]
+    assert "it is of CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
     monkeypatch.setattr(fused_swiglu, "works", lambda: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16 and without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused_swiglu": "true"}), tmp_path / "run")
-    assert not compiling.fuses(config, Dtypes(torch.bfloat16), CPU)  # type: ignore[arg-type]
+    assert not fusing.fuses(config, Dtypes(torch.bfloat16), CPU)
     with pytest.raises((ConfigError, ValidationError), match="the mixer local has no SwiGLU to fuse"):
         override(narrow, {"model.fused_swiglu": "true", "model.mixer": "local"})
