@@ -65,7 +65,7 @@ class RecursiveConfig(MixingConfig):
     fused_swiglu: bool | Literal["auto"] = Field(
         "auto",
         description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
-        "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: wherever that is so; what it came to is recorded",
+        "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",
     )
     recursion: Literal["torch", "triton"] = Field(
         "torch",
