@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from datasets_gen.typed import Parser, quoted
+from datasets_gen.typed import Parser, quoted, typed
 from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
@@ -69,10 +69,8 @@ def _runs(named: list[str], out: Path) -> list[Path]:
         return folders
     for folder in folders:
         if folder not in kept and (folder / "config.json").exists():
-            print(
-                f"{folder} holds no evaluation and is left out; make one: python evaluate.py {quoted(folder)}",
-                file=sys.stderr,
-            )
+            mend = typed(f"make one: python evaluate.py {quoted(folder)}")
+            print(f"{folder} holds no evaluation and is left out; {mend}", file=sys.stderr)
     return kept
 
 
