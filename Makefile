@@ -1,4 +1,5 @@
 # make demo | test | lint | bench | clean        everything runs inside .venv, which the first target makes
+# MINUTES=M            make demo trains M minutes at most, and reads what it has come to
 # TORCH_INDEX=URL      where torch comes from, as https://download.pytorch.org/whl/cpu; else the default index
 PYTHON ?= python3
 VENV   := .venv
@@ -22,9 +23,9 @@ $(STAMP): pyproject.toml constraints.txt
 env: $(STAMP)  ## the environment alone: .venv
 
 demo: $(STAMP)  ## environment; 10x10 mazes learned, 20x20 and 30x30 ones solved by the same weights
-	@$(BIN)/reason demo
+	@$(BIN)/reason demo $(if $(MINUTES),--minutes $(MINUTES))
 
-test: lint  ## environment, lint, types, tests (what .ci/run calls)
+test: lint  ## environment, lint, types, tests (which .ci/run calls after a short demo)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-slow: $(STAMP)  ## the tests that take minutes: trainings, large sets, a browser

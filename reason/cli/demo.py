@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import shutil
 from pathlib import Path
@@ -26,7 +27,7 @@ PRESET = "maze-10x10-narrow"
 STEPS = 6000  # of training: three quarters of the preset's, so that the whole demo takes minutes
 RUN = Path("runs/demo")
 LARGER = {20: 48, 30: 64}  # rows of a maze: supervision steps
-PUZZLES = 100  # of each larger size
+PUZZLES = 100  # of each larger size, and of a demo that is cut short
 DRAWN, SHOWN = 20, 16  # rows of the maze that is drawn, and its supervision steps
 
 PROPOSAL = """\
@@ -44,15 +45,25 @@ ACTIVATE = "  before, once in every terminal: source .venv/bin/activate       (W
 
 
 def main(argv: list[str]) -> int:
-    """Generate, train (or resume an interrupted demo), evaluate on three sizes, draw a maze, and explain the result."""
-    Parser(prog="reason demo", description=__doc__).parse_args(argv)
+    """Generate, train (or resume an interrupted demo), evaluate on three sizes, draw a maze, and explain the result.
+
+    With --minutes, training ends after so many at the latest, and its model is read on mazes of its own size alone.
+    """
+    parser = Parser(prog="reason demo", description=__doc__)
+    parser.add_argument("--minutes", type=float, metavar="M", help="train M minutes at most, then read 10x10 mazes")
+    minutes = parser.parse_args(argv).minutes
+    if minutes is not None and not (minutes > 0 and math.isfinite(minutes)):
+        raise ConfigError(f"--minutes {minutes}: must be above 0")
     chosen, console = preset(PRESET), Console()
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
         begun = (RUN / "config.json").exists()
         arguments = [f"run={RUN}", "--resume"] if begun else [PRESET, f"run={RUN}", f"training.steps={STEPS}"]
+        arguments += [] if minutes is None else ["--max-minutes", str(minutes)]
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
+        if not _finished() and minutes is not None:
+            return _cut_short(chosen.config().data.directories[0])
         if not _finished():
             print(
                 typed("demo: interrupted; `make demo` goes on with this training, and then with the rest of the demo")
@@ -75,6 +86,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _cut_short(data: str) -> int:
+    """Read what was trained so far."""
+    results, _ = _evaluated({"data.directory": data, "evaluation.limit": str(PUZZLES)})
+    trained, step = results["trained_steps"], step_of(checkpoints(RUN)[-1])
+    print(
+        f"demo: cut short at training step {step} of {STEPS}, exact {100 * results['exact_by_step'][trained - 1]:.1f}% "
+        f"at step {trained} of {trained} trained; `make demo` goes on with this training"
+    )
+    return 0
+
+
 def _made(size: int) -> str:
     """The folder of mazes of that size, made where it is not there yet."""
     folder = f"data/maze-{size}x{size}"
@@ -87,7 +109,7 @@ def _made(size: int) -> str:
 
 def _evaluated(pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     words = {"data.directory": "data", "evaluation.steps": "steps"}
-    asked = " ".join(f"{words[key]}={value}" for key, value in pairs.items())
+    asked = " ".join(f"{words.get(key, key)}={value}" for key, value in pairs.items())
     print(typed(f"demo: python evaluate.py {RUN} {asked}"))
     return evaluate_run(RUN, pairs)
 

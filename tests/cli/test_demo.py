@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,20 +10,25 @@ import pytest
 from datasets_gen.__main__ import main as generate
 from reason.cli import demo, main
 
+SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"]
 
-def test_the_demo_reads_three_sizes_and_draws_a_maze(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "LARGER", {11: 5})
-    monkeypatch.setattr(demo, "DRAWN", 11)
+
+@pytest.fixture
+def sets_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small sets where the demo has its own."""
     monkeypatch.setattr(demo, "PUZZLES", 2)
-    sets = demo.preset(demo.PRESET).config().data.directories
-    for folder in sets:
+    for folder in demo.preset(demo.PRESET).config().data.directories:
         words = f"maze --size 10 --min-path 4 --train 8 --validation 2 --test 4 --output-dir {folder}"
         assert generate(words.split()) == 0
-    short = ["training.steps=2", "training.batch_size=2", "training.compile=none", "model.hidden_size=8"]
-    assert main(["train", demo.PRESET, f"run={demo.RUN}", *short]) == 0
+
+
+@pytest.mark.usefixtures("sets_there")
+def test_the_demo_reads_three_sizes_and_draws_a_maze(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "LARGER", {11: 5})
+    monkeypatch.setattr(demo, "DRAWN", 11)
+    assert main(["train", demo.PRESET, f"run={demo.RUN}", "training.steps=2", *SHORT]) == 0
     capsys.readouterr()
     assert main(["demo"]) == 0
     said = capsys.readouterr().out
@@ -35,3 +41,15 @@ def test_the_demo_reads_three_sizes_and_draws_a_maze(
     assert "% at step 8 of 8 trained, " in last
     assert last.endswith("report runs/demo/evaluation/maze-10x10-test-T16/report.html")
     assert (demo.RUN / "maze.gif").stat().st_size > 1000
+
+
+@pytest.mark.usefixtures("sets_there")
+def test_a_demo_cut_short_reads_what_it_has_trained(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
+    assert main(["train", *words, "--max-steps", "1"]) == 0
+    capsys.readouterr()
+    assert main(["demo", "--minutes", "0.001"]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert re.fullmatch(r"demo: cut short at training step \d of 6000, exact .*; `make demo` goes on .*", last)
+    assert main(["demo", "--minutes", "0"]) == 1
+    assert "--minutes 0.0: must be above 0" in capsys.readouterr().err

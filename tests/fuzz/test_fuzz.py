@@ -13,7 +13,7 @@ from harness import Case, Tally, run_case
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from others import command_lines, results, sets, weights
-from runs import archives, checkpoints, configs, strange_folders, tampered
+from trained import archives, checkpoints, configs, strange_folders, tampered
 from world import make_world
 
 pytestmark = pytest.mark.slow
