@@ -30,7 +30,6 @@ REASON = [sys.executable, "-m", "reason"]
 FEW = ["--rounds", "3", "--steps", "3"]
 TRM = ["trm-mlp-sudoku", "training.precision=bf16"]
 COMPILED = "training.compile=none,inductor"
-GRAPHS = ["training.compile=inductor", "training.compile_mode=reduce-overhead", "training.compile_scope=step"]
 ONE_KERNEL = ["training.compile=inductor", "model.recursion=torch,triton"]
 MEMORY = ["cmm-1-trm", "cmm-1-hrm", "cmm-9-7", "trm-att-maze"]
 
@@ -110,8 +109,6 @@ def parts(peer: Path | None) -> dict[str, tuple[float, Callable[[float, Path], A
     return {
         "trm": (0.2, bench([*TRM, COMPILED, *beside])),
         **({"trm beside compiled peer": (0.2, bench(compiled))} if peer else {}),
-        "trm in CUDA graphs": (0.08, bench([*TRM, *GRAPHS])),
-        "cmm-128 in CUDA graphs": (0.04, bench(["cmm-9-7", *GRAPHS])),
         "cmm-128": (0.12, bench(["cmm-9-7", COMPILED])),
         "cmm-128 in one kernel": (0.08, bench(["cmm-9-7", *ONE_KERNEL])),
         "memory": (0.06, memory(MEMORY, [])),

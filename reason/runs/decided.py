@@ -141,8 +141,7 @@ def _states(config: Config, shape: Shape) -> int:
 
 def _takes_long(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> bool:
     """Would training take REPAID seconds or more in eager mode?"""
-    compiles = config.model.has(can.NETWORKS) or config.training.compile_scope == "step"
-    if device.type not in MACHINES or not compiles or config.training.steps < SHORTEST:
+    if device.type not in MACHINES or not config.model.has(can.NETWORKS) or config.training.steps < SHORTEST:
         return False
     each = [work_of(config, shape, computed, device.type) for shape in shapes]
     seconds = sum(_seconds(work, device, computed) for work in each) / len(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 import reason.settings.capabilities as can
 from reason.settings.base import BaseConfig, Elsewhere
@@ -25,16 +25,10 @@ class TrainingConfig(BaseConfig):
         description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
         "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
-    compile: Literal["none", "auto", "inductor", "aot_eager"] = Field(
+    compile: Literal["none", "auto", "inductor"] = Field(
         "auto",
-        description="torch.compile; inductor needs a C++ compiler on a CPU; auto: inductor where it works and training "
-        "takes minutes; what it came to is recorded",
-    )
-    compile_scope: Literal["network", "step"] = Field(
-        "network", description="unit of compilation: every network call, or the supervision step"
-    )
-    compile_mode: Literal["default", "reduce-overhead", "max-autotune-no-cudagraphs"] = Field(
-        "default", description="inductor's; reduce-overhead records CUDA graphs"
+        description="torch.compile of every network call; inductor needs a C++ compiler on a CPU; auto: inductor where "
+        "it works and training takes minutes; what it came to is recorded",
     )
     tracker: Literal["none", "tensorboard", "wandb"] = Field(
         "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
@@ -45,12 +39,10 @@ class TrainingConfig(BaseConfig):
     monitor: MonitorConfig = MonitorConfig()
 
     def inert(self) -> dict[str, str]:
-        """What is written down, which checkpoint is chosen; modes of a compiler that does not run."""
+        """What is written down, and which checkpoint is chosen."""
         kept = Elsewhere("it is about what is kept")
         found: dict[str, str] = dict.fromkeys(("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), kept)
         found["monitor"] = Elsewhere("it chooses the best checkpoint")
-        if self.compile == "none":
-            found |= dict.fromkeys(("compile_scope", "compile_mode"), "training.compile=none")
         return found
 
     def needs(self) -> list[can.Need]:
@@ -59,16 +51,10 @@ class TrainingConfig(BaseConfig):
         if self.only == "gate":
             wanted = (can.trained(can.EXIT_GATE), can.TRAINED_RUN)
             found += [can.Need("training.only=gate", needed, "training.only=all") for needed in wanted]
-        if self.compile not in ("none", "auto") and self.compile_scope == "network":
-            found.append(can.Need(f"training.compile={self.compile}", can.NETWORKS, "training.compile_scope=step"))
+        if self.compile == "inductor":
+            found.append(can.Need("training.compile=inductor", can.NETWORKS, "training.compile=none"))
         if self.precision.startswith("amp"):
             found.append(
                 can.Need(f"training.precision={self.precision}", can.MIXED_PRECISION, "training.precision=auto")
             )
         return found
-
-    @model_validator(mode="after")
-    def _modes_are_inductors(self) -> TrainingConfig:
-        if self.compile_mode != "default" and self.compile != "inductor":
-            raise ValueError(f"compile_mode={self.compile_mode} is inductor's: type training.compile=inductor")
-        return self

@@ -16,7 +16,6 @@ from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models.base import Batch
 from reason.rollout import supervise
-from reason.training.compiling import out_of_graph, records_graphs
 from reason.training.device import peak_memory
 from reason.training.folder import RunFolder
 from reason.training.interrupt import StopRequest
@@ -81,8 +80,6 @@ class Trainer(TrainingState):
                 self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()
             self.meters.add(unroll, self.carry, terms, weights)
             self.index += 1
-        if records_graphs(self.config.training):
-            self.carries = out_of_graph(self.carries)
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
         if not self.scaling.enabled:  # which skips such a step

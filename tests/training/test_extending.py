@@ -138,7 +138,7 @@ def test_its_settings_are_typed_and_explained(mine: Config) -> None:
     ({"loss.weights.rep_z_l": "1"}, r"needs a low state z_L, .*: type loss\.weights\.rep_z_l=0"),
     ({"balance.kind": "alg-grad-norm"}, r"needs weights at which .*: type balance\.kind=fixed"),
     ({"optimizer.freeze_embedding_after": "1"}, r"needs an embedding .*: type optimizer\.freeze_embedding_after=none"),
-    ({"training.compile": "aot_eager"}, r"=aot_eager needs networks .*: type training\.compile_scope=step"),
+    ({"training.compile": "inductor"}, r"=inductor needs networks .*: type training\.compile=none"),
     ({"evaluation.probes": "true"}, r"needs maps of the state .*: type evaluation\.probes=false"),
     ({"rollout.halting": "gate"}, r"needs an exit gate per puzzle, .*: type rollout\.halting=none"),
 ])  # fmt: skip

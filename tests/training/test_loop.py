@@ -25,6 +25,7 @@ from reason.config.schema import Config
 from reason.runs.build import build_trainer, load_training_set
 from reason.runs.directory import create_run
 from reason.training import checkpoint
+from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
@@ -143,24 +144,6 @@ def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tm
         torch.testing.assert_close(averaged, mean, atol=1e-7, rtol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize("family", ["trm-mlp", "hrm"])
-def test_compiled_equals_eager(family: str, tiny: Config, tmp_path: Path) -> None:
-    """The losses of eager mode; every graph whole, and none made after the first two optimizer steps."""
-    torch._dynamo.reset()
-    eager = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "eager")
-    compiled = trainer_of(override(tiny, VARIANTS[family] | {"training.compile": "aot_eager"}), tmp_path / "compiled")
-    graphs = []
-    for _ in range(5):
-        torch.manual_seed(1)  # the same exploration for both
-        eager.optimizer_step()
-        torch.manual_seed(1)
-        compiled.optimizer_step()
-        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
-    assert graphs[1] == graphs[-1] > 0
-    losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, compiled)]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-
-
 @pytest.mark.parametrize("mixer", ["mlp", "attention"])
 def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tmp_path: Path) -> None:
     """With noise, Jacobian terms and balancing: the same weights after two steps, and fewer tensors kept."""
@@ -197,7 +180,8 @@ def test_balancing_and_jacobian_terms_live_beside_compiled_networks(
     changes |= {"balance.every": "2", "optimizer.freeze_embedding_after": "1"}
     changes |= {"model.gradient_checkpointing": recomputed}
     eager = trainer_of(override(tiny, changes), tmp_path / "eager")
-    compiled = trainer_of(override(tiny, changes | {"training.compile": "aot_eager"}), tmp_path / "compiled")
+    compiled = trainer_of(override(tiny, changes), tmp_path / "compiled")
+    compile_networks(compiled.model, "aot_eager")
     for _ in range(4):
         for trainer in (eager, compiled):
             torch.manual_seed(1)
