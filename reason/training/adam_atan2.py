@@ -13,11 +13,13 @@ BiasCorrection = Literal["inside", "outside"]
 class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·a·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
-    With bias_correction "outside" the first moment is corrected outside of the arctangent, as the fused CUDA package of
-    HRM and TRM has it: p ← p(1 − lr·wd) − lr·a/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first
-    step, whose quotient is 1, is 27 % larger, after 40 steps of one gradient it is less than 1 %. atan2 needs no ε, yet
-    CMM's tables 8 to 11 tune one: it is added where Adam has it (ours). With ε = 0 and the correction inside this is
-    adam-atan2-pytorch, which CMM cites and whose a is 1.27 by default; its state has the same names.
+    With ε = 0 and the correction inside, the update is that of the package adam-atan2-pytorch, which CMM cites, to the
+    bit; `build_optimizer` then takes the package. Its state has the same names. Two forms are ours alone:
+
+    - ε: atan2 needs none, yet CMM's tables 8 to 11 tune one; it is added where Adam has it (ours).
+    - bias_correction "outside", as the fused CUDA package of HRM and TRM has it:
+      p ← p(1 − lr·wd) − lr·a/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first step, whose
+      quotient is 1, is 27 % larger, after 40 steps of one gradient the difference is less than 1 %.
     """
 
     def __init__(
@@ -37,30 +39,23 @@ class AdamAtan2(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
-            moved = [p for p in group["params"] if p.grad is not None]
-            for p in moved:
-                if not self.state[p]:
-                    self.state[p] = {"steps": 0, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-                self.state[p]["steps"] += 1
-            for steps in {self.state[p]["steps"] for p in moved}:  # a parameter without a gradient falls behind
-                self._move([p for p in moved if self.state[p]["steps"] == steps], steps, group)
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._move(p, p.grad, group)
 
-    def _move(self, parameters: list[Tensor], steps: int, group: dict[str, Any]) -> None:
-        lr, (beta1, beta2) = group["lr"], group["betas"]
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        first = [self.state[p]["exp_avg"] for p in parameters]
-        second = [self.state[p]["exp_avg_sq"] for p in parameters]
-        torch._foreach_lerp_(first, gradients, 1 - beta1)
-        torch._foreach_lerp_(second, torch._foreach_mul(gradients, gradients), 1 - beta2)
-        size = torch._foreach_mul(second, 1 / (1 - beta2**steps))
-        torch._foreach_sqrt_(size)
-        torch._foreach_add_(size, group["eps"])
-        correction = 1 / (1 - beta1**steps)
-        mean = torch._foreach_mul(first, 1.0 if self.outside else correction)
-        if group["weight_decay"] > 0:
-            torch._foreach_mul_(parameters, 1 - lr * group["weight_decay"])
-        rate = lr * group["a"] * (correction if self.outside else 1.0)
-        torch._foreach_add_(parameters, [m.atan2_(s) for m, s in zip(mean, size, strict=True)], alpha=-rate)
+    def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        # One parameter after the other: lists of tensors (foreach) leave the cache between two operations.
+        state, lr, (beta1, beta2) = self.state[p], group["lr"], group["betas"]
+        if not state:
+            state |= {"steps": 0, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+        state["steps"] += 1
+        correction = 1 / (1 - beta1 ** state["steps"])
+        first = state["exp_avg"].lerp_(gradient, 1 - beta1)
+        second = state["exp_avg_sq"].lerp_(gradient * gradient, 1 - beta2)
+        size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(group["eps"])
+        angle = first.mul(1.0 if self.outside else correction).atan2_(size)
+        p.mul_(1 - lr * group["weight_decay"])
+        p.add_(angle, alpha=-lr * group["a"] * (correction if self.outside else 1.0))
 
 
 def fused_adam_atan2() -> type[torch.optim.Optimizer] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import adam_atan2_pytorch
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -156,6 +157,8 @@ def build_optimizer(
             f"optimizer.backend=fused needs a CUDA device, this is {device}, and the package adam-atan2: pip install "
             "'recursive-reasoners[cuda]', or type optimizer.backend=torch"
         )
+    if config.bias_correction == "inside" and not eps:
+        return adam_atan2_pytorch.AdamAtan2(weights, lr, betas, wd, a=config.a)
     return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
 
 
@@ -192,7 +195,7 @@ class Optimizers:
     @property
     def fused(self) -> bool:
         """Whether the fused package moves the weights."""
-        return self.config.kind == "adam-atan2" and not isinstance(self.main, AdamAtan2)
+        return type(self.main) is fused_adam_atan2()
 
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""

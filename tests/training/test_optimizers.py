@@ -62,6 +62,13 @@ def test_each_form_of_adam_atan2_is_its_formula(form: str) -> None:
     np.testing.assert_allclose(end, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_package_makes_the_update_where_it_has_the_form(form: str) -> None:
+    weights, config = [nn.Parameter(torch.ones(2))], OptimizerConfig(**FORMS[form])
+    optimizer = optim.build_optimizer(weights, config, torch.device("cpu"))
+    assert type(optimizer) is (Library if form in ("the library's", "a") else AdamAtan2)
+
+
 @pytest.mark.parametrize("eps", [None, 0.5])
 def test_adamw_is_torchs(eps: float | None) -> None:
     start, gradients, end = moved(OptimizerConfig(kind="adamw", lr=0.01, weight_decay=0.3, betas=BETAS, eps=eps))
