@@ -3,11 +3,10 @@
     python benchmarks/gpu.py --out gpu.json [--peer DIR] [--minutes 9]
 
 The tests marked gpu; `reason bench` of TRM-MLP and CMM-128 in bf16, with and without compiling,
-beside the authors' code where a checkout of it is named, and with the calls without gradient in one
-Triton kernel; the estimated memory of presets against the measured peak; a training that is stopped
-and resumed, and must end with the same weights as one that was not. Each part is a process of its
-own with a time limit, and the JSON is written anew after each: what a part could not say is in its
-`error`.
+beside the authors' code where a checkout of it is named; the estimated memory of presets against
+the measured peak; a training that is stopped and resumed, and must end with the same weights as one
+that was not. Each part is a process of its own with a time limit, and the JSON is written anew
+after each: what a part could not say is in its `error`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ REASON = [sys.executable, "-m", "reason"]
 FEW = ["--rounds", "3", "--steps", "3"]
 TRM = ["trm-mlp-sudoku", "training.precision=bf16"]
 COMPILED = "training.compile=none,inductor"
-ONE_KERNEL = ["training.compile=inductor", "model.recursion=torch,triton"]
 MEMORY = ["cmm-1-trm", "cmm-1-hrm", "cmm-9-7", "trm-att-maze"]
 
 
@@ -109,11 +107,10 @@ def parts(peer: Path | None) -> dict[str, tuple[float, Callable[[float, Path], A
     return {
         "trm": (0.2, bench([*TRM, COMPILED, *beside])),
         **({"trm beside compiled peer": (0.2, bench(compiled))} if peer else {}),
-        "cmm-128": (0.12, bench(["cmm-9-7", COMPILED])),
-        "cmm-128 in one kernel": (0.08, bench(["cmm-9-7", *ONE_KERNEL])),
+        "cmm-128": (0.2, bench(["cmm-9-7", COMPILED])),
         "memory": (0.06, memory(MEMORY, [])),
         "resume": (0.07, resumable("cuda", 60)),
-        "tests": (0.15, tests),
+        "tests": (0.27, tests),
     }
 
 

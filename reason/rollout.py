@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -144,7 +144,6 @@ class Unroll:
     last: Tensor  # (B,) bool: m = N_super
     next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
-    memory: dict[str, Tensor] = field(default_factory=dict)  # what terms keep from one backward pass to the next
     steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
 
     def row_mean(self, rows: Tensor) -> Tensor:

@@ -30,7 +30,6 @@ MODELS = {
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
     "groups": {"model.mixer": "groups", "model.q_from": "mean", "model.gradient": "2"},
     "groups of symbols": {"model.mixer": "groups", "model.symbols": "true", "model.q_from": "mean"},
-    "attention of symbols": {"model.mixer": "group-attention", "model.symbols": "true", "model.q_from": "mean"},
     "local": {"model.mixer": "local", "model.q_from": "mean", "model.states": "1", "model.initial": "random"},
     "looped, local": LOOPED
     | {"model.mixer": "local", "model.positions": "none", "rollout.loops.supervision": "per-loop"},

@@ -21,7 +21,7 @@ NAMES = {
     "checkpoint_path": "run=DIR",
     "h_cycles": "model.h_cycles",
     "l_cycles": "model.l_cycles",
-    "h_layers": "model.num_h_layers (with model.separate_networks=true)",
+    "h_layers": LAYERS,
     "l_layers": LAYERS,
     "pos_encodings": "model.positions",
     "mlp_t": "model.mixer=mlp model.positions=none",

@@ -169,11 +169,13 @@ def inferred(
             f"puzzle embeddings of {learned} numbers fill {slots} tokens of {width}, and the prefix has {prefix}; type "
             f"model.puzzle_emb_len={slots}"
         )
+    low, high = _depth(weights, "f_l"), _depth(weights, "f_h") if hrm else 0
+    if hrm and low != high:
+        raise ConfigError(f"F_L has {low} layers and F_H {high}; only networks of one depth are supported")
     section = {
         "kind": "recursive",
         "hidden_size": width,
-        "num_layers": _depth(weights, "f_l"),
-        "num_h_layers": _depth(weights, "f_h") if hrm and _depth(weights, "f_h") != _depth(weights, "f_l") else None,
+        "num_layers": low,
         "separate_networks": hrm,
         "mixer": mixer,
         "num_heads": known("num_heads", 8) if mixer == "attention" else 8,

@@ -14,7 +14,7 @@ import reason.settings.capabilities as can
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
-from reason.losses.jsrr import JsrrConfig, L2Config, jsrr_loss, l2_loss
+from reason.losses.jsrr import JsrrConfig, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z, repulsion_z_l
 from reason.losses.scale import norm_penalty
@@ -70,7 +70,6 @@ class LossConfig(BaseConfig):
     )
     weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()
-    l2: L2Config = L2Config()
     trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
@@ -188,7 +187,7 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("jsrr",),
         needs=(can.MAPS,)),
-    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state", settings=("l2",)),
+    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
     "equil_x": Term(equilibrium_x, "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
     "equil_z": Term(equilibrium_z, "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)),
     "rh_unstable_x": Term(

@@ -43,12 +43,9 @@ class BalanceConfig(BaseConfig):
         {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
     )
     alpha: float = Field(0.25, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
-    rho: float = Field(0.9, ge=0, lt=1, description="alg-grad-norm: ρ, share of the old λ kept at each update")
     every: int = Field(
         1, ge=1, description="alg-grad-norm: one supervision step of so many optimizer steps is measured"
     )
-    reset_every: int = Field(1000, ge=1, description="alg-grad-norm: T_reset, optimizer steps between soft resets")
-    reset_blend: float = Field(0.5, ge=0, le=1, description="share of the present loss that enters L(0) then")
 
     def inert(self) -> dict[str, str]:
         """All that a balancer has, where there is none."""
@@ -116,6 +113,9 @@ class AlgGradNorm:
     (ours). Everything stays on the device: no update waits for it.
     """
 
+    RHO = 0.9  # ρ, the share of the old λ kept at each update (ours, as the two below: CMM states no value)
+    RESET_EVERY = 1000  # T_reset, optimizer steps between soft resets
+    RESET_BLEND = 0.5  # the share of the present loss that enters L(0) then
     NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
 
     def __init__(
@@ -150,18 +150,17 @@ class AlgGradNorm:
         norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
         shares = self.loss.shares_at(step, self.horizon)
         share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
-        period = self.config.reset_every
-        self._move(losses, norms, self.target * share, reset=step // period > self.updated // period)
+        reset = step // self.RESET_EVERY > self.updated // self.RESET_EVERY
+        self._move(losses, norms, self.target * share, reset)
         self.updated = step
 
     @torch.no_grad()
     def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
-        c = self.config
         active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
         fresh = active & (self.reference == 0)
         self.reference = torch.where(fresh, losses, self.reference)
         if reset:
-            blended = torch.lerp(self.reference, losses, c.reset_blend)
+            blended = torch.lerp(self.reference, losses, self.RESET_BLEND)
             self.reference = torch.where(active, blended, self.reference)
         count = active.sum().clamp(min=1)
 
@@ -171,10 +170,10 @@ class AlgGradNorm:
         self.norm = torch.where(active, self.weight * norms, 0.0)  # G
         fallen = torch.where(active, losses / self.reference, 0.0)
         self.rate = fallen / mean(fallen).clamp(min=TINY)  # r
-        aim = target * mean(self.norm) * self.rate**c.alpha
+        aim = target * mean(self.norm) * self.rate**self.config.alpha
         moved = self.weight * (aim / (self.norm + TINY)).clamp(0.1, 10.0)
         moved = moved * count / torch.where(active, moved, 0.0).sum().clamp(min=TINY)
-        self.weight = torch.where(active, torch.lerp(moved, self.weight, c.rho), self.weight)
+        self.weight = torch.where(active, torch.lerp(moved, self.weight, self.RHO), self.weight)
 
     def metrics(self) -> dict[str, float]:
         """weight/TERM = λ, norm/TERM = G and rate/TERM = r of the last update (this waits for the device)."""

@@ -16,12 +16,13 @@ from reason.models.base import Readout
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig
 
+SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from leaving to going on
+THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, that is worth a loop
+
 
 class ExitConfig(BaseConfig):
     """Stage II: what the gate is taught."""
 
-    slope: float = Field(50.0, gt=0, description="k: how sharply an improvement of γ tells going on from leaving")
-    threshold: float = Field(0.005, ge=0, description="γ: the improvement of the loss, in nats, that is worth a loop")
     first: bool = Field(False, description="also teach t = 1, by the improvement on the prelude's own readout")
 
 
@@ -68,7 +69,7 @@ def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood, r
     with torch.no_grad():
         early = unroll.model.readout(unroll.before, step=1)  # L_0 and L_1 are read alike
         losses = torch.stack([_loss(readout, unroll, likelihood) for readout in (early, *unroll.readouts)])
-        target = (config.slope * ((losses[:-1] - losses[1:]).clamp(min=0) - config.threshold)).sigmoid()  # w
+        target = (SLOPE * ((losses[:-1] - losses[1:]).clamp(min=0) - THRESHOLD)).sigmoid()  # w
     gates = _gates(unroll.readouts)
     each = binary_cross_entropy_with_logits(-gates, target.to(gates.dtype), reduction="none")  # (T, B, S or 1)
     counts = torch.ones(each.shape[:2], dtype=torch.bool, device=each.device)  # (T, B)

@@ -71,16 +71,9 @@ class ModelConfig(BaseConfig):
         """What keeps the gated layers from one kernel (`reason.nn.fused_swiglu`); None where nothing does."""
         return "the family has none"
 
-    def call_by_call(self) -> dict[str, object]:
-        """What to change so that every network call is made of torch's operations, which can be counted."""
-        return {}
-
     def unread(self) -> dict[str, str]:
         """Own settings that change no number of a trained model that is read, each with why."""
         return {}
-
-    def refuse_device(self, device: torch.device) -> None:
-        """Raise ConfigError where a setting asks for another device."""
 
     def refuse_training(self) -> None:
         """Raise ConfigError where a setting is for evaluation alone."""

@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.nn.block import Mixer
-from reason.nn.geometry import Geometry, factored, incidence, members_of, pooling
+from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-GROUPED = ("groups", "group-attention")
-STRUCTURED = ("local", *GROUPED)
+STRUCTURED = ("local", "groups")
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
 
 
@@ -30,7 +29,6 @@ class Needs(NamedTuple):
     positions: Positions = "none"
     symbols: bool = False  # a position for every (cell, symbol)
     prefix: int = 0  # positions before the cells
-    width: int = 0
     head_dim: int = 0
     rope_theta: float = 10_000.0
 
@@ -58,17 +56,10 @@ class Needs(NamedTuple):
         if (self.mixer == "local" or self.positions == "rotary-2d") and structure.grid is None:
             key = "model.mixer=local" if self.mixer == "local" else "model.positions=rotary-2d"
             return f"{key} looks at a grid, and the set declares none"
-        if self.mixer in GROUPED and not structure.groups and not self.symbols:
-            return f"model.mixer={self.mixer} looks at groups of cells, and the set declares none"
+        if self.mixer == "groups" and not structure.groups and not self.symbols:
+            return "model.mixer=groups looks at groups of cells, and the set declares none"
         if self.symbols and not structure.symbols:
             return "model.symbols=true takes a position for every symbol, and the set declares none"
-        if self.mixer == "group-attention":
-            heads = len(structure.groups) + self.symbols
-            if self.width % heads:
-                return f"model.mixer=group-attention divides model.hidden_size={self.width} among {heads} relations"
-            for name in structure.groups:
-                if members_of(structure.partition(name)) is None:
-                    return f"model.mixer=group-attention needs groups of one size, and those of {name} differ"
         return None
 
 
@@ -91,10 +82,9 @@ class Layout(nn.Module):
         self.shape, self.length, self.grid = shape, needs.positions_of(shape), structure.grid
         self.outside = structure.outside if needs.mixer == "local" else None
         self.symbols = len(structure.symbols) if needs.symbols else 1
-        groups = [structure.partition(name) for name in structure.groups] if needs.mixer in GROUPED else []
+        groups = [structure.partition(name) for name in structure.groups] if needs.mixer == "groups" else []
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
-        members = [members_of(numbers) for numbers in groups] if needs.mixer == "group-attention" else []
         axes = factored(structure.grid, groups) if groups and structure.grid else None
         self.axes, self.kept = axes or ((), ())
         constants = {
@@ -104,16 +94,13 @@ class Layout(nn.Module):
             "kinds": torch.from_numpy(_kinds(shape)) if needs.symbols else None,
             "columns": torch.tensor(structure.symbols) if needs.symbols else None,
         }
-        constants |= {f"members_{number}": cells for number, cells in enumerate(members)}
-        self.attended = len(members)
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
     def geometry(self, x: Tensor) -> Geometry:
         """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
         inside = None if self.outside is None else x.ne(0).any(-1, keepdim=True).to(x.dtype)
-        members = tuple(self.get_buffer(f"members_{number}") for number in range(self.attended))
-        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept, members)
+        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept)
         return Geometry(self.rotary, self.grid, inside, *by_group)
 
     def embedded(self, tokens: Tensor) -> Tensor:
@@ -198,7 +185,7 @@ class Layouts(nn.Module):
             fits = same.structure == shape.structure or not self.needs.structure
             return fits and same.vocab_size == shape.vocab_size
         tokens = self.needs.embeddings(shape) == self.needs.embeddings(own)
-        relations = list(shape.structure.groups) == list(own.structure.groups) or self.needs.mixer not in GROUPED
+        relations = list(shape.structure.groups) == list(own.structure.groups) or self.needs.mixer != "groups"
         return self.needs.size_free and tokens and relations and self.needs.lacking(shape) is None
 
     def add(self, shape: Shape) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import reason.settings.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
-from reason.models.layout import GROUPED, Layouts, Positions
+from reason.models.layout import Layouts, Positions
 from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
@@ -159,7 +159,7 @@ class LoopedModel(Reasoner):
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
         x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
-        if self.config.mixer in GROUPED:
+        if self.config.mixer == "groups":
             x = sequence_first(x)
         with self.autocast():
             return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from reason.models.base import ModelConfig, Shape
-from reason.models.layout import GROUPED, STRUCTURED, Needs, Positions
+from reason.models.layout import STRUCTURED, Needs, Positions
 from reason.nn.block import Mixer, StructuredMixer
 from reason.nn.gate import GateKind
-from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
@@ -21,8 +20,7 @@ class MixingConfig(ModelConfig):
     mixer: Mixer = Field(
         "attention",
         description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
-        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); group-attention: attention "
-        "within them",
+        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes)",
     )
     kernel: int = Field(3, ge=1, le=31, description="local: k")
     neighbourhood: Neighbourhood = Field(
@@ -66,7 +64,7 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
     if c.kernel % 2 == 0:
         raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
-    if c.symbols and c.mixer not in GROUPED:
+    if c.symbols and c.mixer != "groups":
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.symbols and c.gate == "position":
         raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
@@ -81,7 +79,7 @@ def inner_of(c: MixingConfig) -> int:
 
 def needs_of(c: MixingConfig, prefix: int = 0) -> Needs:
     """What a model of these settings asks of a puzzle."""
-    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size, c.hidden_size // c.num_heads, c.rope_theta)
+    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size // c.num_heads, c.rope_theta)
 
 
 def structured_mixer(
@@ -90,5 +88,4 @@ def structured_mixer(
     """The mixer along the puzzle's structure that the settings name."""
     if c.mixer == "local":
         return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std, c.neighbourhood)
-    grouped = GroupMixer if c.mixer == "groups" else GroupAttention
-    return grouped(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)
+    return GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)

@@ -12,14 +12,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
-from reason.errors import ConfigError
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import GROUPED, STRUCTURED, Layouts
+from reason.models.layout import STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
-from reason.nn.fused import CELLS, calls_in_turn
 from reason.nn.gate import build_gate
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
@@ -46,7 +44,6 @@ class RecursiveModel(Reasoner):
         self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
         needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
         length = needs.positions_of(shape)
-        self._refuse_large(length)
         self.tokens = Embedding(needs.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:
@@ -54,7 +51,7 @@ class RecursiveModel(Reasoner):
             self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
         self.positions = Embedding(length, width) if config.positions == "learned" else None
         self.f_l = self._network(length, config.num_layers)
-        self.f_h = self._network(length, config.num_h_layers or config.num_layers) if config.separate_networks else None
+        self.f_h = self._network(length, config.num_layers) if config.separate_networks else None
         self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
@@ -63,14 +60,6 @@ class RecursiveModel(Reasoner):
         self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
-
-    def _refuse_large(self, length: int) -> None:
-        """Raises ConfigError where a puzzle's state is too large for the kernel to keep on the chip."""
-        if self.config.recursion == "triton" and length > CELLS:
-            raise ConfigError(
-                f"model.recursion=triton holds {CELLS} positions of a puzzle, this one has {length}: "
-                "type model.recursion=torch"
-            )
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
@@ -95,7 +84,7 @@ class RecursiveModel(Reasoner):
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
-        return sequence_first(x) if self.config.mixer in ("mlp", *GROUPED) else x
+        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
@@ -120,29 +109,8 @@ class RecursiveModel(Reasoner):
         c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
         recompute = c.gradient_checkpointing is True and self.training
-        done = 0
-        if c.recursion == "triton" and x.dtype != torch.float64:  # in which probes compute
-            state, done = self._in_one_kernel(state, x, noise)
         with self.autocast():
-            return self._recursion(state, x, c.h_cycles, c.gradient_from, noise, recompute, done=done)
-
-    def _in_one_kernel(self, state: RecursiveState, x: Tensor, noise: Noise) -> tuple[RecursiveState, int]:
-        """The state after the calls of a step that carry no gradient, and how many these are."""
-        c = self.config
-        calls = c.h_cycles * (c.l_cycles + 1)
-        if torch.is_grad_enabled():
-            first_h, first_l = c.gradient_from
-            calls = first_h * (c.l_cycles + 1) + first_l
-        if calls == 0:
-            return state, 0
-        rotary, products = self.layouts.geometry(x).rotary, self.products or self.dtype
-        with torch.no_grad():
-            z_h, z_l = calls_in_turn(
-                self.networks(), *state, x, rotary, calls, c.l_cycles, c.states, products, noise, c.sigma
-            )
-        if c.states == 1:
-            return RecursiveState(z_h, z_h), calls
-        return RecursiveState(state.z_h if calls <= c.l_cycles else z_h, z_l), calls  # not moved, it keeps its gradient
+            return self._recursion(state, x, c.h_cycles, c.gradient_from, noise, recompute)
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
@@ -160,11 +128,10 @@ class RecursiveModel(Reasoner):
         noise: Noise = "none",
         recompute: bool = False,
         visit: Callable[[RecursiveState], object] = lambda _: None,
-        done: int = 0,
     ) -> RecursiveState:
         """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z).
 
-        The first `done` of these calls are left out; the first that carries a gradient is `gradient_from`.
+        The first of these calls that carries a gradient is `gradient_from`.
         """
         z_h, z_l = state
         c, learns, geometry = self.config, torch.is_grad_enabled(), self.layouts.geometry(x)
@@ -175,7 +142,7 @@ class RecursiveModel(Reasoner):
                 visit(RecursiveState(z_h, z_l))
             return RecursiveState(z_h, z_l)
         single, move = c.states == 1, partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
-        for call in range(done, cycles * (c.l_cycles + 1)):
+        for call in range(cycles * (c.l_cycles + 1)):
             h_step, l_step = divmod(call, c.l_cycles + 1)
             high = l_step == c.l_cycles
             with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
@@ -257,7 +224,6 @@ class RecursiveModel(Reasoner):
 
     def add_shape(self, shape: Shape) -> None:
         """Its geometry is looked up from now on."""
-        self._refuse_large(self.layouts.needs.positions_of(shape))
         self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Annotated, Literal
 
 import torch
@@ -15,7 +14,6 @@ from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
-from reason.nn.fused import OLDEST, WIDTHS, interpreted
 from reason.nn.mlp import Activation
 
 
@@ -24,9 +22,6 @@ class RecursiveConfig(MixingConfig):
 
     kind: Literal["recursive"] = "recursive"
     num_layers: int = Field(2, ge=1, le=1024, description="layers of each reasoning network")
-    num_h_layers: int | None = Field(
-        None, ge=1, le=1024, description="layers of F_H where it has its own weights; none: as layers"
-    )
     repeats: int = Field(
         1, ge=1, le=1024, description="times the layers are applied in a call (CMM identical layers: 2 × 1)"
     )
@@ -67,11 +62,6 @@ class RecursiveConfig(MixingConfig):
         description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
         "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",
     )
-    recursion: Literal["torch", "triton"] = Field(
-        "torch",
-        description="calls without gradient: one by one, or all in one kernel that keeps a puzzle's state on the chip "
-        "(CUDA; attention or mlp, D of 32, 64 or 128, 128 positions at most)",
-    )
     q_from: Literal["first", "mean"] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
@@ -84,10 +74,6 @@ class RecursiveConfig(MixingConfig):
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
             raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
-        if self.num_h_layers is not None and not self.separate_networks:
-            raise ValueError(
-                "num_h_layers are those of HRM's F_H: type model.separate_networks=true, or num_h_layers=none"
-            )
         if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
             needed = -(-self.puzzle_emb_ndim // self.hidden_size)
             raise ValueError(
@@ -109,24 +95,7 @@ class RecursiveConfig(MixingConfig):
             )
         if self.fused_swiglu is True and self.mixer in STRUCTURED:
             raise ValueError(f"the mixer {self.mixer} has no SwiGLU to fuse: type model.fused_swiglu=false")
-        if self.recursion == "triton" and (reason := self._not_in_one_kernel()):
-            raise ValueError(f"recursion=triton {reason}, or model.recursion=torch")
         return self
-
-    def _not_in_one_kernel(self) -> str | None:
-        """What the kernel of `reason.nn.fused` does not compute, and what to type for it."""
-        if self.mixer not in ("attention", "mlp"):
-            return f"does not know the mixer {self.mixer}: type model.mixer=attention"
-        if self.hidden_size not in WIDTHS:
-            return f"knows D of {', '.join(map(str, WIDTHS))}, not {self.hidden_size}: type model.hidden_size=128"
-        if self.mixer == "attention" and self.hidden_size // self.num_heads not in WIDTHS:
-            return f"knows heads of {WIDTHS[0]} features or more: type model.num_heads={self.hidden_size // WIDTHS[0]}"
-        if self.num_h_layers not in (None, self.num_layers):
-            return "knows networks of one depth: type model.num_h_layers=none"
-        if (self.equation, self.integrator, self.dt, self.substeps) != ("impulse", "euler", 1.0, 1):
-            whole = "model.equation=impulse model.integrator=euler model.dt=1 model.substeps=1"
-            return f"takes whole Euler steps: type {whole}"
-        return None
 
     @property
     def gradient_from(self) -> tuple[int, int]:
@@ -143,7 +112,6 @@ class RecursiveConfig(MixingConfig):
             (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
         )
         return offers | {
-            can.SEVERAL_MAPS: True,
             can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
@@ -159,7 +127,6 @@ class RecursiveConfig(MixingConfig):
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
             "fused_swiglu": "the same numbers are computed, rounded later",
-            "recursion": "the same numbers are computed, in one kernel (of noise other draws)",
         }
         if self.noise == "none":
             found["sigma"] = "model.noise=none"
@@ -180,10 +147,6 @@ class RecursiveConfig(MixingConfig):
         """Where q is read from, once it is trained."""
         return {"q_from": can.trained(can.HALTING_HEAD)}
 
-    def call_by_call(self) -> dict[str, object]:
-        """Without the kernel."""
-        return {} if self.recursion == "torch" else {"model.recursion": "torch"}
-
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
         """Another mixer, device, type or width, or a machine that the kernel is not for."""
         if self.mixer in STRUCTURED:
@@ -195,21 +158,6 @@ class RecursiveConfig(MixingConfig):
         if computed != Dtypes(torch.bfloat16):
             return f"it is of bfloat16 (training.precision=bf16), this computes in {computed}"
         return None if fused_swiglu.works() else "it needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
-
-    def refuse_device(self, device: torch.device) -> None:
-        """Raise ConfigError where the kernel cannot run."""
-        if self.recursion == "torch":
-            return
-        if importlib.util.find_spec("triton") is None:
-            raise ConfigError("model.recursion=triton: there is no package triton here; type model.recursion=torch")
-        if device.type != "cuda" and not interpreted():
-            raise ConfigError(f"model.recursion=triton is for CUDA, this is {device}: type model.recursion=torch")
-        if device.type == "cuda" and torch.cuda.get_device_capability(device) < OLDEST:
-            name, least = torch.cuda.get_device_name(device), ".".join(map(str, OLDEST))
-            raise ConfigError(
-                f"model.recursion=triton needs compute capability {least}, which {name} has not: "
-                "type model.recursion=torch"
-            )
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

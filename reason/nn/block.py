@@ -8,14 +8,13 @@ from torch import Tensor, nn
 
 from reason.nn.attention import Attention
 from reason.nn.geometry import Geometry
-from reason.nn.group_attention import GroupAttention
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.mlp import Activation, SwiGLU, inner_width
 from reason.nn.norms import rms_norm
 
-Mixer = Literal["attention", "mlp", "local", "groups", "group-attention"]
-StructuredMixer = LocalMixer | GroupMixer | GroupAttention
+Mixer = Literal["attention", "mlp", "local", "groups"]
+StructuredMixer = LocalMixer | GroupMixer
 
 
 class Block(nn.Module):

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 
@@ -23,7 +22,6 @@ class Geometry(NamedTuple):
     symbols: int = 1  # K
     axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
     kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
-    members: tuple[Tensor, ...] = ()  # for each partition the cells (G, n) of its groups, for attention
 
 
 UNKNOWN = Geometry()
@@ -33,12 +31,6 @@ def incidence(partitions: Sequence[np.ndarray]) -> np.ndarray:
     """(G, S) float32: 1 where a cell belongs to a group, for partitions (S,) of group numbers."""
     members = [numbers == np.arange(numbers.max() + 1)[:, None] for numbers in partitions]
     return np.concatenate(members).astype(np.float32)
-
-
-def members_of(numbers: np.ndarray) -> Tensor | None:
-    """(G, n) cells of each group of a partition (S,); None where its groups differ in size."""
-    sizes = np.bincount(numbers)
-    return None if np.ptp(sizes) else torch.from_numpy(np.argsort(numbers, kind="stable").reshape(len(sizes), -1))
 
 
 def pooling(member: np.ndarray) -> np.ndarray:

@@ -176,7 +176,6 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     """
     world = world or World()
     config.model.refuse_training()
-    config.model.refuse_device(data.device)
     batch_size = config.training.batch_size
     if batch_size % world.size:
         near = max(1, round(batch_size / world.size)) * world.size

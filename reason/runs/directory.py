@@ -191,7 +191,6 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
     which = which_weights(folder, weights)
     shape = read_shape(run)
-    config.model.refuse_device(device)
     refuse_large_model(config.model, shape, device)
     model = build_model(config.model, shape, *dtypes(config.training.precision, device))
     load_into(model, folder, which)

@@ -84,15 +84,12 @@ class Rehearsal(NamedTuple):
 
 @contextlib.contextmanager
 def fake_model(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Reasoner]:
-    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block.
-
-    What one kernel would compute is computed call by call, which can be counted.
-    """
+    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block."""
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
         computed = Dtypes(states or torch.float32, products)
     with torch.device("meta"):
-        model = build_model(derive(config, config.model.call_by_call()).model, shape, *computed)
+        model = build_model(config.model, shape, *computed)
     with FakeTensorMode(allow_non_fake_inputs=True):
         yield model.to_empty(device="cpu")
 

@@ -63,7 +63,7 @@ def peer_step(
         "puzzle_emb_ndim": model.hidden_size * min(1, model.puzzle_emb_len),
         "H_cycles": model.h_cycles,
         "L_cycles": model.l_cycles,
-        "H_layers": model.num_h_layers or model.num_layers,
+        "H_layers": model.num_layers,
         "L_layers": model.num_layers,
         "hidden_size": model.hidden_size,
         "expansion": model.expansion,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from reason.models.base import IGNORE, Shape
 
-VARIES = {"config", "order", "random", "optimizer", "memory", "best"}  # in shape, or checked elsewhere
+VARIES = {"config", "order", "random", "optimizer", "best"}  # in shape, or checked elsewhere
 COUNTS = {"step", "steps"}  # of an optimizer's entries, as torch and as this project name them
 
 

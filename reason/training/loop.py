@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 import torch
@@ -74,7 +74,7 @@ class Trainer(TrainingState):
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 own_index = self.index // len(self.carries)
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
-                terms = evaluate_terms(replace(unroll, memory=self.memories[self.turn]), self.config.loss, weights)
+                terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured:
                     self.balancer.update(self.step, terms, self._measured_gradient, self.world.mean)
                 self.scaling.scale(weighted_sum(terms, weights) / grad_steps).backward()

@@ -61,7 +61,6 @@ class TrainingState:
         self.best: Reading | None = None
         blanks = samplers.blanks(samplers.batch_size // self.world.size)  # shapes alone: every row has halted
         self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]  # of each set
-        self.memories: list[dict[str, torch.Tensor]] = [{} for _ in blanks]  # of loss terms, between backward passes
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
         self.compiled = False  # does torch.compile make the model's code?
@@ -165,7 +164,6 @@ class TrainingState:
             "averaged": self.ema is not None,
             "best": None if self.best is None else self.best.as_dict(),
             "carry": [{name: world.gather_rows(v) for name, v in vars(carry).items()} for carry in self.carries],
-            "memory": [{name: world.gather(kept) for name, kept in memory.items()} for memory in self.memories],
             "random": checkpoint.random_states(self.device, world),
             **{name: part.state_dict() for name, part in self.parts().items()},
         }
@@ -197,11 +195,10 @@ class TrainingState:
 
     def _restore_carry(self, state: dict[str, Any]) -> None:
         own, kind = self.world.own_rows, type(self.carry.state)
-        for turn, (carry, memory) in enumerate(zip(state["carry"], state["memory"], strict=True)):
+        for turn, carry in enumerate(state["carry"]):
             c = {name: own(value, self.device) for name, value in carry.items()}
             batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
             self.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
-            self.memories[turn] = {name: own(kept, self.device) for name, kept in memory.items()}
 
     def refuse_broken(self) -> None:
         """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""

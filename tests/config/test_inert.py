@@ -38,7 +38,6 @@ SMALL: Changes = {
     "model.dropout": 0.0,
     "optimizer.lr": 1e-2,
     "optimizer.schedule.warmup_steps": 0,
-    "balance.reset_every": 1,
     "training.steps": STEPS,
     "training.batch_size": 6,  # of 8: some of each half of the set
     "training.only": "all",
@@ -136,7 +135,6 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
     "model.expansion": [100.0],
     "model.num_heads": [1, 4],
     "model.mixer": [{"model.mixer": "mlp", "model.positions": "none"}, {"model.mixer": "attention"}],
-    "model.num_h_layers": [1],
     "model.puzzle_emb_ndim": [5],
     "model.final_norm": ["rmsnorm", "simple"],
     "model.sigma": [0.3],

@@ -138,8 +138,8 @@ def test_what_is_no_checkpoint_is_refused(
 
 
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
-    "HRM of unequal stacks": (
-        {"separate_networks": True, "num_layers": 2, "num_h_layers": 3, "puzzle_emb_len": 1, "gradient": "last-call"},
+    "HRM of two layers each": (
+        {"separate_networks": True, "num_layers": 2, "puzzle_emb_len": 1, "gradient": "last-call"},
         {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
         [],
     ),

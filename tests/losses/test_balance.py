@@ -84,7 +84,8 @@ def test_a_target_of_ten_settles_at_ten_times_the_others() -> None:
 def test_updates_equal_the_papers_equations(
     slopes: list[float], losses: list[list[float]], alpha: float, rho: float
 ) -> None:
-    toy, found = Toy(slopes), balancer(alpha=alpha, rho=rho, targets={"lm": 2})
+    toy, found = Toy(slopes), balancer(alpha=alpha, targets={"lm": 2})
+    found.RHO = rho
     expected = [1.0] * 4
     for step, values in enumerate(losses):
         found.update(step, toy.terms(values), toy.gradient)
@@ -94,7 +95,8 @@ def test_updates_equal_the_papers_equations(
 
 def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
     """A satisfied ReLU term (loss and gradient 0), a term without gradient, one that is not evaluated."""
-    found = balancer(alpha=0, rho=0)
+    found = balancer(alpha=0)
+    found.RHO = 0
     before = found.weight.clone()
     toy = Toy([2.0, 0.0, 4.0, 1.0])
     terms = toy.terms([1.0, 1.0, 1.0, 0.0])
@@ -121,7 +123,8 @@ def test_nothing_active_changes_nothing() -> None:
 
 
 def test_an_overflow_counts_as_inactive() -> None:
-    found, toy = balancer(rho=0), Toy([1.0, float("inf"), 1.0, 1.0])
+    found, toy = balancer(), Toy([1.0, float("inf"), 1.0, 1.0])
+    found.RHO = 0
     before = found.weight[1].clone()
     found.update(0, toy.terms(), toy.gradient)
     assert found.weight[1] == before
@@ -129,7 +132,8 @@ def test_an_overflow_counts_as_inactive() -> None:
 
 
 def test_the_reference_is_softly_reset() -> None:
-    toy, found = Toy([1.0] * 4), balancer(reset_every=2, reset_blend=0.25)
+    toy, found = Toy([1.0] * 4), balancer()
+    found.RESET_EVERY, found.RESET_BLEND = 2, 0.25
     found.update(0, toy.terms([8.0] * 4), toy.gradient)
     found.update(1, toy.terms([4.0] * 4), toy.gradient)
     assert found.reference.tolist() == [8] * 4
@@ -139,7 +143,8 @@ def test_the_reference_is_softly_reset() -> None:
 
 def test_a_reset_waits_for_the_next_update() -> None:
     """λ is not moved at every step: the reset that fell due between two updates is made at the second, once."""
-    toy, found = Toy([1.0] * 4), balancer(reset_every=4, reset_blend=0.5)
+    toy, found = Toy([1.0] * 4), balancer()
+    found.RESET_EVERY = 4
     for step, expected in ((0, 8.0), (3, 8.0), (5, 6.0), (6, 6.0), (9, 5.0)):
         found.update(step, toy.terms([8.0 if step == 0 else 4.0] * 4), toy.gradient)
         assert found.reference.tolist() == [expected] * 4, step

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from reason.losses import exit as stages
 from reason.losses.exit import (
     ExitConfig,
     exit_cdf,
@@ -64,7 +65,14 @@ def unrolled(kind: str, loops: int = T, m: int = 1, last: bool = True, active: T
     )  # fmt: skip
 
 
-def by_hand(seen: Unroll, config: ExitConfig, likelihood: str) -> np.ndarray:
+@pytest.fixture(autouse=True)
+def gentle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that differs from 0 and 1 for the random losses of these tests."""
+    monkeypatch.setattr(stages, "SLOPE", 3.0)
+    monkeypatch.setattr(stages, "THRESHOLD", 0.1)
+
+
+def by_hand(seen: Unroll, likelihood: str) -> np.ndarray:
     """Means over rows of what each labelled cell, or each row, gives."""
     rows = []
     for row in range(B):
@@ -77,7 +85,7 @@ def by_hand(seen: Unroll, config: ExitConfig, likelihood: str) -> np.ndarray:
         )
         gates = np.array([out.gate[row].numpy() for out in seen.readouts])
         pairs = zip(gates[:, cells].T, losses.T, strict=True) if gates.shape[1] > 1 else [(gates[:, 0], losses.mean(1))]
-        each = [reference.exit_losses(g, loss, config.slope, config.threshold) for g, loss in pairs]
+        each = [reference.exit_losses(g, loss, stages.SLOPE, stages.THRESHOLD) for g, loss in pairs]
         rows.append(np.mean(each, axis=0))
     return np.mean(rows, axis=0)
 
@@ -85,8 +93,8 @@ def by_hand(seen: Unroll, config: ExitConfig, likelihood: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["position", "puzzle"])
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
 def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
-    seen, config = unrolled(kind), ExitConfig(slope=3.0, threshold=0.1)
-    expected = by_hand(seen, config, likelihood)
+    seen, config = unrolled(kind), ExitConfig()
+    expected = by_hand(seen, likelihood)
     found = (
         exit_loss(seen, likelihood, "row"),
         exit_entropy(seen, "row"),
@@ -98,7 +106,7 @@ def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
 
 def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None:
     """One loop a backward pass: at the second supervision step L_1 is held against the loss before it."""
-    seen, config = unrolled("puzzle", loops=1, m=2, last=False), ExitConfig(slope=3.0, threshold=0.1)
+    seen, config = unrolled("puzzle", loops=1, m=2, last=False), ExitConfig()
     (now,), before = seen.readouts, seen.model.said
     rows, gains = [], []
     for row in range(B):
@@ -116,14 +124,14 @@ def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None
 def test_a_mean_over_tokens_weighs_every_cell_alike() -> None:
     """Of a gate per position: the cells of the active rows over the labelled cells of all of them."""
     active = torch.tensor([True, True, False])
-    seen, config = unrolled("position", active=active), ExitConfig(slope=3.0, threshold=0.1)
+    seen, config = unrolled("position", active=active), ExitConfig()
     cells = [(row, c) for row in range(2) for c in range(S) if LABELS[row, c] != IGNORE]
     each = []
     for row, c in cells:
         label = int(LABELS[row, c])
         losses = [reference.cell_loss(out.logits[row, c].numpy(), label, "softmax") for out in seen.readouts]
         gates = np.array([out.gate[row, c].item() for out in seen.readouts])
-        each.append(reference.exit_losses(gates, np.array(losses), config.slope, config.threshold))
+        each.append(reference.exit_losses(gates, np.array(losses), stages.SLOPE, stages.THRESHOLD))
     expected = np.sum(each, axis=0) / (4 + 3 + 5)
     found = (
         exit_loss(seen, "softmax", "token"),
@@ -211,9 +219,10 @@ def test_which_loops_are_taught(first: bool, m: int, last: bool, loops: int, tau
     assert [int(g.grad.abs().min() > 0) for g in gates] == taught
 
 
-def test_the_gate_learns_to_stay_where_a_loop_helps() -> None:
+def test_the_gate_learns_to_stay_where_a_loop_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     """w → 1 where the loss falls by more than γ, → 0 where it does not: the BCE's minimum is there."""
-    config = ExitConfig(slope=1e4, threshold=0.005)
+    monkeypatch.setattr(stages, "SLOPE", 1e4)
+    monkeypatch.setattr(stages, "THRESHOLD", 0.005)
     seen = unrolled("puzzle")
     losses = [reference.lm_loss(out.logits[:1].numpy(), LABELS[:1].numpy(), "softmax") for out in seen.readouts]
     gains = [losses[t - 1] - losses[t] > 0.005 for t in range(1, T - 1)]
@@ -221,7 +230,7 @@ def test_the_gate_learns_to_stay_where_a_loop_helps() -> None:
     readouts = [out._replace(gate=g) for out, g in zip(seen.readouts[1:-1], right, strict=True)]
     only = torch.arange(B) == 0
     taught = Unroll(**{**vars(seen), "readouts": (seen.readouts[0], *readouts, seen.readouts[-1]), "active": only})
-    assert exit_gate_loss(taught, config, "softmax", "row").item() < 1e-6
+    assert exit_gate_loss(taught, ExitConfig(), "softmax", "row").item() < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["position", "puzzle"])

@@ -21,8 +21,6 @@ from reason.models.base import Batch, Reasoner, Shape
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
-ATTENDED = GROUPS | {"mixer": "group-attention", "hidden_size": 12}
-ATTENDED_SYMBOLS = SYMBOLS | {"mixer": "group-attention"}
 LOCAL = GROUPS | {"mixer": "local"}
 ROTARY = GROUPS | {"mixer": "attention", "positions": "rotary-2d", "num_heads": 2}
 RECURSIVE: dict[str, Any] = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
@@ -63,11 +61,7 @@ def close(got: Tensor, wanted: Tensor) -> None:
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize(
-    "settings",
-    [GROUPS, SYMBOLS, ATTENDED, ATTENDED_SYMBOLS],
-    ids=["cells", "symbols", "attention", "attention over symbols"],
-)
+@pytest.mark.parametrize("settings", [GROUPS, SYMBOLS], ids=["cells", "symbols"])
 def test_moving_rows_within_bands_moves_the_logits(family: str, settings: dict[str, Any]) -> None:
     puzzle = Sudoku(6)  # boxes of 2 rows and 3 columns
     model, tokens = make(family, puzzle, settings), sudokus(puzzle)
@@ -84,10 +78,9 @@ def test_moving_rows_within_bands_moves_the_logits(family: str, settings: dict[s
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize("settings", [SYMBOLS, ATTENDED_SYMBOLS], ids=["groups", "attention"])
-def test_renaming_symbols_renames_the_logits(family: str, settings: dict[str, Any]) -> None:
+def test_renaming_symbols_renames_the_logits(family: str) -> None:
     puzzle = Sudoku(6)
-    model, tokens = make(family, puzzle, settings), sudokus(puzzle)
+    model, tokens = make(family, puzzle, SYMBOLS), sudokus(puzzle)
     names = torch.tensor([0, 1, 4, 2, 7, 3, 6, 5])  # padding and blank keep theirs
     logits, q = run(model, tokens)
     renamed, renamed_q = run(model, names[tokens])
@@ -170,12 +163,12 @@ def test_attention_knows_where_a_token_stands_by_its_positions_alone(family: str
 @pytest.mark.parametrize("family", ["recursive", "looped"])
 @pytest.mark.parametrize(
     "settings",
-    [GROUPS, SYMBOLS, ATTENDED, LOCAL, ROTARY],
-    ids=["groups", "symbols", "attention", "local", "rotary-2d"],
+    [GROUPS, SYMBOLS, LOCAL, ROTARY],
+    ids=["groups", "symbols", "local", "rotary-2d"],
 )
 def test_one_module_serves_several_sizes(family: str, settings: dict[str, Any]) -> None:
     small, large = (Sudoku(6), Sudoku(9)) if settings is SYMBOLS else (Maze(4), Maze(7))
-    if settings in (GROUPS, ATTENDED):
+    if settings is GROUPS:
         small, large = Lines(4), Lines(5)
     models = [make(family, puzzle, settings) for puzzle in (small, large)]
     assert models[0].state_dict().keys() == models[1].state_dict().keys()
@@ -206,8 +199,6 @@ class Lines(Sudoku):
 
 
 def test_what_a_model_cannot_read_it_says() -> None:
-    five = Structure(groups={str(name): (0, 1) * 8 for name in range(5)})
-    uneven = Shape(seq_len=3, vocab_size=5, structure=Structure(groups={"0": (0, 0, 1)}))
     local = make("recursive", Maze(4), LOCAL)
     assert not local.reads(shape(Sudoku(6)))  # other tokens
     assert not local.reads(Shape(seq_len=25, vocab_size=6))  # no grid
@@ -219,10 +210,6 @@ def test_what_a_model_cannot_read_it_says() -> None:
         build_model(local.config, Shape(seq_len=16, vocab_size=6))  # type: ignore[attr-defined,arg-type]
     with pytest.raises(ConfigError, match="looks at groups"):
         build_model(RecursiveConfig(**RECURSIVE | GROUPS), shape(Maze(4)))
-    with pytest.raises(ConfigError, match="hidden_size=12 among 5 relations"):
-        build_model(RecursiveConfig(**RECURSIVE | ATTENDED), shape(Sudoku(4)).model_copy(update={"structure": five}))
-    with pytest.raises(ConfigError, match="those of 0 differ"):
-        build_model(RecursiveConfig(**RECURSIVE | ATTENDED), uneven)
     with pytest.raises(ConfigError, match="a position for every symbol"):
         build_model(RecursiveConfig(**RECURSIVE | SYMBOLS), shape(Lines(4)))
 

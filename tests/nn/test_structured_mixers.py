@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from datasets_gen.sudoku import Sudoku
-from reason.nn.geometry import Geometry, factored, incidence, members_of, pooling
-from reason.nn.group_attention import GroupAttention
+from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.rope import rotary_2d_table, rotate
@@ -61,26 +60,6 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
         for weight, numbers in zip(each, groups, strict=True):
             y = y + weight @ z[b, numbers == numbers[s], k].sum(0) / 2
         np.testing.assert_allclose(got[b, s, k], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
-
-
-def test_group_attention_attends_within_the_groups_of_every_relation() -> None:
-    puzzle, width, inner, symbols = Sudoku(4), 8, 3, 5
-    groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
-    mixer = GroupAttention(width, inner, len(groups), symbols=True).double()
-    members = tuple(cells for numbers in groups if (cells := members_of(numbers)) is not None)
-    h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
-    got = mixer(h, Geometry(symbols=symbols, members=members)).detach().numpy().reshape(2, 16, symbols, width)
-    z = h.numpy().reshape(2, 16, symbols, width)
-    own, out, joined = (layer.weight.detach().numpy() for layer in (mixer.own, mixer.out, mixer.attended))
-    q, k, v = (each.reshape(2, 16, symbols, 4, 2) for each in np.split(z @ mixer.qkv.weight.detach().numpy().T, 3, -1))
-    for b, s, d in np.ndindex(2, 16, symbols):
-        heads = []
-        for head in range(4):
-            seen = (b, groups[head] == groups[head][s], d, head) if head < 3 else (b, s, slice(None), head)
-            scores = np.exp(k[seen] @ q[b, s, d, head] / np.sqrt(2))
-            heads.append(scores / scores.sum() @ v[seen])
-        y = own @ z[b, s, d] + joined @ np.concatenate(heads)
-        np.testing.assert_allclose(got[b, s, d], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
 
 
 def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:

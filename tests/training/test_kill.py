@@ -26,7 +26,6 @@ LOOPED = {
     "rollout.loops.distribution": "uniform",
     "rollout.loops.max": "3",
     "loss.weights.jsrr": "0.1",
-    "loss.jsrr.warm_start": "true",
     "optimizer.grad_clip": "1",
 }
 FAMILIES = {**VARIANTS, "fp16": {"training.precision": "fp16"}, "looped": LOOPED}

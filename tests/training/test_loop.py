@@ -59,7 +59,6 @@ VARIANTS = {
         "loss.weights.rep_x": "1e3",
         "loss.schedules": '{"rh_stable_z": {"kind": "piecewise", "points": [[0,0],[2,1]]}}',
         "balance.kind": "alg-grad-norm",
-        "balance.reset_every": "2",
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
     },

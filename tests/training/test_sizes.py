@@ -31,8 +31,8 @@ def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 def config_of(tiny: Config, mazes: dict[int, Path], **changes: str) -> Config:
     two = {"data.directory": f"{mazes[4]},{mazes[5]}", "model.noise": "additive", "loss.weights.jsrr": "0.1"}
-    warm = {"loss.jsrr.warm_start": "true", "loss.jsrr.convex": "false", "training.monitor.every": "2"}
-    return override(tiny, LOCAL | two | warm | changes)
+    more = {"loss.jsrr.convex": "false", "training.monitor.every": "2"}
+    return override(tiny, LOCAL | two | more | changes)
 
 
 def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
