@@ -37,7 +37,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/mypy
 
 bench: $(STAMP)  ## throughput of a training step, and where the time goes
-	$(BIN)/reason bench sudoku-6x6 training.precision=fp32,auto
+	$(BIN)/python -m benchmarks.bench sudoku-6x6 training.precision=fp32,auto
 
 clean:  ## remove the environment and caches (data/ and runs/ stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

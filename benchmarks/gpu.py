@@ -1,8 +1,8 @@
 """Everything that this project wants to know of a CUDA GPU, in nine minutes, as one JSON.
 
-    python benchmarks/gpu.py --out gpu.json [--peer DIR] [--minutes 9]
+    python benchmarks/gpu.py --out gpu.json [--original DIR] [--minutes 9]
 
-The tests marked gpu; `reason bench` of TRM-MLP and CMM-128 in bf16, with and without compiling,
+The tests marked gpu; `python -m benchmarks.bench` of TRM-MLP and CMM-128 in bf16, with and without compiling,
 beside the authors' code where a checkout of it is named; the estimated memory of presets against
 the measured peak; a training that is stopped and resumed, and must end with the same weights as one
 that was not. Each part is a process of its own with a time limit, and the JSON is written anew
@@ -26,6 +26,7 @@ from safetensors.torch import load_file
 
 ROOT = Path(__file__).parents[1]
 REASON = [sys.executable, "-m", "reason"]
+BENCH = [sys.executable, "-m", "benchmarks.bench"]
 FEW = ["--rounds", "3", "--steps", "3"]
 TRM = ["trm-mlp-sudoku", "training.precision=bf16"]
 COMPILED = "training.compile=none,inductor"
@@ -57,10 +58,10 @@ def tests(seconds: float, folder: Path) -> dict[str, Any]:
 
 
 def bench(words: list[str]) -> Callable[[float, Path], Any]:
-    """`reason bench`, its JSON."""
+    """`python -m benchmarks.bench`, its JSON."""
 
     def measured(seconds: float, folder: Path) -> Any:
-        run([*REASON, "bench", *words, *FEW, "--json", "bench.json"], seconds, folder)
+        run([*BENCH, *words, *FEW, "--json", "bench.json"], seconds, folder)
         return json.loads((folder / "bench.json").read_text())
 
     return measured
@@ -70,8 +71,8 @@ def memory(names: list[str], extra: list[str]) -> Callable[[float, Path], Any]:
     """Estimated and measured bytes of presets, without gradient checkpointing where the GPU holds that."""
 
     def measured(seconds: float, folder: Path) -> Any:
-        words = ["bench", *names, "training.compile=none", *extra, "--rounds", "1", "--steps", "1", "--json", "m.json"]
-        run([*REASON, *words], seconds, folder)
+        words = [*names, "training.compile=none", *extra, "--rounds", "1", "--steps", "1", "--json", "m.json"]
+        run([*BENCH, *words], seconds, folder)
         rows = json.loads((folder / "m.json").read_text())["results"]
         kept = ("preset", "batch_size", "gradient_checkpointing", "memory_estimated", "memory_peak")
         return [{key: row[key] for key in kept} for row in rows]
@@ -100,13 +101,13 @@ def _weights(run: Path) -> dict[str, Any]:
     return load_file(max((run / "checkpoints").glob("step-*")) / "weights.safetensors")
 
 
-def parts(peer: Path | None) -> dict[str, tuple[float, Callable[[float, Path], Any]]]:
+def parts(original: Path | None) -> dict[str, tuple[float, Callable[[float, Path], Any]]]:
     """Every part by name: its share of the minutes, and what it does."""
-    beside = [] if peer is None else ["--peer", str(peer.resolve())]
-    compiled = [*TRM, "training.compile=inductor", *beside, "--peer-compiled"]
+    beside = [] if original is None else ["--original", str(original.resolve())]
+    compiled = [*TRM, "training.compile=inductor", *beside, "--original-compiled"]
     return {
         "trm": (0.2, bench([*TRM, COMPILED, *beside])),
-        **({"trm beside compiled peer": (0.2, bench(compiled))} if peer else {}),
+        **({"trm beside compiled original": (0.2, bench(compiled))} if original else {}),
         "cmm-128": (0.2, bench(["cmm-9-7", COMPILED])),
         "memory": (0.06, memory(MEMORY, [])),
         "resume": (0.07, resumable("cuda", 60)),
@@ -139,10 +140,10 @@ def measure(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
-    parser.add_argument("--peer", type=Path, metavar="DIR", help="a checkout of the authors' TRM code")
+    parser.add_argument("--original", type=Path, metavar="DIR", help="a checkout of the authors' TRM code")
     parser.add_argument("--minutes", type=float, default=9)
     arguments = parser.parse_args()
-    measure(parts(arguments.peer), arguments.out, arguments.minutes)
+    measure(parts(arguments.original), arguments.out, arguments.minutes)
     return 0
 
 

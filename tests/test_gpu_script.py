@@ -38,7 +38,7 @@ def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, 
     assert json.loads((tmp_path / "out.json").read_text())["second"]["result"] == 7
     assert allowed == [pytest.approx(30, abs=1), pytest.approx(120, abs=2)], "what one part leaves is the others'"
     assert sum(share for share, _ in script.parts(tmp_path).values()) == pytest.approx(1)
-    assert script.parts(tmp_path).keys() - script.parts(None).keys() == {"trm beside compiled peer"}
+    assert script.parts(tmp_path).keys() - script.parts(None).keys() == {"trm beside compiled original"}
     with pytest.raises(RuntimeError, match="status 2"):
         script.run([*script.REASON, "no-such-command"], 60, tmp_path)
 

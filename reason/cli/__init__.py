@@ -35,7 +35,6 @@ USAGE = """usage: reason COMMAND …
   compare    several runs in one table and one plot
   ablate     a preset's variants with several seeds each, and what differs
   presets    every preset, its size and source
-  bench      puzzle-steps per second of a preset and its variants
   import-weights  a checkpoint of the original HRM or TRM code → a run
   demo       10×10 mazes learned, larger ones solved by the same weights  (= make demo)
 
@@ -57,7 +56,6 @@ COMMANDS = {
     "compare": "reason.cli.compare",
     "ablate": "reason.cli.ablate",
     "presets": "reason.cli.presets",
-    "bench": "reason.cli.bench",
     "import-weights": "reason.cli.import_weights",
     "demo": "reason.cli.demo",
 }

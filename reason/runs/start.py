@@ -16,7 +16,6 @@ from reason.own_code import require_imports
 from reason.runs.build import (
     build_trainer,
     fingerprints,
-    load_monitor_sets,
     load_training_set,
     make_data_once,
     names_presets_own_set,
@@ -55,13 +54,12 @@ def start(
     *,
     make_data: bool,
     base: Config | None = None,
-    monitored: bool = False,
 ) -> Trainer:
     """A new run; `held` keeps its folder locked and its processes joined.
 
     run: None for runs/NAME-N, where NAME says how the config differs from `base` (`run_name`).
 
-    make_data: a missing set is made as data.generate says. monitored: refused where no monitor reads an accuracy.
+    make_data: a missing set is made as data.generate says.
 
     Raises:
         ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
@@ -75,9 +73,6 @@ def start(
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    if monitored and not load_monitor_sets(config, data):
-        split = config.training.monitor.split
-        raise ConfigError(f"{config.name} has no {split} split to read an accuracy from; name another preset")
     reserved = reserve_run(run_name(base or asked, asked)) if run is None and world.first else None
     run = Path(world.tell(str(run or reserved or "")))
     try:

@@ -120,8 +120,6 @@ WRONG = {
     "evaluate two": (["evaluate", "a", "b"], "one run at a time"),
     "bad minutes": (["train", "sudoku-4x4", "--max-minutes", "nan"], "--max-minutes nan: must be above 0"),
     "shortcut and long form": (["train", "sudoku-4x4", "data=a", "data.directory=b"], "given twice: a and b"),
-    "bench a set": (["bench", "sudoku-4x4", "data=sets/mine"], "random puzzles are timed"),
-    "bench nothing": (["bench", "sudoku-4x4", "--steps", "0"], "both must be at least 1"),
     "show no preset": (["presets", "sudoku6x6"], "did you mean sudoku-6x6?"),
 }
 

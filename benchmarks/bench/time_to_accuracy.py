@@ -1,4 +1,4 @@
-"""Time until the monitor reads an accuracy."""
+"""Minutes until the monitor reads an accuracy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import contextlib
 import time
 from typing import Any
 
+from datasets_gen.layout import splits_of
 from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.runs.build import make_data_once
 from reason.runs.start import start
 
 
@@ -19,7 +22,11 @@ def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> d
     Raises:
         ConfigError: there is no monitor, which needs a validation split.
     """
-    trainer = start(config, None, held, make_data=True, monitored=True)
+    make_data_once(config)
+    split = config.training.monitor.split
+    if not config.training.monitor.puzzles or not any(split in splits_of(each) for each in config.data.directories):
+        raise ConfigError(f"{config.name} has no {split} split to read an accuracy from; name another preset")
+    trainer = start(config, None, held, make_data=False)
     every = config.training.monitor.every or config.training.checkpoint_every
     processor = time.process_time()
     finished = False

@@ -27,7 +27,7 @@ HRM = ("models.hrm.hrm_act_v1", "HierarchicalReasoningModel_ACTV1")
 POSITIONS = {"rotary": "rope", "learned": "learned", "none": "none"}
 
 
-def peer_step(
+def original_step(
     directory: Path,
     config: Config,
     shape: Shape,
@@ -48,13 +48,15 @@ def peer_step(
     """
     model = cast(RecursiveConfig, config.model)
     if not model.has(can.HALTING_HEAD) or model.mixer not in ("attention", "mlp"):
-        raise ConfigError("--peer: the authors' code has models with attention or an MLP mixer; name such a preset")
+        raise ConfigError("--original: the authors' code has models with attention or an MLP mixer; name such a preset")
     if model.positions not in POSITIONS or config.rollout.grad_steps > 1:
-        raise ConfigError("--peer: the authors' code has no positions by row and column, and rollout.grad_steps=1")
+        raise ConfigError("--original: the authors' code has no positions by row and column, and rollout.grad_steps=1")
     module, name = HRM if model.separate_networks else TRM
     if not (directory / f"{module.replace('.', '/')}.py").is_file():
         wanted = "HRM" if model.separate_networks else "TRM"
-        raise ConfigError(f"--peer {directory}: no {module.replace('.', '/')}.py; name a checkout of the {wanted} code")
+        raise ConfigError(
+            f"--original {directory}: no {module.replace('.', '/')}.py; name a checkout of the {wanted} code"
+        )
     sizes = {
         "batch_size": config.training.batch_size,
         "seq_len": shape.seq_len,
@@ -84,7 +86,7 @@ def peer_step(
             theirs = getattr(importlib.import_module(module), name)(sizes)
             head = importlib.import_module("models.losses").ACTLossHead(theirs, "stablemax_cross_entropy")
         except ImportError as error:
-            raise ConfigError(f"--peer {directory}: {error}; install what that code imports") from None
+            raise ConfigError(f"--original {directory}: {error}; install what that code imports") from None
     if weights is not None:
         theirs.load_state_dict(weights)
     head.train()

@@ -1,4 +1,4 @@
-"""reason bench: speed of training and evaluation, variants and the authors' code in turns; minutes to an accuracy."""
+"""Speed of training and evaluation: variants and the authors' code in turns; minutes to an accuracy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import json
 import platform
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -21,8 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 import reason.settings.capabilities as can
+from benchmarks.bench.loss_curve import BESIDE, loss_curves
+from benchmarks.bench.original import original_step
+from benchmarks.bench.time_to_accuracy import minutes_to
+from benchmarks.bench.timing import PEAK, Spread, Turn, gemm, in_turns
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.typed import Parser
+from reason.cli import guarded
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -31,11 +37,7 @@ from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll
 from reason.runs.build import build_trainer, load_training_set
-from reason.runs.course import BESIDE, course_beside
 from reason.runs.memory import estimate_memory, readable_size
-from reason.runs.peer import peer_step
-from reason.runs.reached import minutes_to
-from reason.runs.timing import PEAK, Spread, Turn, gemm, in_turns
 from reason.runs.work import work_of
 from reason.training.device import pick_device
 from reason.training.loop import Trainer
@@ -50,10 +52,10 @@ absolute numbers, and stand with their least, median and greatest. "of peak" is 
 the same type that is timed in the same turns; FLOPs are counted from shapes. "all steps": the preset's training at this
 speed, without compiling and reading.
 
-  reason bench sudoku-6x6
-  reason bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 training.compile=none,inductor --json bench.json
-  reason bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --peer ~/TinyRecursiveModels
-  reason bench sudoku-6x6 --to-accuracy 0.99        trains on its own set, or data=DIR, until the monitor reads 99 %"""
+  python -m benchmarks.bench sudoku-6x6
+  python -m benchmarks.bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 --json bench.json
+  python -m benchmarks.bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --original ~/TinyRecursiveModels
+  python -m benchmarks.bench sudoku-6x6 --to-accuracy 0.99   trains on its set, or data=DIR, until validation reads 99 %"""
 
 
 class Variant(NamedTuple):
@@ -76,15 +78,19 @@ class Variant(NamedTuple):
 
 def main(argv: list[str]) -> int:
     """Time every variant, print the table, write the JSON."""
-    parser = Parser(prog="reason bench", description=DESCRIPTION)
+    parser = Parser(prog="python -m benchmarks.bench", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET | section.key=value[,value…]")
     parser.add_argument("--rounds", type=int, default=5, help="turns; the median over them is shown (default 5)")
     parser.add_argument("--steps", type=int, default=4, help="optimizer steps in a turn (default 4)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
-    parser.add_argument("--peer", type=Path, metavar="DIR", help="a checkout of the authors' TRM or HRM, timed too")
-    parser.add_argument("--peer-compiled", action="store_true", help="their code under torch.compile")
-    parser.add_argument("--course", type=int, default=0, metavar="N", help="compare N losses and the memory of a step")
-    parser.add_argument("--peer-precision", choices=("fp32", "bf16"), help="their type of states (default: as here)")
+    parser.add_argument("--original", type=Path, metavar="DIR", help="a checkout of the authors' TRM or HRM, timed too")
+    parser.add_argument("--original-compiled", action="store_true", help="their code under torch.compile")
+    parser.add_argument(
+        "--loss-curve", type=int, default=0, metavar="N", help="compare N losses and the memory of a step"
+    )
+    parser.add_argument(
+        "--original-precision", choices=("fp32", "bf16"), help="their type of states (default: as here)"
+    )
     parser.add_argument("--processor-time", action="store_true", help="of this process, not the clock: a busy machine")
     parser.add_argument("--training-only", action="store_true", help="without the evaluation at T = 16")
     parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
@@ -96,11 +102,11 @@ def main(argv: list[str]) -> int:
         )
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
-    if arguments.peer is None:
-        alone = {"--course": arguments.course, "--peer-compiled": arguments.peer_compiled}
-        for flag, given in (alone | {"--peer-precision": arguments.peer_precision}).items():
+    if arguments.original is None:
+        alone = {"--loss-curve": arguments.loss_curve, "--original-compiled": arguments.original_compiled}
+        for flag, given in (alone | {"--original-precision": arguments.original_precision}).items():
             if given:
-                raise ConfigError(f"{flag} is of the authors' code: add --peer DIR, a checkout of it")
+                raise ConfigError(f"{flag} is of the authors' code: add --original DIR, a checkout of it")
     if not words:
         raise ConfigError("a preset is needed, got none; see: reason presets")
     if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:
@@ -111,7 +117,7 @@ def main(argv: list[str]) -> int:
     variants = [Variant(preset(word), dict(each)) for word in words for each in itertools.product(*choices)]
     varied = {key for key, values in zip(pairs, choices, strict=True) if len(values) > 1}
     if arguments.to_accuracy is not None:
-        found = [_reached(variant, arguments.to_accuracy) for variant in variants]
+        found = [_time_to_accuracy(variant, arguments.to_accuracy) for variant in variants]
     else:
         devices = sorted({pick_device(variant.config.device) for variant in variants}, key=str)
         found = [row for device in devices for row in _on(device, variants, arguments)]
@@ -152,15 +158,17 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             turn, flops = gemm(device, products)
             turns.setdefault(f"{PEAK} {products}", turn)
             rows[-1] |= {"gemm": f"{PEAK} {products}", "gemm_flops": flops}
-            if arguments.peer is not None:
+            if arguments.original is not None:
                 config, states = _config_of(trainer), trainer.model.dtype
-                if arguments.peer_precision is not None:
-                    states = dtypes(arguments.peer_precision, device).states
-                peer = peer_step(arguments.peer, config, variant.chosen.shape, states, device, arguments.peer_compiled)
-                turns[f"{variant.name} peer"] = Turn(peer, torchs_own=True)
-            if arguments.peer is not None and arguments.course:
-                plain = trainer_of(derive(config, BESIDE), variant.chosen.shape, Path(folder) / f"{number}-course")
-                rows[-1] |= {"course": course_beside(plain, arguments.peer, arguments.course)}
+                if arguments.original_precision is not None:
+                    states = dtypes(arguments.original_precision, device).states
+                original = original_step(
+                    arguments.original, config, variant.chosen.shape, states, device, arguments.original_compiled
+                )
+                turns[f"{variant.name} original"] = Turn(original, torchs_own=True)
+            if arguments.original is not None and arguments.loss_curve:
+                plain = trainer_of(derive(config, BESIDE), variant.chosen.shape, Path(folder) / f"{number}-loss-curve")
+                rows[-1] |= {"loss_curve": loss_curves(plain, arguments.original, arguments.loss_curve)}
         clock = time.process_time if arguments.processor_time else time.perf_counter
         seconds = in_turns(turns, arguments.rounds, arguments.steps, device, clock)
     first = rows[0]["puzzle_steps"] / seconds[rows[0]["variant"]]
@@ -217,9 +225,9 @@ def _figures(row: dict[str, Any], seconds: Mapping[str, np.ndarray], first: np.n
     }
     if (read := seconds.get(f"{row['variant']} evaluated")) is not None:
         row["evaluated_per_second"] = row["batch_size"] / float(np.median(read))
-    if (peer := seconds.get(f"{row['variant']} peer")) is not None:
-        row["peer_puzzle_steps_per_second"] = row["batch_size"] / float(np.median(peer))
-        row["ratio_to_peer"] = Spread.of(peer / row["batch_size"] / (own / rows))._asdict()
+    if (original := seconds.get(f"{row['variant']} original")) is not None:
+        row["original_puzzle_steps_per_second"] = row["batch_size"] / float(np.median(original))
+        row["ratio_to_original"] = Spread.of(original / row["batch_size"] / (own / rows))._asdict()
 
 
 def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
@@ -238,17 +246,19 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
             "measured": lambda row: "–" if row["memory_peak"] is None else readable_size(row["memory_peak"]),
         },
     }
-    if "ratio_to_peer" in rows[0]:
+    if "ratio_to_original" in rows[0]:
         parts["beside the authors' code"] = {
-            "theirs / s": lambda row: f"{row['peer_puzzle_steps_per_second']:,.0f}",
-            "ratio (least, median, greatest)": lambda row: " ".join(f"{v:.2f}" for v in row["ratio_to_peer"].values()),
+            "theirs / s": lambda row: f"{row['original_puzzle_steps_per_second']:,.0f}",
+            "ratio (least, median, greatest)": lambda row: " ".join(
+                f"{v:.2f}" for v in row["ratio_to_original"].values()
+            ),
         }
-    if "course" in rows[0]:
+    if "loss_curve" in rows[0]:
         parts["the first losses and the memory of a step beside the authors' code, eager"] = {
-            "losses": lambda row: f"{len(row['course']['losses'])}",
-            "furthest apart": lambda row: f"{row['course']['furthest']:.1e}",
-            "memory": lambda row: readable_size(row["course"]["memory"]),
-            "theirs": lambda row: readable_size(row["course"]["peer_memory"]),
+            "losses": lambda row: f"{len(row['loss_curve']['losses'])}",
+            "furthest apart": lambda row: f"{row['loss_curve']['furthest']:.1e}",
+            "memory": lambda row: readable_size(row["loss_curve"]["memory"]),
+            "theirs": lambda row: readable_size(row["loss_curve"]["original_memory"]),
         }
     views = []
     for title, columns in parts.items():
@@ -288,10 +298,14 @@ def evaluated(trainer: Trainer) -> None:
         model.train(training)
 
 
-def _reached(variant: Variant, accuracy: float) -> dict[str, Any]:
+def _time_to_accuracy(variant: Variant, accuracy: float) -> dict[str, Any]:
     with contextlib.ExitStack() as held:
         found = minutes_to(variant.config, accuracy, held)
     said = f"{found['minutes']:.2f} minutes, {found['processor_minutes']:.2f} of processor time"
     best = "no reading" if found["exact"] is None else f"{found['exact']:.1%} at step {found['step']}"
     print(f"{variant.name}: {'reached' if found['reached'] else 'not reached'}, {best}; {said}; {found['run']}")
     return {"variant": variant.name} | found
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main, sys.argv[1:]))

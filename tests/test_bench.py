@@ -1,4 +1,4 @@
-"""reason bench: variants, the authors' code and the machine's peak in turns; minutes to an accuracy."""
+"""python -m benchmarks.bench: variants, the authors' code and the machine's peak in turns; minutes to an accuracy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 import torch
 from conftest import NARROW
 
-from reason.cli import main
+from benchmarks.bench import timing
+from benchmarks.bench.__main__ import main
+from benchmarks.bench.original import original_step
+from benchmarks.bench.timing import Spread, Turn, in_turns
+from reason.cli import guarded
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.presets import preset
-from reason.runs import timing
-from reason.runs.peer import peer_step
-from reason.runs.timing import Spread, Turn, in_turns
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading
 
@@ -58,8 +59,12 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
+def command(*words: str) -> int:
+    return guarded(main, list(words))
+
+
 def bench(*words: str) -> list[dict[str, Any]]:
-    assert main(["bench", *words, "--json", "bench.json"]) == 0
+    assert command(*words, "--json", "bench.json") == 0
     return json.loads(Path("bench.json").read_text())["results"]
 
 
@@ -82,7 +87,17 @@ def test_the_authors_code_is_timed_where_it_lies(
     checkout: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With this config's sizes; `models` is theirs while it is imported and no longer."""
-    few = ("--rounds", "1", "--steps", "1", "--processor-time", "--peer", str(checkout), "--peer-precision", "bf16")
+    few = (
+        "--rounds",
+        "1",
+        "--steps",
+        "1",
+        "--processor-time",
+        "--original",
+        str(checkout),
+        "--original-precision",
+        "bf16",
+    )
     (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", "--training-only", *few)
     out = capsys.readouterr().out
     assert "('hidden_size', 16)" in out
@@ -90,7 +105,7 @@ def test_the_authors_code_is_timed_where_it_lies(
     assert "('batch_size', 8)" in out
     assert "('forward_dtype', 'bfloat16')" in out
     assert "evaluated_per_second" not in row
-    assert row["ratio_to_peer"]["median"] > 0
+    assert row["ratio_to_original"]["median"] > 0
     assert not [name for name in sys.modules if name.split(".")[0] == "models"]
     assert str(checkout) not in sys.path
 
@@ -108,7 +123,7 @@ def test_what_the_authors_code_cannot_do_is_said(name: str, message: str, checko
     (checkout / "models/losses.py").write_text("import no_such_package")
     chosen = preset(name)
     with pytest.raises(ConfigError, match=message):
-        peer_step(checkout, chosen.config(), chosen.shape, torch.float32, torch.device("cpu"))
+        original_step(checkout, chosen.config(), chosen.shape, torch.float32, torch.device("cpu"))
 
 
 TWIN = """
@@ -158,16 +173,16 @@ class ACTLossHead(torch.nn.Module):
 """
 
 
-def test_the_course_beside_a_twin_is_the_same(checkout: Path, here: Path) -> None:
+def test_the_loss_curve_of_a_twin_is_the_same(checkout: Path, here: Path) -> None:
     """The same weights and puzzles, and refill after refill: no loss differs, and memory is that of a step."""
     (checkout / "models/recursive_reasoning/trm.py").write_text(TWIN)
     (checkout / "models/losses.py").write_text(TWINS_LOSSES)
-    few = ("--rounds", "1", "--steps", "1", "--training-only", "--peer", str(checkout), "--course", "5")
+    few = ("--rounds", "1", "--steps", "1", "--training-only", "--original", str(checkout), "--loss-curve", "5")
     settings = ("training.precision=fp32", "model.puzzle_emb_len=0", "rollout.supervision_steps=2")
     (row,) = bench("sudoku-4x4", *NARROW, *settings, *few)
-    assert row["course"]["furthest"] < 1e-6
-    assert row["course"]["memory"] == pytest.approx(row["course"]["peer_memory"], rel=0.1)
-    assert main(["bench", "sudoku-4x4", *NARROW, "training.precision=fp32", "model.puzzle_emb_len=1", *few]) == 1
+    assert row["loss_curve"]["furthest"] < 1e-6
+    assert row["loss_curve"]["memory"] == pytest.approx(row["loss_curve"]["original_memory"], rel=0.1)
+    assert command("sudoku-4x4", *NARROW, "training.precision=fp32", "model.puzzle_emb_len=1", *few) == 1
 
 
 def test_turns_alternate_and_the_others_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +216,7 @@ def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.
     assert (here / row["run"] / "config.json").is_file()
     steps = [line["step"] for line in read_metrics(here / row["run"])]
     assert steps == [2, 2, 4, 4]  # a line of training and a reading each: what went before stays
-    assert main(["bench", "sudoku-4x4", "--to-accuracy", "99"]) == 1
+    assert command("sudoku-4x4", "--to-accuracy", "99") == 1
     assert "a share above 0 and at most 1" in capsys.readouterr().err
 
 
@@ -222,7 +237,7 @@ def test_training_ends_at_the_first_reading_that_is_high_enough(
 def test_a_set_without_a_validation_split_leaves_no_run(
     sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "sudoku-4x4", *NARROW, f"data={sudoku_4x4}", "--to-accuracy", "0.5"]) == 1
+    assert command("sudoku-4x4", *NARROW, f"data={sudoku_4x4}", "--to-accuracy", "0.5") == 1
     assert "sudoku-4x4 has no validation split to read an accuracy from" in capsys.readouterr().err
     assert list(here.iterdir()) == []
 
@@ -230,7 +245,22 @@ def test_a_set_without_a_validation_split_leaves_no_run(
 def test_a_file_that_cannot_be_written_is_refused_before_the_measurement(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("reason.cli.bench._on", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr("benchmarks.bench.__main__._on", lambda *_: pytest.fail("it was measured"))
     for file in ("nowhere/b.json", "."):
-        assert main(["bench", "sudoku-4x4", "--json", file]) == 1
+        assert command("sudoku-4x4", "--json", file) == 1
         assert f"--json {file}: name a file in a folder that is there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["data=sets/mine"], "random puzzles are timed"),
+        (["--steps", "0"], "both must be at least 1"),
+        (["--loss-curve", "3"], "--loss-curve is of the authors' code: add --original DIR"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("sudoku-4x4", *words) == 1
+    assert message in capsys.readouterr().err

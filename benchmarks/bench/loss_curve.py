@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from benchmarks.bench.original import original_step
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import to_foreign
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.runs.memory import LiveBytes
-from reason.runs.peer import peer_step
 from reason.training.device import torchs_own_float32
 from reason.training.loop import Trainer
 
-BESIDE = {  # what makes two trainings of one model take the same course
+BESIDE = {  # what makes two trainings of one model have the same losses
     "rollout.halt_exploration_prob": 0.0,
     "optimizer.schedule.warmup_steps": 0,
     "training.compile": "none",
@@ -23,18 +23,18 @@ BESIDE = {  # what makes two trainings of one model take the same course
 }
 
 
-def course_beside(trainer: Trainer, directory: Path, steps: int) -> dict[str, Any]:
+def loss_curves(trainer: Trainer, directory: Path, steps: int) -> dict[str, Any]:
     """Losses of `steps` optimizer steps of both codes, from the same weights, on the same puzzles, in eager mode.
 
     `trainer` is one before its first step, of a config with BESIDE and without puzzle embeddings. `memory`: bytes of
     the tensors that one more step creates, at their peak. float32 products are torch's own in both.
 
     Raises:
-        ConfigError: the model has puzzle embeddings, or `peer_step` cannot be had.
+        ConfigError: the model has puzzle embeddings, or `original_step` cannot be had.
     """
-    model, config = cast(RecursiveModel, trainer.model), cast(Config, trainer.config)  # peer_step refuses others
+    model, config = cast(RecursiveModel, trainer.model), cast(Config, trainer.config)  # original_step refuses others
     if model.puzzle_embedding is not None:
-        raise ConfigError("--course: sign-SGD of puzzle embeddings is not compared; type model.puzzle_emb_len=0")
+        raise ConfigError("--loss-curve: sign-SGD of puzzle embeddings is not compared; type model.puzzle_emb_len=0")
     before = trainer.samplers.state_dict()
     batches = [trainer.samplers.draw(index) for index in range(steps + 1)]
     trainer.samplers.load_state_dict(before)
@@ -44,7 +44,7 @@ def course_beside(trainer: Trainer, directory: Path, steps: int) -> dict[str, An
     def draw() -> Batch:
         return next(drawn)
 
-    step = peer_step(directory, config, model.shape, model.dtype, trainer.device, weights=weights, draw=draw)
+    step = original_step(directory, config, model.shape, model.dtype, trainer.device, weights=weights, draw=draw)
     with torchs_own_float32():
         theirs = [step().item() for _ in range(steps)]
         with LiveBytes() as their_bytes:
@@ -58,8 +58,8 @@ def course_beside(trainer: Trainer, directory: Path, steps: int) -> dict[str, An
     furthest = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
     return {
         "losses": ours,
-        "peer_losses": theirs,
+        "original_losses": theirs,
         "furthest": furthest,
         "memory": our_bytes.peak,
-        "peer_memory": their_bytes.peak,
+        "original_memory": their_bytes.peak,
     }

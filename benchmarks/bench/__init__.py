@@ -1,0 +1,1 @@
+"""How fast training and evaluation are: `python -m benchmarks.bench PRESET`."""
