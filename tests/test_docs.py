@@ -109,6 +109,7 @@ def commands(page: Path) -> list[list[str]]:
     own = {
         "python train.py": "reason train",
         "python evaluate.py": "reason evaluate",
+        "python -m benchmarks.bench": "reason bench",
         "torchrun --nproc-per-node 8 ": "",
     }
     found = []
@@ -134,7 +135,7 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
     found = commands(ROOT / page)
     assert found
     for command, *words in found:
-        assert command in COMMANDS
+        assert command in {*COMMANDS, "bench"}
         words, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
         for own in ("run", "seeds"):
             pairs.pop(own, None)

@@ -55,7 +55,7 @@ speed, without compiling and reading.
   python -m benchmarks.bench sudoku-6x6
   python -m benchmarks.bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 --json bench.json
   python -m benchmarks.bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --original ~/TinyRecursiveModels
-  python -m benchmarks.bench sudoku-6x6 --to-accuracy 0.99   trains on its set, or data=DIR, until validation reads 99 %"""
+  python -m benchmarks.bench sudoku-6x6 --to-accuracy 0.99   trains until the validation split reads 99 %"""
 
 
 class Variant(NamedTuple):
