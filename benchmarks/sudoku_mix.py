@@ -24,15 +24,16 @@ from scipy.stats import spearmanr
 from datasets_gen.compiled import compiled
 from datasets_gen.importers.tables import read_table
 from datasets_gen.layout import read_split
-from datasets_gen.ratings import BIN_NAMES, EXTREME_MIX, RATING_BINS, bins_of
-from datasets_gen.sudoku.geometry import geometry
+from datasets_gen.sudoku import BIN_NAMES, RATING_BINS, bins_of
 from datasets_gen.sudoku.rating import rate, shuffles
+from datasets_gen.sudoku.tables import geometry
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 SHUFFLES = 8
 SYMMETRIES = 1000  # from which those of a count are drawn; the rating's own are left out
+EXTREME_MIX = (0.15, 0.13, 0.25, 0.33, 0.12, 0.015)  # Sudoku-Extreme's shares of RATING_BINS: one shuffle of tdoku
 MIX = np.array(EXTREME_MIX) / sum(EXTREME_MIX)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from datasets_gen.interrupts import INTERRUPTED, ending_at_once
+from datasets_gen.terminal import INTERRUPTED, ending_at_once
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,15 +1,40 @@
-"""What the generating commands share: how much, from which seed, to where; and the writing of the result."""
+"""What the commands share: their parsers, how much from which seed to where, and the writing of the result."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.family import Puzzle
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
-from datasets_gen.puzzles import Puzzle
 from datasets_gen.version import __version__
+
+
+def add_command(
+    commands: argparse._SubParsersAction,
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    summary: str,
+    description: str,
+    epilog: str,
+) -> argparse.ArgumentParser:
+    """Add a command that `run` carries out."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def add_directory(parser: argparse.ArgumentParser) -> None:
+    """DIR, the set that a command reads."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
+
+
+def add_output_dir(parser: argparse.ArgumentParser) -> None:
+    """--output-dir."""
+    help = "a folder that does not exist yet"
+    parser.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help=help)
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
@@ -27,9 +52,7 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
         metavar="N",
         help="at most so many processes (default: all processors); the result does not depend on it",
     )
-    parser.add_argument(
-        "--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet"
-    )
+    add_output_dir(parser)
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
@@ -54,28 +77,25 @@ def save(
     options: argparse.Namespace,
     puzzle: Puzzle,
     splits: Mapping[str, Split],
-    generator: str,
     made_by: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> None:
-    """Write the set with the command that makes it again, and say where it is."""
+    """Write the set with the command that makes it again, and print where it is."""
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]
     provenance = {
-        "command": " ".join(["python -m datasets_gen", generator, *words]),
-        "generator": generator,
+        "command": " ".join(["python -m datasets_gen", puzzle.name, *words]),
+        "generator": puzzle.name,
         "options": made_by,
         "version": __version__,
         **facts,
     }
-    order = {name: splits[name] for name in SPLITS if name in splits}
-    write_dataset(
-        options.output_dir,
-        order,
-        task=puzzle.task,
-        vocab_size=puzzle.vocab_size,
-        structure=puzzle.structure,
-        provenance=provenance,
-    )
-    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in order.items())
+    splits = {name: splits[name] for name in SPLITS if name in splits}
+    write_dataset(options.output_dir, splits, **described(puzzle), provenance=provenance)
+    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in splits.items())
     print(f"{options.output_dir}: {made} puzzles of {puzzle.seq_len} cells, {puzzle.vocab_size} tokens")
+
+
+def described(puzzle: Puzzle) -> dict[str, Any]:
+    """What `write_dataset` is told of a puzzle."""
+    return {"task": puzzle.task, "vocab_size": puzzle.vocab_size, "structure": puzzle.structure}

@@ -6,14 +6,12 @@ import argparse
 import os
 import sys
 
-from datasets_gen import show, verify
-from datasets_gen.addition import command as addition
-from datasets_gen.importers import command as importers
-from datasets_gen.interrupts import INTERRUPTED
+from datasets_gen import importers, show, verify
+from datasets_gen.addition import generate as addition
 from datasets_gen.layout import DatasetError
-from datasets_gen.maze import command as maze
-from datasets_gen.standard import open_missing_streams
-from datasets_gen.sudoku import command as sudoku
+from datasets_gen.maze import generate as maze
+from datasets_gen.sudoku import generate as sudoku
+from datasets_gen.terminal import INTERRUPTED, open_missing_streams
 from datasets_gen.typed import Parser, typed
 
 DESCRIPTION = """\
@@ -31,10 +29,7 @@ Every command has its own --help with examples. Same options and seed, same byte
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = Parser(
-        prog="python -m datasets_gen",
-        description=DESCRIPTION,
-    )
+    parser = Parser(prog="python -m datasets_gen", description=DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (sudoku, maze, addition, importers, show, verify):
         module.add_parser(commands)

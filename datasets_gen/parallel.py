@@ -1,4 +1,4 @@
-"""Work on several processes whose results come in order, so that their number changes nothing."""
+"""Work that depends on its seed alone: numbered random generators, and results in order from several processes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,65 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, TypeVar
 
-from datasets_gen.interrupts import held_back
+import numpy as np
+from tqdm import tqdm
+
 from datasets_gen.layout import DatasetError
+from datasets_gen.terminal import held_back
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+ORDER = ("train", "test", "validation")  # of generation: a validation split, asked for or not, changes no other
 ALONE_SECONDS = 3.0  # shorter work ends before other processes would have started
+AHEAD = 3  # tasks a worker, whose results may wait for an earlier one
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def processors() -> int:
-    """Processors that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+def seeded(seed: int, *key: int) -> np.random.Generator:
+    """The generator that (seed, key) names. Only its `random` is used, whose bits numpy promises to keep."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def progress(total: int, title: str, unit: str) -> Any:
+    """A tqdm bar on the error stream, silent where nobody watches; a context manager."""
+    return tqdm(total=total, desc=title, unit=unit, disable=None, dynamic_ncols=True, smoothing=0.05)
+
+
+def distinct(
+    chunks: Iterable[Iterable[tuple[Any, Result]]],
+    count: int,
+    seen: set[Any],
+    bar: Any,
+    hopeless: Callable[[int], str | None],
+) -> list[Result]:
+    """The first `count` of the (signature, item) in `chunks` whose signature was not seen; they are seen afterwards.
+
+    hopeless: why to give up after so many chunks in a row that brought nothing; None: go on.
+
+    Raises:
+        DatasetError: it is hopeless.
+    """
+    chosen: list[Result] = []
+    barren = 0
+    for chunk in chunks:
+        before = len(chosen)
+        for signature, item in chunk:
+            if signature not in seen and len(chosen) < count:
+                seen.add(signature)
+                chosen.append(item)
+        bar.update(len(chosen) - before)
+        if len(chosen) == count:
+            break
+        barren = 0 if len(chosen) > before else barren + 1
+        if why := hopeless(barren):
+            raise DatasetError(why)
+    return chosen
 
 
 def ordered_map(
@@ -38,14 +77,14 @@ def ordered_map(
 ) -> Iterator[Result]:
     """function(task) for every task, in order; tasks may be endless: close the iterator when done.
 
-    Starts alone and asks other processes to help once `ALONE_SECONDS` have passed. `processes` defaults to
-    the processors at hand. Only where function or tasks are of the script that runs need it guard its commands by
-    `if __name__ == "__main__":`.
+    The work starts in this process and moves to `processes` others, by default as many as there are processors, after
+    `ALONE_SECONDS`. A script needs `if __name__ == "__main__":` only where it defines the function or the tasks itself.
 
     Raises:
-        DatasetError: a process was killed; what `function` raises comes as it is, with the traceback there as a note.
+        DatasetError: a process was killed. What `function` raises is raised here, its traceback there as a note.
     """
-    processes = processes or processors()
+    affinity = getattr(os, "sched_getaffinity", None)
+    processes = processes or (len(affinity(0)) if affinity else os.cpu_count() or 1)
     tasks = iter(tasks)
     started = time.monotonic()
     for task in tasks:
@@ -54,54 +93,66 @@ def ordered_map(
             break
     else:
         return
-    workers: list[_Worker] = []
+    workers: dict[Connection, Any] = {}
     try:
         with held_back(), _script_left_out(function, task):
             for _ in range(processes):
-                workers.append(_Worker(function))
-        yield from _shared_out(workers, tasks)
+                ours, theirs = SPAWN.Pipe()
+                workers[ours] = SPAWN.Process(target=_serve, args=(function, theirs), daemon=True)
+                workers[ours].start()
+                theirs.close()
+        yield from _shared_out(list(workers), tasks)
     finally:
-        for worker in workers:
-            worker.end()
+        for connection, process in workers.items():
+            if process.pid is not None:
+                process.terminate()  # compiled code in a worker holds the GIL, so only a signal ends it at once
+                process.join()
+            connection.close()
 
 
-def _shared_out(workers: list[_Worker], tasks: Iterator[Any]) -> Iterator[Any]:
-    """Results in the order of the tasks, of which three a worker at most are in hand or wait for earlier ones.
+def _shared_out(idle: list[Connection], tasks: Iterator[Any]) -> Iterator[Any]:
+    """Results in the order of the tasks.
 
-    Each worker answers on a pipe of its own, which nobody else reads or writes: where one is killed in the midst of an
-    answer, as when the iterator is closed, nothing waits for the rest of it.
+    Each worker answers on its own pipe. One shared pipe would hang the reader for ever where a worker is killed in the
+    midst of an answer, as all of them are when the iterator is closed.
     """
-    order: deque[int] = deque()  # numbers of tasks given out whose results were not yielded
+    most, end = AHEAD * len(idle), object()
+    given = following = 0  # tasks given out, results yielded
+    busy: dict[Any, int] = {}
     found: dict[int, tuple[Any, Exception | None]] = {}
-    busy: dict[Connection, tuple[int, _Worker]] = {}
-    numbered = enumerate(tasks)
-
-    def give(worker: _Worker) -> None:
-        if (following := next(numbered, None)) is not None:
-            number, task = following
-            worker.ask(task)
-            order.append(number)
-            busy[worker.connection] = number, worker
-
-    for worker in workers:
-        give(worker)
-    while order:
-        while order and order[0] in found:
-            result, error = found.pop(order.popleft())
+    while True:
+        while idle and given < following + most and (task := next(tasks, end)) is not end:
+            connection = idle.pop()
+            _unless_killed(connection.send, task)
+            busy[connection] = given
+            given += 1
+        if following in found:
+            result, error = found.pop(following)
+            following += 1
             if error is not None:
                 raise error
             yield result
-        idle = [worker for worker in workers if worker.connection not in busy]
-        for worker in idle[: max(0, 3 * len(workers) - len(order))]:
-            give(worker)
-        for connection in wait(list(busy)) if order and order[0] not in found else ():
-            number, worker = busy.pop(connection)  # type: ignore[call-overload]
-            found[number] = worker.answer()
+        elif busy:
+            for ready in wait(list(busy)):
+                found[busy.pop(ready)] = _unless_killed(ready.recv)  # type: ignore[union-attr]
+                idle.append(ready)  # type: ignore[arg-type]
+        else:
+            return
+
+
+def _unless_killed(exchange: Callable[..., Any], *values: Any) -> Any:
+    try:
+        return exchange(*values)
+    except (EOFError, OSError):
+        raise DatasetError(
+            "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
+            'what starts the work below `if __name__ == "__main__":`'
+        ) from None
 
 
 @contextlib.contextmanager
 def _script_left_out(*needed: object) -> Iterator[None]:
-    """Processes that start within do not run the script that runs here, unless something `needed` is defined in it."""
+    """Processes that start within the block do not run this process's script again, unless it defines `needed`."""
     main = sys.modules["__main__"]
     if b"__main__" not in pickle.dumps(needed):
         sys.modules["__main__"] = ModuleType("__main__")
@@ -111,50 +162,8 @@ def _script_left_out(*needed: object) -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-class _Worker:
-    """A process that applies a function to one task after another."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.connection, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(function, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def ask(self, task: Any) -> None:
-        """Give it a task."""
-        try:
-            self.connection.send(task)
-        except OSError:
-            raise _killed() from None
-
-    def answer(self) -> tuple[Any, Exception | None]:
-        """The result of its task, which has arrived, or what the task raised.
-
-        Raises:
-            DatasetError: the process is no more.
-        """
-        try:
-            answer: tuple[Any, Exception | None] = self.connection.recv()
-            return answer
-        except (EOFError, OSError):
-            raise _killed() from None
-
-    def end(self) -> None:
-        """At once: compiled code in a worker holds the GIL, so only a signal ends it."""
-        self.process.terminate()
-        self.process.join()
-        self.connection.close()
-
-
-def _killed() -> DatasetError:
-    return DatasetError(
-        "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put what "
-        'starts the work below `if __name__ == "__main__":`'
-    )
-
-
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
-    """Answer until the parent is gone; Ctrl-C is the parent's."""
+    """A worker: answer until the parent is gone. Ctrl-C is for the parent alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from datasets_gen.puzzles import Puzzle
+from datasets_gen.family import Puzzle
 
 PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#b3203c"
 OUTLINE = "#e0a52b"  # of a changed cell that has a colour of its own

@@ -7,9 +7,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.pictures import board_picture
-from datasets_gen.puzzles import Puzzle
 
 matplotlib.use("Agg")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ks_2samp
 
+from datasets_gen.arguments import add_command, add_directory
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
 from datasets_gen.puzzles import Puzzle, puzzle_of
-from datasets_gen.ratings import rating_histogram
-from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.typed import typed
 
 BAR = 40  # characters of the longest bar
@@ -20,21 +20,22 @@ GUESSES = f"rating ({Sudoku.rating_name})"
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `show` command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "show",
-        help="draw a puzzle and summarise its set",
-        description="Draws one puzzle with its answer and summarises the set.",
-        epilog="examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
+        run,
+        "draw a puzzle and summarise its set",
+        "Draws one puzzle with its answer and summarises the set.",
+        "examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
         "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
     )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
+    add_directory(parser)
     parser.add_argument("--split", help="train, validation or test (default: the first there is)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
     parser.add_argument(
         "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"
     )
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:

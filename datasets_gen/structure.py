@@ -1,20 +1,22 @@
-"""What a puzzle says of its cells, as data: its grid, its groups and its interchangeable symbols."""
+"""What a puzzle says of its cells, as data: grid, groups, interchangeable symbols, and the symmetries of its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+
+TURNS = 8  # flips and turns of a square, the identity among them
 
 
 class Structure(BaseModel):
     """The structure of a puzzle of S cells; what is absent is not known.
 
     A partition gives every cell the number of its group, counted from 0: cells with the same number constrain one
-    another. Sudoku has three, its rows, columns and boxes. Any token of `symbols` may be renamed to any other one, in
-    question and answer alike. `outside` is the token that says what the region beyond the edge of the grid says too:
-    a maze's wall, ARC's padding.
+    another. Sudoku has three: rows, columns and boxes. Any two tokens of `symbols` may change places, in question and
+    answer alike. `outside` is the token that means what the region beyond the grid means too: a maze's wall, ARC's
+    padding.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,7 +38,7 @@ class Structure(BaseModel):
         return np.array(self.groups[name], np.int64)
 
     def fault(self, seq_len: int, vocab_size: int) -> str | None:
-        """What contradicts a set of S = `seq_len` cells and `vocab_size` tokens, in words; None: nothing does."""
+        """Why the structure does not fit S = `seq_len` cells and `vocab_size` tokens, in words; None: it fits."""
         if self.grid is not None and (min(self.grid) < 1 or self.grid[0] * self.grid[1] != seq_len):
             return f"grid {self.grid[0]}x{self.grid[1]} does not hold the {seq_len} cells"
         for name, numbers in self.groups.items():
@@ -56,22 +58,25 @@ class Structure(BaseModel):
         return None
 
 
-def partitions(named: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
-    """Partitions as `Structure` keeps them, from arrays of group numbers of any shape."""
-    return {name: tuple(numbers.ravel().tolist()) for name, numbers in named.items()}
+@dataclass(frozen=True)
+class GridSymmetry:
+    """Symmetries that keep the rules of a puzzle: restarts draw from them.
 
+    moves: rows move within their band and bands move whole, columns likewise. transpose: the grid may be transposed.
+    turns: a square grid is flipped and turned, in eight ways. relabel: one permutation relabels the tokens in
+    [first, last]. keeps_label: the label of a moved question is the moved label, so training augments by them.
+    """
 
-class SquareBoard:
-    """A board of `size` × `size` cells."""
+    bands: int
+    rows_per_band: int
+    stacks: int
+    columns_per_stack: int
+    transpose: bool
+    relabel: tuple[int, int]
+    moves: bool = True
+    turns: bool = False
+    keeps_label: bool = True
 
-    size: int
-
-    @property
-    def seq_len(self) -> int:
-        """Cells of the board, row by row."""
-        return self.size**2
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the board."""
-        return self.size, self.size
+    def distinct(self, restarts: int) -> int:
+        """How many of `restarts` see the puzzle differently: a square has eight turns, other symmetries are many."""
+        return min(restarts, TURNS) if self.turns else restarts

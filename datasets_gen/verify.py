@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from datasets_gen.arc import Arc
+from datasets_gen.arguments import add_command, add_directory
 from datasets_gen.layout import (
     DatasetError,
     Metadata,
@@ -27,15 +28,16 @@ from datasets_gen.sudoku import Sudoku
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `verify` command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "verify",
-        help="check a set: layout, rules, solutions, leaks between splits",
-        description="Checks every rule of the layout and of the puzzle. Exit code 0 and what was checked, "
+        run,
+        "check a set: layout, rules, solutions, leaks between splits",
+        "Checks every rule of the layout and of the puzzle. Exit code 0 and what was checked, "
         "or 1 and the first fault. Of a puzzle of your own kind, whose task no family describes, it checks the layout.",
-        epilog="example:\n  python -m datasets_gen verify data/sudoku",
+        "example:\n  python -m datasets_gen verify data/sudoku",
     )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
-    parser.set_defaults(command=run)
+    add_directory(parser)
 
 
 def run(options: argparse.Namespace) -> None:

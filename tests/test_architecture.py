@@ -29,7 +29,7 @@ MAY_IMPORT = {
     },
     "reason.generation": {"reason.models", "reason.nn", "reason.rollout"},
     "reason.training": {
-        "datasets_gen.symmetry", "reason.data", "reason.errors", "reason.files", "reason.losses",
+        "datasets_gen.structure", "reason.data", "reason.errors", "reason.files", "reason.losses",
         "reason.models.base", "reason.nn.dtypes", "reason.rollout", "reason.settings",
     },
     "reason.evaluation": {
@@ -112,7 +112,7 @@ def test_scripts_are_thin(name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=module)
 def test_files_stay_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 350, "two things may live here"
+    assert len(path.read_text().splitlines()) <= 500, "two things may live here"
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package(module(p)) != "datasets_gen"], ids=module)

@@ -11,8 +11,8 @@ import torch
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.maze import Maze
+from datasets_gen.structure import GridSymmetry
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.symmetry import GridSymmetry
 from reason.data import PuzzleData, Sampler, augment, draw_symmetries, give_hints, task_of
 from reason.models.base import IGNORE, Batch
 

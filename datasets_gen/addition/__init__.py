@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import Structure
 
 PAD, EOS, BLANK = 0, 14, 15
 MOST_DIGITS = 1000  # of an operand, and operands of a sum
@@ -18,7 +18,7 @@ TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
 
 
 @dataclass(frozen=True)
-class Addition:
+class Addition(Puzzle):
     """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, where not causal.
 
     digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
@@ -37,13 +37,9 @@ class Addition:
     causal: bool = True
     noise: float = 0.0
 
-    judges = True
-    symmetry = None
-    box_shape = None
-    glyphs = characters = CHARACTERS
-    fills: ClassVar[dict[int, str]] = {}
+    name = "addition"
+    characters = CHARACTERS
     end = EOS
-    vote = None
     rating_name = "digits of the longest operand"
 
     def __post_init__(self) -> None:
@@ -87,23 +83,11 @@ class Addition:
         return 1, self.seq_len
 
     @property
-    def structure(self) -> Structure:
-        """A line of cells."""
-        return Structure(grid=self.grid_shape)
-
-    @property
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps."""
-        return {
-            "name": "addition",
-            "digits": self.digits,
-            "operands": self.operands,
-            "reverse": self.reverse,
-            "zero_pad": self.zero_pad,
-            "causal": self.causal,
-            **({"noise": self.noise} if self.noise else {}),
-            "labels": "shifted: a cell's label is the token after it" if self.causal else "in place",
-        }
+        fields = {key: value for key, value in super().task.items() if key != "noise" or value}
+        labels = "shifted: a cell's label is the token after it" if self.causal else "in place"
+        return {**fields, "labels": labels}
 
     def example(self, operands: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens and labels (S,), (S,) of a sum."""
@@ -220,17 +204,9 @@ class Addition:
         order = ", lowest digit first" if self.reverse else ""
         return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
-    def contradiction(self, question: np.ndarray) -> str | None:
-        """None: every sum has an answer."""
-        return None
-
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: none is drawn apart."""
-        return np.zeros(question.shape, bool)
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """The prompt as asked and the answer in its place; where causal, a cell's answer is the token after it."""
@@ -244,9 +220,6 @@ class Addition:
         ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
         moved[:, prompt:][ended] = PAD
         return moved
-
-    def rating_bins(self, ratings: np.ndarray) -> None:
-        """Ratings are counts."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
@@ -265,10 +238,6 @@ class Addition:
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
-
-    def sized(self, text: str) -> Addition:
-        """Itself: there is one size of board."""
-        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.

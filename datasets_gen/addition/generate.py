@@ -1,18 +1,96 @@
-"""Random sums."""
+"""`python -m datasets_gen addition`: random sums."""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from math import comb
 
 import numpy as np
 
 from datasets_gen.addition import Addition
-from datasets_gen.layout import DatasetError, Split
-from datasets_gen.progress import progress
-from datasets_gen.streams import STREAMS, stream
+from datasets_gen.arguments import add_command, add_output, check_counts, save
+from datasets_gen.layout import SPLITS, DatasetError, Split
+from datasets_gen.parallel import ORDER, distinct, progress, seeded
 
 BATCH = 1024
-NOISE = 1  # names the stream of wrong digits
+NOISE = 1  # names the generator of wrong digits
+EXAMPLES = """\
+examples:
+  python -m datasets_gen addition --output-dir data/addition                   as STARS: 1750+4733= 3846
+  python -m datasets_gen addition --digits 4 --test-digits 8 --output-dir data/addition-longer
+  python -m datasets_gen addition --blank-answer --train 20000 --output-dir data/addition-recursive
+  python -m datasets_gen addition --digits 3 --min-digits 1 --mixed-digits --output-dir data/addition-mixed
+  python -m datasets_gen addition --digits 3 --noise 0.1 --output-dir data/addition-noisy
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `addition` command."""
+    parser = add_command(
+        commands,
+        "addition",
+        run,
+        "generate sums of whole numbers",
+        "Sums as text with the lowest digit of the answer first. By default for causal models: a "
+        "cell's label is the token after it, and only the answer and its end are scored.",
+        EXAMPLES,
+    )
+    add_output(parser, train=100_000, test=5_000)
+    parser.add_argument("--digits", type=int, default=4, help="digits of an operand in training (default 4)")
+    parser.add_argument(
+        "--min-digits", type=int, metavar="N", help="fewest digits (default: --digits; 1 with --test-digits)"
+    )
+    parser.add_argument(
+        "--test-digits", type=int, metavar="M", help="test on operands of up to M digits (default: --digits)"
+    )
+    parser.add_argument(
+        "--mixed-digits",
+        action="store_true",
+        help="every operand has a number of digits of its own, from --min-digits up (default: all have as many)",
+    )
+    parser.add_argument("--operands", type=int, default=2, help="numbers to add (default 2)")
+    parser.add_argument("--no-reverse", action="store_true", help="write the sum's highest digit first")
+    parser.add_argument("--zero-pad", action="store_true", help="write operands and sums with a fixed width")
+    parser.add_argument(
+        "--blank-answer",
+        action="store_true",
+        help="not causal: the answer's cells are blank, for models that fill cells in",
+    )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="each digit of a sum is another one with probability P, in every split: the loss has a floor (default 0)",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Generate and save."""
+    counts = check_counts(options)
+    test_digits = options.digits if options.test_digits is None else options.test_digits
+    fewest = options.min_digits
+    if fewest is None:
+        fewest = options.digits if options.test_digits is None else 1
+    puzzle = Addition(
+        digits=max(options.digits, test_digits),
+        operands=options.operands,
+        reverse=not options.no_reverse,
+        zero_pad=options.zero_pad,
+        causal=not options.blank_answer,
+        noise=options.noise,
+    )
+    if not 1 <= fewest <= min(options.digits, test_digits):
+        raise DatasetError(
+            f"--min-digits {fewest}: choose from 1 to {min(options.digits, test_digits)}, the digits asked for"
+        )
+    lengths = {name: (fewest, test_digits if name == "test" else options.digits) for name in SPLITS}
+    splits = addition_splits(puzzle, counts, lengths, seed=options.seed, mixed=options.mixed_digits)
+    digits = ("digits", "min_digits", "test_digits", "mixed_digits")
+    names = (*digits, "operands", "no_reverse", "zero_pad", "blank_answer", "noise")
+    made_by = {name: getattr(options, name) for name in names if getattr(options, name)}
+    save(options, puzzle, splits, made_by, {"rating": puzzle.rating_name})
 
 
 def addition_splits(
@@ -35,35 +113,33 @@ def addition_splits(
     """
     seen: set[tuple[int, ...]] = set()
     splits = {}
-    for name in (name for name in STREAMS if counts.get(name)):
+    for name in (name for name in ORDER if counts.get(name)):
         fewest, most = lengths[name]
         taken = sum(all(fewest <= len(str(number)) <= most for number in key) for key in seen)
         _check_enough(puzzle, counts[name] + taken, fewest, most, mixed)
-        rng = stream(seed, STREAMS.index(name))
-        chosen: list[list[int]] = []
-        digits: list[int] = []
+        draws = _draws(puzzle.operands, fewest, most, mixed, seeded(seed, ORDER.index(name)))
         with progress(counts[name], f"{name}: sums of {fewest}-{most} digits", "sum") as bar:
-            while len(chosen) < counts[name]:
-                before = len(chosen)
-                sizes = fewest + (rng.random((BATCH, puzzle.operands if mixed else 1)) * (most - fewest + 1)).astype(
-                    int
-                )
-                draws = rng.random((BATCH, puzzle.operands, most))
-                sizes = np.broadcast_to(sizes, (BATCH, puzzle.operands))
-                for own, draw in zip(sizes.tolist(), draws, strict=True):
-                    operands = [_number(row[:size]) for size, row in zip(own, draw, strict=True)]
-                    key = tuple(sorted(operands))
-                    if key not in seen and len(chosen) < counts[name]:
-                        seen.add(key)
-                        chosen.append(operands)
-                        digits.append(max(own))
-                bar.update(len(chosen) - before)
-        examples = zip(*(puzzle.example(operands) for operands in chosen), strict=True)
+            chosen = distinct(draws, counts[name], seen, bar, lambda _: None)
+        examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
         inputs, labels = (np.array(rows) for rows in examples)
         if puzzle.noise:
-            puzzle.misprinted(inputs, labels, stream(seed, STREAMS.index(name), NOISE).random(labels.shape))
-        splits[name] = Split.of_puzzles(inputs, labels, np.array(digits, np.int32))
+            puzzle.misprinted(inputs, labels, seeded(seed, ORDER.index(name), NOISE).random(labels.shape))
+        splits[name] = Split.of_puzzles(inputs, labels, np.array([longest for _, longest in chosen], np.int32))
     return splits
+
+
+def _draws(
+    operands: int, fewest: int, most: int, mixed: bool, rng: np.random.Generator
+) -> Iterator[list[tuple[tuple[int, ...], tuple[list[int], int]]]]:
+    """Batch after batch of random sums: (the numbers in order, (the numbers, digits of the longest))."""
+    while True:
+        sizes = fewest + (rng.random((BATCH, operands if mixed else 1)) * (most - fewest + 1)).astype(int)
+        draws = rng.random((BATCH, operands, most))
+        batch = []
+        for own, draw in zip(np.broadcast_to(sizes, (BATCH, operands)).tolist(), draws, strict=True):
+            numbers = [_number(row[:size]) for size, row in zip(own, draw, strict=True)]
+            batch.append((tuple(sorted(numbers)), (numbers, max(own))))
+        yield batch
 
 
 def _number(draws: np.ndarray) -> int:

@@ -1,17 +1,19 @@
-"""ARC-AGI tasks in TRM's layout: grids of up to 30×30 colours as 900 tokens."""
+"""ARC-AGI tasks in TRM's layout: grids of up to 30×30 colours as 900 tokens, and their augmentations."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from datasets_gen.family import SquareBoard
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import SquareBoard, Structure
+from datasets_gen.structure import Structure
 
 SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
@@ -19,6 +21,9 @@ DIGITS = " ·0123456789"  # token t is drawn as DIGITS[t]
 COLOURS = (
     "#000000", "#1e7fd8", "#e8413a", "#35b34a", "#f6d51f", "#a0a0a0", "#d930b4", "#f0852c", "#8fd3ee", "#7d1a2c",
 )  # fmt: skip
+SEPARATOR = "|||"  # as in TRM: NAME|||t3|||0918273645; HRM wrote NAME_t3_0918273645
+NAMED = re.compile(r"(?P<task>.*?)(\|\|\||_)t(?P<which>[0-7])(\|\|\||_)(?P<colours>\d{10})", re.ASCII | re.DOTALL)
+INVERSE = (0, 3, 2, 1, 4, 5, 6, 7)
 
 
 def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -> np.ndarray:
@@ -76,25 +81,17 @@ class Arc(SquareBoard):
 
     size: int = SIDE
 
-    vocab_size = 12
-    box_shape = None
+    name = "arc"
     characters = DIGITS
     glyphs = DIGITS[:FIRST_COLOUR] + " " * len(COLOURS)
     fills: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
     judges = False
-    causal, end = False, None
     symmetry = None  # the identifier fixes the augmentation
-    rating_name = "none"
     rules = "every question and every label is a grid bounded by ends"
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= SIDE:
             raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
-
-    @property
-    def task(self) -> dict[str, Any]:
-        """What dataset.json keeps."""
-        return {"name": "arc", "size": self.size}
 
     @property
     def structure(self) -> Structure:
@@ -119,7 +116,7 @@ class Arc(SquareBoard):
                 cell = int(wrong.argmax())
                 return (
                     f"the {name} is no {grid.shape[0]}x{grid.shape[1]} grid bounded by ends: token "
-                    f"{tokens[cell]} at row {cell // self.size + 1}, column {cell % self.size + 1}"
+                    f"{tokens[cell]} at {self.place(cell)}"
                 )
         return None
 
@@ -135,52 +132,14 @@ class Arc(SquareBoard):
         """
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.arc.vote")
 
-    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """As `solved`.
-
-        Raises:
-            DatasetError: always.
-        """
-        self.solved(question[None], answer[None])
-        return None
-
-    def contradiction(self, question: np.ndarray) -> str | None:
-        """None: every grid may be asked about."""
-        return None
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: none, question and answer are two grids."""
-        return np.zeros(question.shape, bool)
-
-    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Whole boards."""
-        return np.concatenate([question[None], answers.astype(question.dtype)])
-
-    def rating_bins(self, ratings: np.ndarray) -> None:
-        """There are no ratings."""
-
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
-
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-        """None: nothing rates a task."""
-        return None
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for the same pair of grids, wherever on the board they lie."""
         found = [hash_of(grid_of(q), grid_of(a)) for q, a in zip(questions, answers, strict=True)]
         return np.array(found, np.uint64)
-
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
-        """The board (S,) as digits, a frame around it."""
-        rows = np.array(list(DIGITS))[board_of(tokens)]
-        frame = "+" + "-" * self.size + "+"
-        return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
-
-    def sized(self, text: str) -> Arc:
-        """Itself: there is one size of board."""
-        return self
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a grid typed as lines of digits.
@@ -195,6 +154,51 @@ class Arc(SquareBoard):
         if max(grid.shape) > self.size:
             raise DatasetError(f"a grid of {grid.shape[0]}x{grid.shape[1]}; at most {self.size}x{self.size}")
         return tokens_of(grid, side=self.size)
+
+
+def dihedral(grid: np.ndarray, which: int) -> np.ndarray:
+    """One of the eight symmetries of the square; 0-3 turn counterclockwise, 4-7 flip."""
+    if which < 4:
+        return np.rot90(grid, which)
+    return (np.fliplr, np.flipud, np.transpose, lambda turned: np.fliplr(np.rot90(turned)))[which - 4](grid)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """A symmetry of the square and a permutation of the ten colours, black staying black.
+
+    An augmented puzzle is named by what was done to it, so that a prediction can be turned back.
+    """
+
+    which: int = 0
+    colours: tuple[int, ...] = tuple(range(10))
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Augmentation:
+        """A random one."""
+        return cls(int(rng.random() * 8), (0, *(int(colour) + 1 for colour in rng.random(9).argsort())))
+
+    def name(self, task: str) -> str:
+        """The identifier of the task under this augmentation; the task's own name where nothing is done."""
+        if self == Augmentation():
+            return task
+        return SEPARATOR.join([task, f"t{self.which}", "".join(map(str, self.colours))])
+
+    @classmethod
+    def of(cls, identifier: str) -> tuple[str, Augmentation]:
+        """The task and the augmentation that an identifier names: the identity where it names none."""
+        found = NAMED.fullmatch(identifier)
+        if found is None or len(set(found["colours"])) < 10:
+            return identifier, cls()
+        return found["task"], cls(int(found["which"]), tuple(map(int, found["colours"])))
+
+    def apply(self, grid: np.ndarray) -> np.ndarray:
+        """The grid (rows, columns) of colours, recoloured and moved."""
+        return dihedral(np.array(self.colours)[grid], self.which)
+
+    def undo(self, grid: np.ndarray) -> np.ndarray:
+        """The grid that `apply` was given."""
+        return np.argsort(self.colours)[dihedral(grid, INVERSE[self.which])]
 
 
 def hash_of(*grids: np.ndarray) -> int:

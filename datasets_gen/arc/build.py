@@ -6,11 +6,10 @@ from math import factorial
 
 import numpy as np
 
-from datasets_gen.arc import SIDE, tokens_of
-from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc import SIDE, Augmentation, tokens_of
 from datasets_gen.arc.tasks import Grid, Task
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.streams import stream
+from datasets_gen.parallel import seeded
 
 PATIENCE = 20  # draws for every augmentation that is to be new
 MOST = (8 * factorial(9) - 1) // 2  # augmentations; beyond half of those that exist, drawing would hardly end
@@ -41,7 +40,7 @@ def arc_splits(
     identifiers = ["<blank>"]
     rows: dict[str, _Rows] = {"train": _Rows(size), "test": _Rows(size)}
     for order, (name, task) in enumerate({**train_tasks, **test_tasks}.items()):
-        rng = stream(seed, order)
+        rng = seeded(seed, order)
         held_out = name in test_tasks
         _check_fits(name, task, size)
         learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]

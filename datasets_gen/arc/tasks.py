@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from datasets_gen.arc import SIDE, board_of, crop
-from datasets_gen.arc.augment import SEPARATOR, Augmentation
-from datasets_gen.layout import DatasetError, Split, read_json
-from datasets_gen.layout.files import brief
+from datasets_gen.arc import SEPARATOR, SIDE, Augmentation, board_of, crop
+from datasets_gen.layout import DatasetError, Split, brief, read_json
 
 Grid = list[list[int]]
 Task = dict[str, list[dict[str, Grid]]]  # {"train": [{"input", "output"} …], "test": …}, whose outputs may be missing

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.arc import board_of, crop
-from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc import Augmentation, board_of, crop
 from datasets_gen.arc.tasks import Task, tasks_asked
 from datasets_gen.layout import DatasetError, read_identifiers, read_split
 

@@ -1,1 +1,252 @@
-"""Puzzle sets made elsewhere, read into our layout; and CSV files written from it."""
+"""`python -m datasets_gen import` and `export`: puzzle sets made elsewhere, and CSV files written from ours."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.addition import Addition
+from datasets_gen.arc import SIDE, Arc
+from datasets_gen.arc.build import arc_splits
+from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks
+from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
+from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
+from datasets_gen.layout import (
+    SHARED,
+    SPLITS,
+    DatasetError,
+    Metadata,
+    Split,
+    check_alike,
+    check_free,
+    read_identifiers,
+    read_split,
+    splits_of,
+    unscored_examples,
+    write_dataset,
+)
+from datasets_gen.maze import Maze
+from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
+from datasets_gen.sudoku import Sudoku
+from datasets_gen.version import __version__
+
+HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
+EXAMPLES = """\
+Nothing is downloaded. What to fetch, and how to import it:
+  Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
+                   python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
+  Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
+                   python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
+  HRM, TRM         a folder that one of their dataset builders wrote
+                   python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
+  ARC-AGI-1, -2    the challenges and solutions files of the combined (Kaggle) form, side by side
+                   python -m datasets_gen import arc arc-agi_training_challenges.json \\
+                       arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
+                   a few small tasks on a small board, trained on and asked about, for a processor without a GPU:
+                   python -m datasets_gen import arc arc-agi_training_challenges.json --split test \\
+                       --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
+  STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
+                   python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
+A file's split is read from its name (train, valid, test, eval), or said with --split; otherwise it is test.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the commands `import` and `export`."""
+    description = "Reads puzzles made elsewhere from local files into the layout."
+    parser = add_command(commands, "import", run_import, "read a published set into the layout", description, EXAMPLES)
+    parser.add_argument("format", choices=FORMATS)
+    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files, or a folder for npy")
+    add_output_dir(parser)
+    parser.add_argument("--split", choices=SPLITS, help="the split of all the sources (not of npy, which has its own)")
+    parser.add_argument(
+        "--augmentations",
+        type=int,
+        default=20,
+        metavar="N",
+        help="arc: copies of every task besides itself (20; papers: 1000)",
+    )
+    parser.add_argument("--tasks", metavar="ID,ID", help="arc: these alone (default: all)")
+    parser.add_argument(
+        "--size", type=int, default=SIDE, metavar="N", help=f"arc: rows and columns of the board (default {SIDE})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="arc: of the augmentations (default 0)")
+
+    description = "Writes Sudoku or mazes as CSV: source, question, answer, rating."
+    epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
+    parser = add_command(commands, "export", run_export, "write a split as the published CSV", description, epilog)
+    add_directory(parser)
+    parser.add_argument("--split", help="train, validation or test (default: the first there is)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")
+
+
+def run_import(options: argparse.Namespace) -> None:
+    """Read, and save; nothing is written where a source is faulty."""
+    check_free(options.output_dir)
+    contents = FORMATS[options.format](options)
+    provenance = {
+        "command": " ".join(["python -m datasets_gen import", *_typed(options)]),
+        "files": _names(options),
+        "version": __version__,
+    }
+    contents["provenance"] = {**contents.get("provenance", {}), **provenance}
+    write_dataset(options.output_dir, **contents)
+    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in contents["splits"].items())
+    print(f"{options.output_dir}: {made} examples, {contents['vocab_size']} tokens")
+
+
+def _typed(options: argparse.Namespace) -> list[str]:
+    """The words of the command, its files by name alone, without the folder that it writes."""
+    words = [options.format, *(shlex.quote(name) for name in _names(options))]
+    given = {"--split": options.split}
+    if options.format == "arc":
+        given |= {"--tasks": options.tasks, "--augmentations": options.augmentations}
+        given |= {"--size": options.size, "--seed": options.seed}
+    return words + [
+        word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))
+    ]
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    return [os.fsencode(source.name).decode(errors="replace") for source in options.sources]
+
+
+def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
+    name = options.format.removesuffix("-csv")
+    tables = {split: read_table(source, name) for split, source in _by_split(options).items()}
+    first = next(iter(tables.values()))
+    sources = sorted({source for table in tables.values() for source in table.sources})
+    splits = {}
+    for key, table in tables.items():
+        if table.puzzle != first.puzzle:
+            raise DatasetError(
+                f"the sources hold boards of {first.puzzle.size} and of {table.puzzle.size} rows; import them apart"
+            )
+        number = np.array([sources.index(source) for source in table.sources], np.int32)
+        splits[key] = replace(table.split, sources=number[table.split.sources])
+    return {
+        "splits": splits,
+        **described(first.puzzle),
+        "sources": sources,
+        "provenance": {"styles": {name: table.style for name, table in tables.items()}},
+    }
+
+
+def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
+    sums = {split: read_sums(source) for split, source in _by_split(options).items()}
+    puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
+    splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
+    return {"splits": splits, **described(puzzle)}
+
+
+def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
+    if options.split == "validation":
+        raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
+    if options.seed < 0:
+        raise DatasetError(f"--seed {options.seed} is negative; give a whole number from 0")
+    puzzle = Arc(options.size)
+    tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
+    for source in options.sources:
+        found, kept = read_tasks(source), tasks["train" if _split_of(source, options) == "train" else "test"]
+        if twice := sorted(found.keys() & kept.keys()):
+            raise DatasetError(f"{source}: task {twice[0]} is in another source too")
+        kept |= found
+    if options.tasks is not None:
+        names = [name.strip() for name in options.tasks.split(",")]
+        chosen = chosen_tasks(tasks["train"] | tasks["test"], names)
+        tasks = {part: {name: found[name] for name in found if name in chosen} for part, found in tasks.items()}
+    unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
+    if unsolved:
+        print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
+    made_by = {"augmentations": options.augmentations, "size": options.size, "seed": options.seed}
+    splits, identifiers = arc_splits(tasks["train"], tasks["test"], **made_by)
+    return {
+        "splits": splits,
+        **described(puzzle),
+        "identifiers": identifiers,
+        "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
+        "files": {"test_puzzles.json": tasks["test"]} if tasks["test"] else {},
+    }
+
+
+def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
+    if len(options.sources) != 1:
+        raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
+    if options.split is not None:
+        raise DatasetError("npy keeps the splits of the folder; leave --split out")
+    source = options.sources[0]
+    splits: dict[str, Split] = {}
+    stated: dict[str, Metadata] = {}
+    for name in splits_of(source) or ["train"]:  # "train" says what is missing
+        stated[name], splits[name] = read_split(source, name)
+        if count := unscored_examples(source, name, stated[name], splits[name]):
+            print(f"warning: {source / name}: {count} examples have no scored cell", file=sys.stderr)
+    check_alike(source, stated, (*SHARED, "sources"))
+    metadata = stated[name]
+    try:
+        task = puzzle_of(metadata).task
+    except UnknownPuzzle:
+        task = metadata.task
+    asked = source / "test_puzzles.json"
+    return {
+        "splits": splits,
+        "task": task,
+        "vocab_size": metadata.vocab_size,
+        "pad_id": metadata.pad_id,
+        "ignore_label_id": metadata.ignore_label_id,
+        "blank_identifier_id": metadata.blank_identifier_id,
+        "identifiers": read_identifiers(source, metadata),
+        "sources": metadata.sources,
+        "structure": structure_of(metadata),
+        "provenance": metadata.provenance,
+        "files": {asked.name: read_tasks(asked)} if asked.exists() else {},
+    }
+
+
+FORMATS = {
+    "sudoku-csv": _from_tables,
+    "maze-csv": _from_tables,
+    "arc": _from_arc,
+    "addition-jsonl": _from_sums,
+    "npy": _from_npy,
+}
+
+
+def run_export(options: argparse.Namespace) -> None:
+    """Write the CSV.
+
+    Raises:
+        DatasetError: a set of another family.
+    """
+    name = options.split or next(iter(splits_of(options.directory)), "train")
+    metadata, split = read_split(options.directory, name)
+    puzzle = puzzle_of(metadata)
+    if not isinstance(puzzle, Sudoku | Maze):
+        raise DatasetError(f"{options.directory} holds {puzzle.task['name']}; only Sudoku and mazes are written as CSV")
+    write_table(options.output, puzzle, metadata, split, name)
+    print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
+
+
+def _split_of(source: Path, options: argparse.Namespace) -> str:
+    hint = next((split for word, split in HINTS.items() if word in source.stem.lower()), "test")
+    return options.split or hint
+
+
+def _by_split(options: argparse.Namespace) -> dict[str, Path]:
+    """The sources, of which each is a split."""
+    sources: dict[str, Path] = {}
+    for source in options.sources:
+        name = _split_of(source, options)
+        if name in sources:
+            raise DatasetError(
+                f"two sources are for the split '{name}'; name the files train.csv, test.csv, or join them"
+            )
+        sources[name] = source
+    return sources

@@ -12,7 +12,16 @@
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
 """
 
-from datasets_gen.layout.files import check_file, check_name, read_json, text_file
+from datasets_gen.layout.files import (
+    TOO_DEEP,
+    DatasetError,
+    begins_with_mark,
+    brief,
+    check_file,
+    check_name,
+    read_json,
+    text_file,
+)
 from datasets_gen.layout.reading import (
     check_alike,
     ignored,
@@ -23,29 +32,22 @@ from datasets_gen.layout.reading import (
     unscored_as_pad,
     unscored_examples,
 )
-from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SPLITS, DatasetError, Metadata, Split
-from datasets_gen.layout.writing import atomic_directory, check_free, write_dataset
+from datasets_gen.layout.schema import (
+    ARRAYS,
+    MOST,
+    OPTIONAL,
+    SHARED,
+    SPLITS,
+    Metadata,
+    Split,
+    atomic_directory,
+    check_free,
+    write_dataset,
+)
 
 __all__ = [
-    "ARRAYS",
-    "OPTIONAL",
-    "SPLITS",
-    "DatasetError",
-    "Metadata",
-    "Split",
-    "atomic_directory",
-    "check_alike",
-    "check_file",
-    "check_free",
-    "check_name",
-    "ignored",
-    "read_identifiers",
-    "read_json",
-    "read_metadata",
-    "read_split",
-    "splits_of",
-    "text_file",
-    "unscored_as_pad",
-    "unscored_examples",
-    "write_dataset",
-]
+    "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Split",
+    "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_file", "check_free", "check_name", "ignored",
+    "read_identifiers", "read_json", "read_metadata", "read_split", "splits_of", "text_file", "unscored_as_pad",
+    "unscored_examples", "write_dataset",
+]  # fmt: skip

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from datasets_gen.layout.schema import DatasetError
-
 NAME = re.compile(r"\w[\w.+ -]*")
 TOO_DEEP = "JSON that is nested too deeply"
+
+
+class DatasetError(ValueError):
+    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
 
 
 def check_name(name: str, what: str) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib import format
 from pydantic import ValidationError
 
-from datasets_gen.layout.files import NAME, check_file, check_name, read_json
-from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, DatasetError, Metadata, Split
+from datasets_gen.layout.files import NAME, DatasetError, check_file, check_name, read_json
+from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, Metadata, Split
 
 MOST_NUMBERED = 10**7  # identifiers that get a number for a name
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from datasets_gen.family import SquareBoard
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
-from datasets_gen.structure import SquareBoard, Structure
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.structure import GridSymmetry, Structure
 
-CHARACTERS = "?# SGo"  # token t is drawn as CHARACTERS[t]
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
 
 
@@ -27,15 +26,12 @@ class Maze(SquareBoard):
 
     size: int = 30
 
-    vocab_size = 6
+    name = "maze"
     rating_name = "path cells"
     rules = "every label is the shortest path that the tie-break chooses"
-    box_shape = None
-    characters = CHARACTERS
+    characters = "?# SGo"
     glyphs = "   SG "
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
-    judges = True
-    causal, end, vote = False, None, None
 
     def __post_init__(self) -> None:
         if self.size < 2:
@@ -54,11 +50,6 @@ class Maze(SquareBoard):
         """The grid; beyond its edge no path leads, as through a wall."""
         return Structure(grid=self.grid_shape, outside=WALL)
 
-    @property
-    def task(self) -> dict[str, Any]:
-        """What dataset.json keeps."""
-        return {"name": "maze", "size": self.size}
-
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one maze (S,), (S,), with rows and columns counted from 1."""
         if broken := self.mistake(question, answer):
@@ -66,39 +57,34 @@ class Maze(SquareBoard):
         label = solve(question[None])[0][0]
         if (answer != label).any():
             cell = int((answer != label).argmax())
-            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self._place(cell)}"
+            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self.place(cell)}"
         return None
 
     def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """The same, of any shortest path."""
+        """The first rule broken where any shortest path is right."""
         outside = (question < WALL) | (question > GOAL)
         if outside.any():
             cell = int(outside.argmax())
-            return f"the question holds token {question[cell]} at {self._place(cell)}: no wall, free cell, S or G"
-        for name, token in (("S", START), ("G", GOAL)):
-            if (count := int((question == token).sum())) != 1:
-                return f"the question has {count} cells {name}, one expected"
+            return f"the question holds token {question[cell]} at {self.place(cell)}: no wall, free cell, S or G"
+        if ends := _wrong_ends(question):
+            return f"the question has {ends}, one expected"
         changed = (question != answer) & ~((question == FREE) & (answer == PATH))
         if changed.any():
             cell = int(changed.argmax())
-            return f"the answer changes {self._place(cell)}, which is no free cell turned into path"
+            return f"the answer changes {self.place(cell)}, which is no free cell turned into path"
+        if blocked := self.contradiction(question):
+            return blocked
         length = int(solve(question[None])[1][0])
-        if length == 0:
-            return "no path leads from S to G"
         cells = int((answer == PATH).sum()) + 2
         if cells != length:
             return f"the answer's path has {cells} cells with both ends, the shortest has {length}"
-        walked = int(solve(np.where((answer == FREE), WALL, np.where(answer == PATH, FREE, answer))[None])[1][0])
-        if walked != length:
+        if solve(_corridors(answer[None]))[1][0] != length:
             return "the answer's cells do not join S and G"
         return None
 
     def contradiction(self, question: np.ndarray) -> str | None:
         """That walls part S from G."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
-
-    def _place(self, cell: int) -> str:
-        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
 
     def _sound(self, questions: np.ndarray) -> np.ndarray:
         return (
@@ -112,10 +98,8 @@ class Maze(SquareBoard):
         kept = ((questions == answers) | ((questions == FREE) & (answers == PATH))).all(1)
         right = kept & self._sound(questions)
         lengths = solve(questions[right])[1]
-        corridors = np.where(answers[right] == FREE, WALL, answers[right])
-        corridors = np.where(corridors == PATH, FREE, corridors)
         marked = (answers[right] == PATH).sum(1) + 2
-        right[right] = (lengths > 0) & (solve(corridors)[1] == lengths) & (marked == lengths)
+        right[right] = (lengths > 0) & (solve(_corridors(answers[right]))[1] == lengths) & (marked == lengths)
         return right
 
     def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -127,13 +111,6 @@ class Maze(SquareBoard):
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: all but free cells, which may become path."""
         return question != FREE
-
-    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Whole boards."""
-        return np.concatenate([question[None], answers.astype(question.dtype)])
-
-    def rating_bins(self, ratings: np.ndarray) -> None:
-        """Ratings are counts."""
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
@@ -150,12 +127,6 @@ class Maze(SquareBoard):
         keys = np.random.Generator(np.random.PCG64(0)).integers(0, 1 << 63, (6, self.seq_len), np.uint64)
         cells = np.arange(self.seq_len)
         return np.min([keys[turn.reshape(len(grids), self.seq_len), cells].sum(1) for turn in turns], axis=0)
-
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
-        """The maze (S,) as text, framed; the path is what a question leaves open."""
-        rows = np.array(list(CHARACTERS))[tokens].reshape(self.grid_shape)
-        frame = "+" + "-" * self.size + "+"
-        return "\n".join([frame, *("|" + "".join(row) + "|" for row in rows), frame])
 
     def sized(self, text: str) -> Maze:
         """The maze with as many rows as are typed, or columns as its longest line; itself where there are none."""
@@ -184,10 +155,20 @@ class Maze(SquareBoard):
                 f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected; draw it square"
             )
         tokens = np.array([READ[character] for character in typed], np.uint8)
-        for name, token in (("S", START), ("G", GOAL)):
-            if (count := int((tokens == token).sum())) != 1:
-                raise DatasetError(f"the maze has {count} cells {name}; mark one")
+        if ends := _wrong_ends(tokens):
+            raise DatasetError(f"the maze has {ends}; mark one")
         return tokens
+
+
+def _wrong_ends(tokens: np.ndarray) -> str | None:
+    """How many cells S or G, where it is not one of each."""
+    counts = {"S": int((tokens == START).sum()), "G": int((tokens == GOAL).sum())}
+    return next((f"{count} cells {name}" for name, count in counts.items() if count != 1), None)
+
+
+def _corridors(answers: np.ndarray) -> np.ndarray:
+    """Answers (N, S) as mazes whose only free cells are the path."""
+    return np.where(answers == FREE, WALL, np.where(answers == PATH, FREE, answers))
 
 
 def _lines(text: str) -> list[str]:

@@ -1,24 +1,89 @@
-"""Random mazes whose shortest path is long, from the distribution of the published Maze-Hard."""
+"""`python -m datasets_gen maze`: random mazes with a long shortest path, distributed as the published Maze-Hard."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.maze import Maze
 from datasets_gen.maze.paths import FREE, GOAL, search_mazes, solve
-from datasets_gen.parallel import ordered_map
-from datasets_gen.progress import progress
-from datasets_gen.streams import STREAMS, stream
+from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
 
 TRIES = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # tasks in a row that bring nothing before giving up
 SLICE = 4_000  # random mazes per call of compiled code, which Ctrl-C waits for
 MOST = 4_096  # mazes with far goals that a task may meet before it stops early
+DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
+PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
+
+EXAMPLES = """\
+examples:
+  python -m datasets_gen maze --output-dir data/maze                       as Maze-Hard: 30x30, 110 cells or more
+  python -m datasets_gen maze --size 10 --min-path 18 --train 2000 --output-dir data/maze10
+  python -m datasets_gen maze --size 12 --unique --wall-density 0.4 --output-dir data/maze12
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `maze` command."""
+    parser = add_command(
+        commands,
+        "maze",
+        run,
+        "generate mazes with a long shortest path",
+        "Square mazes without a border: every cell is a wall or free at random, S and G uniform among "
+        "the free cells, kept where the shortest path is long. The label is the shortest path that a "
+        "breadth-first search trying down, left, right, up finds first, as in Maze-Hard.",
+        EXAMPLES,
+    )
+    add_output(parser, train=1000, test=1000)
+    parser.add_argument("--size", type=int, default=30, help="rows and columns (default 30)")
+    parser.add_argument(
+        "--wall-density",
+        type=float,
+        nargs="+",
+        default=DENSITY,
+        metavar="P",
+        help="the share of walls; two numbers: drawn for each maze between them (default 0.2 0.5)",
+    )
+    parser.add_argument(
+        "--min-path",
+        type=int,
+        metavar="N",
+        help="fewest cells of the shortest path, both ends counted (default: 110 at size 30, in proportion to "
+        "the cells elsewhere)",
+    )
+    parser.add_argument("--unique", action="store_true", help="only mazes with a single shortest path")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Generate and save."""
+    counts = check_counts(options)
+    puzzle = Maze(options.size)
+    density = tuple(options.wall_density)
+    if len(density) > 2 or not 0 <= density[0] <= density[-1] < 1:
+        raise DatasetError(
+            f"--wall-density {' '.join(map(str, density))}: give one share from 0 to below 1, or two that increase"
+        )
+    min_path = max(3, round(PATH_SHARE * puzzle.seq_len)) if options.min_path is None else options.min_path
+    kind = Kind(options.size, density[0], density[-1], min_path, options.unique)
+    splits = maze_splits(kind, counts, seed=options.seed, processes=options.processes)
+    made_by: dict[str, Any] = {"size": options.size, "wall_density": " ".join(map(str, density)), "min_path": min_path}
+    if options.unique:
+        made_by["unique"] = True
+    lengths = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
+    facts = {
+        "rating": "cells of the shortest path, both ends counted",
+        "mean_rating": {name: round(float(values.mean()), 2) for name, values in lengths.items()},
+    }
+    save(options, puzzle, splits, made_by, facts)
 
 
 @dataclass(frozen=True)
@@ -40,7 +105,7 @@ class Chunk:
     seed: int
     split: int
     number: int
-    heaviest: float = 0.0
+    heaviest: float = 0.0  # weight that is always kept
 
 
 def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
@@ -62,35 +127,28 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
         )
     puzzle = Maze(kind.size)
     seen: set[int] = set()
+
+    def hopeless(barren: int) -> str | None:
+        return _barren(kind, len(seen)) if barren == PATIENCE else None
+
+    def signed(chunk: np.ndarray) -> Any:
+        return zip(puzzle.signatures(chunk, chunk).tolist(), chunk, strict=True)
+
     splits = {}
-    heaviest = 0.0
-    for name in (name for name in STREAMS if counts.get(name)):
-        tasks = (Chunk(kind, seed, STREAMS.index(name), number) for number in itertools.count())
+    heaviest = _heaviest(kind, seed) if any(counts.values()) else 0.0
+    for name in (name for name in ORDER if counts.get(name)):
+        tasks = (Chunk(kind, seed, ORDER.index(name), number, heaviest) for number in itertools.count())
         with progress(counts[name], f"{name}: {kind.size}x{kind.size} maze", "maze") as bar:
-            heaviest = heaviest or _heaviest(Chunk(kind, seed, len(STREAMS), 0))
-            weighted = (replace(task, heaviest=heaviest) for task in tasks)
-            mazes: list[np.ndarray] = []
-            barren = 0
-            for chunk in ordered_map(maze_chunk, weighted, processes):
-                before = len(mazes)
-                for maze, signature in zip(chunk, puzzle.signatures(chunk, chunk).tolist(), strict=True):
-                    if signature not in seen and len(mazes) < counts[name]:
-                        seen.add(signature)
-                        mazes.append(maze)
-                bar.update(len(mazes) - before)
-                barren = 0 if len(mazes) > before else barren + 1
-                if len(mazes) == counts[name]:
-                    break
-                if barren == PATIENCE:
-                    raise DatasetError(_barren(kind, len(seen)))
-        labels, lengths, _ = solve(np.array(mazes))
-        splits[name] = Split.of_puzzles(np.array(mazes), labels, lengths.astype(np.int32))
+            found = distinct(map(signed, ordered_map(maze_chunk, tasks, processes)), counts[name], seen, bar, hopeless)
+        mazes = np.array(found)
+        labels, lengths, _ = solve(mazes)
+        splits[name] = Split.of_puzzles(mazes, labels, lengths.astype(np.int32))
     return splits
 
 
 def maze_chunk(chunk: Chunk) -> np.ndarray:
     """The mazes (N, S) of one task: often none."""
-    rng = stream(chunk.seed, chunk.split, chunk.number)
+    rng = seeded(chunk.seed, chunk.split, chunk.number)
     kept = _far(chunk.kind, TRIES, rng)
     weights = kept[:, -1]
     kept = kept[rng.random(len(kept)) * chunk.heaviest < weights]
@@ -114,13 +172,13 @@ def _far(kind: Kind, tries: int, rng: np.random.Generator) -> np.ndarray:
     return kept[:found]
 
 
-def _heaviest(pilot: Chunk) -> float:
+def _heaviest(kind: Kind, seed: int) -> float:
     """A weight that practically no maze exceeds: half as much again as the largest of a trial run."""
     for number in range(PATIENCE // (PILOT // TRIES)):
-        kept = _far(pilot.kind, PILOT, stream(pilot.seed, pilot.split, number))
+        kept = _far(kind, PILOT, seeded(seed, len(ORDER), number))
         if len(kept):
             return 1.5 * float(kept[:, -1].max())
-    raise DatasetError(_barren(pilot.kind, 0))
+    raise DatasetError(_barren(kind, 0))
 
 
 def _barren(kind: Kind, found: int) -> str:

@@ -1,22 +1,36 @@
-"""Sudoku with boards of 4, 6 and 9 rows: the rules, symmetries, drawing and parsing."""
+"""Sudoku with boards of 4, 6 and 9 rows: the rules, symmetries, bins of ratings, drawing and parsing."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
+from datasets_gen.family import SquareBoard
 from datasets_gen.layout import DatasetError
-from datasets_gen.ratings import BIN_NAMES, bins_of
-from datasets_gen.structure import SquareBoard, Structure, partitions
-from datasets_gen.sudoku.geometry import BOXES, geometry
+from datasets_gen.structure import GridSymmetry, Structure
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
-from datasets_gen.sudoku.text import RULING, draw, parse
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.sudoku.tables import BOXES, geometry
 
 UNIT_NAMES = ("row", "column", "box")
+BLANKS = ".0_*?"
+RULING = " \t\r\n|-+=':,"
+RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends, in guesses: the bins in which Sudoku-Extreme is described
+BIN_NAMES = (*(f"{a}-{b - 1}" if b > a + 1 else f"{a}" for a, b in itertools.pairwise(RATING_BINS)), "100+")
+
+
+def bins_of(ratings: np.ndarray, bins: tuple[float, ...] = RATING_BINS) -> np.ndarray:
+    """Ratings (N,) -> index of the bin of each (N,); -1 where a rating is missing (NaN)."""
+    return np.where(np.isnan(ratings), -1, np.searchsorted(bins, ratings, side="right") - 1)
+
+
+def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
+    """How many ratings fall into each bin, by its name."""
+    bins = bins_of(ratings)
+    counts = np.bincount(bins[bins >= 0], minlength=len(RATING_BINS))
+    return dict(zip(BIN_NAMES, map(int, counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -29,20 +43,13 @@ class Sudoku(SquareBoard):
 
     size: int = 9
 
+    name = "sudoku"
+    rating_name = "guesses"
+    rules = "every question has one solution, and every label is it"
+
     def __post_init__(self) -> None:
         if self.size not in BOXES:
             raise DatasetError(f"Sudoku size {self.size} is unknown; sizes are {', '.join(map(str, BOXES))}")
-
-    @property
-    def vocab_size(self) -> int:
-        """Padding, blank and the digits."""
-        return self.size + 2
-
-    judges = True
-    causal, end, vote = False, None, None
-    fills: ClassVar[dict[int, str]] = {}
-    rating_name = "guesses"
-    rules = "every question has one solution, and every label is it"
 
     @property
     def box_shape(self) -> tuple[int, int]:
@@ -82,17 +89,9 @@ class Sudoku(SquareBoard):
         """The grid, its rows, columns and boxes, and the digits."""
         row, column = np.indices(self.grid_shape)
         height, width = self.box_shape
-        box = row // height * (self.size // width) + column // width
-        return Structure(
-            grid=self.grid_shape,
-            groups=partitions({"row": row, "column": column, "box": box}),
-            symbols=tuple(range(2, self.vocab_size)),
-        )
-
-    @property
-    def task(self) -> dict[str, Any]:
-        """What dataset.json keeps."""
-        return {"name": "sudoku", "size": self.size}
+        units = {"row": row, "column": column, "box": row // height * (self.size // width) + column // width}
+        groups = {name: tuple(numbers.ravel().tolist()) for name, numbers in units.items()}
+        return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """The first broken rule of one puzzle (S,), (S,), with rows and columns counted from 1."""
@@ -103,17 +102,17 @@ class Sudoku(SquareBoard):
         return None
 
     def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """The same, of the answer alone: the question may have other solutions."""
+        """The first rule that the answer alone breaks: the question may have other solutions."""
         for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
                 cell = int(outside.argmax())
-                return f"the {name} holds token {tokens[cell]} at {self._place(cell)}: no digit 1-{self.size}"
+                return f"the {name} holds token {tokens[cell]} at {self.place(cell)}: no digit 1-{self.size}"
         changed = (question != 1) & (question != answer)
         if changed.any():
             cell = int(changed.argmax())
             return (
-                f"the answer puts {answer[cell] - 1} at {self._place(cell)}, "
+                f"the answer puts {answer[cell] - 1} at {self.place(cell)}, "
                 f"where the question gives {question[cell] - 1}"
             )
         return self._clash(answer, "answer")
@@ -125,7 +124,7 @@ class Sudoku(SquareBoard):
             counts = np.bincount(digits, minlength=self.size + 1)[1:]  # blanks do not clash
             if counts.max() > 1:
                 digit = int(counts.argmax()) + 1
-                places = " and ".join(self._place(int(cell)) for cell in unit[digits == digit][:2])
+                places = " and ".join(self.place(int(cell)) for cell in unit[digits == digit][:2])
                 unit_name = f"{UNIT_NAMES[index // self.size]} {index % self.size + 1}"
                 return f"{unit_name} of the {name} holds {digit} twice: at {places}"
         return None
@@ -135,9 +134,6 @@ class Sudoku(SquareBoard):
         if clash := self._clash(question, "question"):
             return clash
         return None if solve((question - 1)[None], limit=1).counts[0] else "no grid has all of these clues"
-
-    def _place(self, cell: int) -> str:
-        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps every clue and obeys every row, column and box."""
@@ -157,12 +153,8 @@ class Sudoku(SquareBoard):
         """(S,) bool: the clues."""
         return question > 1
 
-    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Whole boards."""
-        return np.concatenate([question[None], answers.astype(question.dtype)])
-
     def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """The bins of datasets_gen/ratings.py that occur."""
+        """The bins of `RATING_BINS` that occur."""
         found, index = np.unique(bins_of(ratings), return_inverse=True)
         return [BIN_NAMES[b] for b in found], index
 
@@ -170,28 +162,51 @@ class Sudoku(SquareBoard):
         """Statistics (N,) by name."""
         return {"clues": (questions > 1).sum(1)}
 
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-        """None: guesses depend on the solver that counts them."""
-        return None
-
     def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N,) uint64, equal for puzzles that a symmetry turns into one another."""
         return signatures(questions - 1, answers - 1)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
-        """The board (S,) as text; a digit that `question` leaves open gets a prime."""
+        """The board (S,) as text, boxes ruled; a digit that `question` leaves open gets a prime."""
+        height, width = self.box_shape
         given = tokens > 1 if question is None else question > 1
-        return draw(np.where(tokens > 1, tokens - 1, 0), given)
+        marks = [
+            " . " if token < 2 else f" {token - 1}{' ' if fixed else chr(39)}"
+            for token, fixed in zip(tokens.tolist(), given.tolist(), strict=True)
+        ]
+        lines = []
+        for row in range(self.size):
+            if row and row % height == 0:
+                lines.append("+".join(["-" * (3 * width + 1)] * (self.size // width)))
+            starts = range(row * self.size, (row + 1) * self.size, width)
+            lines.append("|".join("".join(marks[start : start + width]) + " " for start in starts).rstrip())
+        return "\n".join(lines)
 
     def sized(self, text: str) -> Sudoku:
-        """The Sudoku with as many cells as are typed; itself where none has."""
+        """The Sudoku with as many cells as are typed; itself where no size has as many."""
         cells = sum(character not in RULING for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board, '.' or 0 for open cells.
+        """Tokens (S,) of a typed board: size² characters, whatever rules and spaces lie between.
 
         Raises:
-            DatasetError: a foreign character or a wrong number of cells.
+            DatasetError: a character that is neither digit, blank nor ruling, or another number of cells.
         """
-        return parse(text, self.size) + 1
+        size, tokens = self.size, []
+        for place, character in enumerate(text):
+            if character in BLANKS:
+                tokens.append(1)
+            elif character in "123456789" and int(character) <= size:
+                tokens.append(int(character) + 1)
+            elif character not in RULING:
+                raise DatasetError(
+                    f"character {place + 1} of the board is {character!r}; type digits 1-{size}, "
+                    f"and one of {BLANKS} for an open cell"
+                )
+        if len(tokens) != size * size:
+            raise DatasetError(
+                f"the board has {len(tokens)} cells, a {size}x{size} Sudoku has {size * size}; "
+                f"type '.' for every open cell"
+            )
+        return np.array(tokens, np.uint8)

@@ -11,8 +11,26 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.boards import BAND_OF, BIT_OF, CELLS, CLOSED, FILLINGS, PEERS, SHARED, UNITS, WORDS
-from datasets_gen.sudoku.patterns import ALONE, BITS, BOX, CROWDED, FORCED, OPEN, SPREAD, STACKS
+from datasets_gen.sudoku.solver import shuffled_orders, size_of
+from datasets_gen.sudoku.tables import (
+    ALONE,
+    BAND_OF,
+    BIT_OF,
+    BITS,
+    BOX,
+    CELLS,
+    CLOSED,
+    CROWDED,
+    FILLINGS,
+    FORCED,
+    OPEN,
+    PEERS,
+    SHARED,
+    SPREAD,
+    STACKS,
+    UNITS,
+    WORDS,
+)  # fmt: skip
 
 CELL, BAND, MIXED = range(3)  # rules of branching
 NO_CAP = 1 << 40
@@ -348,3 +366,39 @@ def minimise(board, solution, order, fewest):
             board[cell] = digits + solution[cell]
             board[cell] = solution[cell] if search(board, BAND, 1, NO_CAP, 0, nothing)[0] else 0
             clues -= board[cell] == 0
+
+
+def the_solution(board: np.ndarray) -> np.ndarray:
+    """The solution (S,) of a board that has exactly one."""
+    return _seen(board, 1, NO_CAP)[0].argmax(0).astype(np.uint8) + 1
+
+
+def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
+    """Take clues away in random order while the solution stays the only one.
+
+    board, solution: (S,) digits. Stops at `clues` clues; with 0 the result is minimal: no clue can go.
+    """
+    thinned = board.copy()
+    minimise(thinned, solution, shuffled_orders(rng, size_of(board))[0][0], clues)
+    return thinned
+
+
+def completions(board: np.ndarray, cap: int) -> np.ndarray:
+    """Clues (K, 2) of cell and digit, each of which alone leaves one solution to a board (S,) that has several.
+
+    These are the digits that stand in their cell in exactly one solution. Empty where the search for all solutions
+    takes `cap` guesses.
+    """
+    once, twice, guesses = _seen(board, np.iinfo(np.int64).max, cap)
+    if guesses == cap:
+        return np.empty((0, 2), np.int64)
+    return np.argwhere((once & ~twice).T) + np.array([0, 1])
+
+
+def _seen(board: np.ndarray, limit: int, cap: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """(n, S) bool: the digits that stand in a cell in one solution or more, in two or more; and the guesses made."""
+    size = size_of(board)
+    seen = np.zeros((2, size, 3), np.uint32)
+    guesses = search(board, BAND, limit, cap, 0, seen)[1]
+    once, twice = (words[:, BAND_OF[size, : size**2]] & BIT_OF[size, : size**2] > 0 for words in seen)
+    return once, twice, guesses

@@ -1,7 +1,8 @@
-"""Random Sudoku puzzles with one solution: minimal ones, or with a given number of clues."""
+"""`python -m datasets_gen sudoku`: random puzzles with one solution, minimal or with a given number of clues."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,22 +10,83 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ordered_map
-from datasets_gen.progress import progress
-from datasets_gen.streams import STREAMS, stream
-from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.construct import full_grid, thin
+from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
+from datasets_gen.sudoku import Sudoku, rating_histogram
+from datasets_gen.sudoku.branching import thin
+from datasets_gen.sudoku.extreme import CHUNK, extreme_splits
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
+from datasets_gen.sudoku.solver import full_grid
+from datasets_gen.sudoku.tables import BOXES
 
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
-CHUNK = 64  # boards per task
+EXAMPLES = """\
+examples:
+  python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
+  python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
+  python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
+  python -m datasets_gen sudoku --mix extreme --test 5000 --output-dir data/sudoku-extreme   some 20 minutes of one core
+  python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `sudoku` command."""
+    parser = add_command(
+        commands,
+        "sudoku",
+        run,
+        "generate Sudoku puzzles with one solution",
+        "Random Sudoku puzzles, every one with exactly one solution. No two puzzles of a set, "
+        "within or across its splits, turn into one another by relabelling, moving rows and columns or "
+        "transposing (4x4: by relabelling). Same options and seed, same bytes.",
+        EXAMPLES,
+    )
+    add_output(parser, train=1000, test=1000)
+    parser.add_argument("--size", type=int, choices=BOXES, default=9, help="rows of the board (default 9)")
+    parser.add_argument(
+        "--clues",
+        type=int,
+        metavar="N",
+        help="digits given in each puzzle (default: minimal puzzles, where every digit given is needed)",
+    )
+    parser.add_argument(
+        "--mix", choices=["extreme"], help="ratings in the proportions of Sudoku-Extreme (9x9; many minutes)"
+    )
+    parser.add_argument(
+        "--min-rating", type=int, metavar="R", help="only puzzles rated R guesses or more (many minutes)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Generate and save."""
+    counts = check_counts(options)
+    size, processes = options.size, options.processes
+    chosen = {name: getattr(options, name) for name in ("clues", "mix", "min_rating")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if len(chosen) > 1:
+        raise DatasetError("--clues, --mix and --min-rating exclude one another; keep one of them")
+    if options.mix and size != 9:
+        raise DatasetError(f"--mix extreme is a mix of 9x9 puzzles; drop it, or --size {size}")
+    if options.min_rating is not None and options.min_rating < 1:
+        raise DatasetError(f"--min-rating {options.min_rating}: give a whole number from 1")
+    if options.mix or options.min_rating:
+        splits = extreme_splits(size, counts, min_rating=options.min_rating, seed=options.seed, processes=processes)
+    else:
+        splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)
+    ratings = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
+    facts = {
+        "ratings": {name: rating_histogram(values) for name, values in ratings.items()},
+        "mean_rating": {name: round(float(values.mean()), 2) for name, values in ratings.items()},
+    }
+    save(options, Sudoku(size), splits, {"size": size, **chosen}, facts)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One task: `CHUNK` random boards from the stream of its own that (seed, split, number) names."""
+    """One task: `CHUNK` random boards, drawn from the generator that (seed, split, number) names."""
 
     size: int
     clues: int | None
@@ -40,10 +102,14 @@ class Puzzles(NamedTuple):
     answers: np.ndarray  # (N, S)
     signatures: np.ndarray  # (N,) uint64
 
+    def signed(self) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+        """(signature, (question, answer)) of each."""
+        return zip(self.signatures.tolist(), zip(self.questions, self.answers, strict=True), strict=True)
+
 
 def random_chunk(chunk: Chunk) -> Puzzles:
     """The puzzles of one task: `CHUNK`, or fewer where thinning ended above the asked number of clues."""
-    rng = stream(chunk.seed, chunk.split, chunk.number)
+    rng = seeded(chunk.seed, chunk.split, chunk.number)
     answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
@@ -67,43 +133,32 @@ def random_splits(
         DatasetError: an impossible number of clues, or more puzzles than were found to exist.
     """
     cells = size * size
-    fewest = FEWEST_CLUES[Sudoku(size).size]
+    fewest = FEWEST_CLUES[size]
     if clues is not None and not fewest <= clues < cells:
         raise DatasetError(
             f"--clues {clues}: a {size}x{size} puzzle has at least {fewest}, and with {cells} "
             f"nothing is left to solve; choose {fewest} to {cells - 1}, or none for minimal puzzles"
         )
     seen: set[int] = set()
+
+    def hopeless(barren: int) -> str | None:
+        if barren * CHUNK <= 20_000 + 20 * len(seen):
+            return None
+        kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
+        return (
+            f"only {len(seen)} different {kind} were found, and {barren * CHUNK:,} more boards brought none; "
+            f"ask for fewer puzzles, {'another' if clues else 'a'} number of clues or a larger board"
+        )
+
     splits = {}
-    for name in (name for name in STREAMS if counts.get(name)):
-        tasks = (Chunk(size, clues, seed, STREAMS.index(name), number) for number in itertools.count())
+    for name in (name for name in ORDER if counts.get(name)):
+        tasks = (Chunk(size, clues, seed, ORDER.index(name), number) for number in itertools.count())
         with progress(counts[name], f"{name}: {size}x{size} Sudoku", "puzzle") as bar:
-            chosen = []
-            for puzzle in _distinct(ordered_map(random_chunk, tasks, processes), seen, clues):
-                chosen.append(puzzle)
-                bar.update()
-                if len(chosen) == counts[name]:
-                    break
+            chosen = distinct(
+                map(Puzzles.signed, ordered_map(random_chunk, tasks, processes)), counts[name], seen, bar, hopeless
+            )
         questions, answers = (np.array(column) for column in zip(*chosen, strict=True))
         parts = np.array_split(questions, -(-len(questions) // CHUNK))
         ratings = np.concatenate(list(ordered_map(rate, parts, processes)))
         splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
     return splits
-
-
-def _distinct(chunks: Iterator[Puzzles], seen: set[int], clues: int | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The puzzles whose signature is new; gives up when chunk after chunk brings none."""
-    barren = 0
-    for chunk in chunks:
-        before = len(seen)
-        for question, answer, signature in zip(*chunk, strict=True):
-            if int(signature) not in seen:
-                seen.add(int(signature))
-                yield question, answer
-        barren = 0 if len(seen) > before else barren + CHUNK
-        if barren > 20_000 + 20 * len(seen):
-            kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
-            raise DatasetError(
-                f"only {len(seen)} different {kind} were found, and {barren:,} more boards brought none; "
-                f"ask for fewer puzzles, {'another' if clues else 'a'} number of clues or a larger board"
-            )

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.streams import stream
+from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
-from datasets_gen.sudoku.geometry import BOXES
 from datasets_gen.sudoku.solver import size_of
+from datasets_gen.sudoku.tables import BOXES
 
 RULES = (MIXED, BAND, CELL)  # the hardest first
 SCALES = (0.4, 1.0, 1.0)  # what makes the rules' means equal on published puzzles that need 36 guesses of tdoku
@@ -28,7 +28,7 @@ class Shuffle(NamedTuple):
 def shuffles(size: int, count: int) -> tuple[Shuffle, ...]:
     """Random symmetries of a board, the same at every call: the first ones of more are these."""
     height, width = BOXES[size]
-    rng = stream(0, size)
+    rng = seeded(0, size)
 
     def lines(per_block: int) -> np.ndarray:
         blocks = rng.random(size // per_block).argsort()

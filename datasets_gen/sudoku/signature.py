@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datasets_gen.sudoku.geometry import BOXES, geometry
+from datasets_gen.sudoku.tables import BOXES, geometry
 
 ROUNDS = 4
 

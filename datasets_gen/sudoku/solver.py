@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.geometry import BOXES, geometry
+from datasets_gen.sudoku.tables import BOXES, geometry
 
 BITS = np.bitwise_count(np.arange(1 << max(BOXES), dtype=np.uint16))  # digits in a mask
 PAIR_WEIGHT = 4  # how much more a neighbour with two candidates counts than one with more
@@ -217,15 +217,25 @@ def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
     return Solved(*solve_many(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
 
 
-def shuffled_orders(rng: np.random.Generator, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Orders (count, S) of the cells and ranks (count, S, n) of their digits, drawn at random."""
+def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
+    """A random full board (S,): a random first row, completed in a random order."""
+    blank = np.zeros(size * size, np.uint8)
+    blank[:size] = rng.random(size).argsort() + 1
+    return a_solution(blank, rng)
+
+
+def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A solution (S,) of a board that has one, found in a random order."""
+    size = size_of(board)
+    return solve_many(board[None], 1, *shuffled_orders(rng, size), geometry(size))[0][0]
+
+
+def shuffled_orders(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random order (1, S) of the cells, and random ranks (1, S, n) of the digits of each."""
     cells = size * size
-    orders = rng.random((count, cells)).argsort(1)
-    return orders, rng.random((count, cells, size)).argsort(2)
+    return rng.random((1, cells)).argsort(1), rng.random((1, cells, size)).argsort(2)
 
 
 def size_of(boards: np.ndarray) -> int:
-    """n of boards (N, n²)."""
-    size = round(boards.shape[1] ** 0.5)
-    assert size * size == boards.shape[1], boards.shape
-    return size
+    """n of boards (..., n²)."""
+    return round(boards.shape[-1] ** 0.5)

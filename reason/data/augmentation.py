@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from datasets_gen.symmetry import TURNS, GridSymmetry
+from datasets_gen.structure import TURNS, GridSymmetry
 from reason.models.base import IGNORE, Batch
 
 

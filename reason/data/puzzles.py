@@ -12,8 +12,8 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
-from datasets_gen.layout import DatasetError, Metadata, read_split
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.layout import Metadata, read_split
+from datasets_gen.structure import GridSymmetry
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
 from reason.settings.base import BaseConfig, Elsewhere
@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 
 def task_of(metadata: Metadata) -> Puzzle | None:
-    """The puzzle family of a set; None for a set of unknown kind, which still trains but has no rules."""
-    from datasets_gen.puzzles import puzzle_of  # compiles rules with numba: not for a config alone
+    """The puzzle family of a set; None where no family fits: the set still trains, without rules."""
+    from datasets_gen.puzzles import known_puzzle  # compiles rules with numba: not for a config alone
 
-    try:
-        return puzzle_of(metadata)
-    except (DatasetError, KeyError, TypeError, ValueError):
-        return None
+    return known_puzzle(metadata)
 
 
 def shape_of(metadata: Metadata) -> Shape:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.structure import GridSymmetry
 from reason.data import Moved, draw_symmetries
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from datasets_gen.symmetry import GridSymmetry
+from datasets_gen.structure import GridSymmetry
 from reason.data import PuzzleData, Sampler
 from reason.models.base import Batch, Shape
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datasets_gen.__main__ import main
-from datasets_gen.arc import Arc, crop, grid_of, tokens_of
-from datasets_gen.arc.augment import Augmentation
+from datasets_gen.arc import Arc, Augmentation, crop, grid_of, tokens_of
 from datasets_gen.arc.build import arc_splits
 from datasets_gen.arc.tasks import tasks_asked
 from datasets_gen.arc.vote import score

@@ -5,11 +5,20 @@ import pytest
 
 from datasets_gen import parallel
 from datasets_gen.layout import DatasetError
-from datasets_gen.ratings import BIN_NAMES, EXTREME_LEVELS, LEVELS, bins_of, quotas, rating_histogram
-from datasets_gen.sudoku import Sudoku, extreme, select
-from datasets_gen.sudoku.extreme import LEAD, Lineage, apart, descend, easy_chunk, lead
+from datasets_gen.sudoku import BIN_NAMES, Sudoku, bins_of, extreme, rating_histogram
+from datasets_gen.sudoku.extreme import (
+    EXTREME_LEVELS,
+    LEAD,
+    LEVELS,
+    Lineage,
+    apart,
+    descend,
+    easy_chunk,
+    extreme_splits,
+    lead,
+    quotas,
+)
 from datasets_gen.sudoku.rating import SCALES, rate, rule_guesses
-from datasets_gen.sudoku.select import extreme_splits
 from datasets_gen.sudoku.solver import solve
 
 
@@ -100,7 +109,7 @@ def test_lineages_end_without_hope_or_with_enough(monkeypatch):
 def reachable_mix(monkeypatch):
     """A mix that short lineages reach; in this process alone, since others would not know of it."""
     monkeypatch.setattr(extreme, "STEPS", 600)
-    monkeypatch.setattr(select, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(LEVELS) - 3)))
+    monkeypatch.setattr(extreme, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(LEVELS) - 3)))
 
 
 def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
@@ -108,7 +117,7 @@ def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
     splits = extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3, processes=1)
     for name, split in splits.items():
         levels = np.bincount(bins_of(split.ratings, LEVELS), minlength=len(LEVELS))
-        assert (levels == quotas(len(split.inputs), select.EXTREME_LEVELS)).all(), name
+        assert (levels == quotas(len(split.inputs), extreme.EXTREME_LEVELS)).all(), name
         assert (split.ratings == rate(split.inputs - 1)).all()
     joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
     assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
@@ -125,7 +134,7 @@ def test_a_lowest_rating_holds(monkeypatch):
 
 def test_ratings_out_of_reach_are_given_up(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
-    monkeypatch.setattr(select, "PATIENCE", 3)
+    monkeypatch.setattr(extreme, "PATIENCE", 3)
     with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
         extreme_splits(9, {"train": 10}, min_rating=5000, processes=1)
 

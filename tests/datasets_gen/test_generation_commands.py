@@ -14,7 +14,7 @@ from datasets_gen.layout import read_metadata, read_split
 from datasets_gen.maze import generate
 from datasets_gen.maze.generate import Kind, _far
 from datasets_gen.maze.paths import solve
-from datasets_gen.streams import stream
+from datasets_gen.parallel import seeded
 from datasets_gen.sudoku import extreme
 from datasets_gen.sudoku.rating import rate
 
@@ -123,11 +123,11 @@ def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
 
 def test_mazes_searched_in_slices_are_the_same(monkeypatch):
     kind = Kind(6, 0.2, 0.5, 8, False)
-    whole = _far(kind, 10_000, stream(0, 1))
+    whole = _far(kind, 10_000, seeded(0, 1))
     monkeypatch.setattr(generate, "SLICE", 700)
-    assert (_far(kind, 10_000, stream(0, 1)) == whole).all()
+    assert (_far(kind, 10_000, seeded(0, 1)) == whole).all()
     monkeypatch.setattr(generate, "MOST", len(whole) - 5)
-    assert (_far(kind, 10_000, stream(0, 1)) == whole[:-5]).all()
+    assert (_far(kind, 10_000, seeded(0, 1)) == whole[:-5]).all()
 
 
 def test_a_terminal_without_the_letters(tmp_path):

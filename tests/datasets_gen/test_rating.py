@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from datasets_gen.streams import stream
+from datasets_gen.parallel import seeded
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
-from datasets_gen.sudoku.construct import completions, full_grid, thin
+from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, completions, search, thin
 from datasets_gen.sudoku.rating import RULES, combined, rate, rule_guesses, shuffles
-from datasets_gen.sudoku.solver import solve
+from datasets_gen.sudoku.solver import full_grid, solve
 
 SIZES = [4, 6, 9]
 
@@ -30,7 +29,7 @@ def measured():
 @settings(max_examples=60)
 @given(st.sampled_from(SIZES), st.sampled_from([CELL, BAND, MIXED]), st.integers(0, 2**32))
 def test_every_rule_finds_as_many_solutions_as_the_other_solver(size, rule, seed):
-    rng = stream(seed)
+    rng = seeded(seed)
     board = full_grid(size, rng)
     board = thin(board, board, rng)
     clues = np.flatnonzero(board)
@@ -45,7 +44,7 @@ def test_every_rule_finds_as_many_solutions_as_the_other_solver(size, rule, seed
 
 @pytest.mark.parametrize("size", SIZES)
 def test_completions_are_the_clues_that_leave_one_solution(size):
-    rng = stream(size, 1)
+    rng = seeded(size, 1)
     answer = full_grid(size, rng)
     board = thin(answer, answer, rng)
     board[np.flatnonzero(board)[0]] = 0
@@ -57,7 +56,7 @@ def test_completions_are_the_clues_that_leave_one_solution(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_shuffles_are_symmetries(size):
-    answer = full_grid(size, stream(size, 2))
+    answer = full_grid(size, seeded(size, 2))
     for shuffle in shuffles(size, 6):
         moved = shuffle.digits[answer[shuffle.cells]]
         assert Sudoku(size).mistake(moved + 1, moved + 1) is None

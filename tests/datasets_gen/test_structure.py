@@ -13,7 +13,7 @@ from datasets_gen.maze import Maze
 from datasets_gen.puzzles import structure_of
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.geometry import geometry
+from datasets_gen.sudoku.tables import geometry
 
 FAMILIES = [Sudoku(4), Sudoku(6), Sudoku(9), Maze(7), Addition(), Arc()]
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.construct import full_grid, thin
+from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.generate import Chunk, random_chunk, random_splits
-from datasets_gen.sudoku.geometry import BOXES
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import solve
+from datasets_gen.sudoku.solver import full_grid, solve
+from datasets_gen.sudoku.tables import BOXES
 
 SIZES = pytest.mark.parametrize("size", BOXES)
 HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012

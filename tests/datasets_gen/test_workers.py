@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from datasets_gen import parallel
-from datasets_gen.interrupts import held_back
 from datasets_gen.layout import DatasetError
+from datasets_gen.terminal import held_back
 
 BUSY = """
 import ctypes, multiprocessing, os, sys

@@ -1,10 +1,11 @@
-"""SIGINT (Ctrl-C) during imports, and while worker processes are started."""
+"""What a command owes to its terminal: streams that may be closed, and one line after Ctrl-C (SIGINT)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,11 +13,23 @@ from typing import Any
 INTERRUPTED = "interrupted: nothing was written"
 
 
+def open_missing_streams() -> None:
+    """Open os.devnull in place of every standard stream that is closed, as `>&-` or a service leaves it.
+
+    The file takes the lowest free number, which is the stream's own: no file opened later is printed into.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
 @contextlib.contextmanager
 def ending_at_once() -> Iterator[None]:
     """SIGINT ends the process with exit code 130, without an exception: for imports.
 
-    A KeyboardInterrupt in an extension module that is being imported is lost, or becomes an ImportError.
+    An extension module that is being imported loses a KeyboardInterrupt, or turns it into an ImportError.
     """
 
     def end(*_: Any) -> None:
@@ -32,21 +45,21 @@ def held_back() -> Iterator[None]:
     """SIGINT is delivered after the block; processes that the block starts do not receive it."""
     held: list[int] = []
     with _handling(lambda number, _: held.append(number)) as replaced:
-        if replaced and hasattr(signal, "pthread_sigmask"):  # a blocked signal is blocked in children too
+        mask = None
+        if replaced and hasattr(signal, "pthread_sigmask"):  # children inherit a blocked signal, not a handler
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-            try:
-                yield
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        else:
+        try:
             yield
+        finally:
+            if mask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if held:
         raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def _handling(handler: Any) -> Iterator[bool]:
-    """Replaces Python's default handler of SIGINT; False outside of the main thread, or where another is installed."""
+    """Replace Python's own handler of SIGINT; False outside of the main thread, or where another one is installed."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield False

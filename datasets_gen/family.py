@@ -1,0 +1,175 @@
+"""What every puzzle family offers: a base class whose defaults fit a board that its rules alone judge."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from datasets_gen.layout import DatasetError
+from datasets_gen.structure import GridSymmetry, Structure
+
+
+class Puzzle(ABC):
+    """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
+
+    A family states `name`, `characters`, `grid_shape` and `solved`, and is entered in `datasets_gen.puzzles.FAMILIES`
+    under its name. N examples of S cells are arrays (N, S) of tokens; token 0 pads.
+    """
+
+    name: ClassVar[str]
+    rating_name = "none"  # what a rating counts
+    judges = True  # do the rules alone tell a right answer? Then `solved` and `mistake` may be asked
+    fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
+    causal = False  # is a cell's label the token after it?
+    end: int | None = None  # the token that ends a generated answer; None: answers are not generated
+
+    @property
+    @abstractmethod
+    def characters(self) -> str:
+        """How text shows each token: one character each."""
+
+    @property
+    @abstractmethod
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board; one row for text."""
+
+    @abstractmethod
+    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N, S), (N, S) -> (N,) bool: the answer keeps what the question fixes and obeys every rule."""
+
+    @property
+    def rules(self) -> str:
+        """What `verify` says when the rules hold."""
+        return "every answer is right"
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens, padding included."""
+        return len(self.characters)
+
+    @property
+    def seq_len(self) -> int:
+        """Cells S of an example."""
+        return self.grid_shape[0] * self.grid_shape[1]
+
+    @property
+    def glyphs(self) -> str:
+        """What a picture writes into a cell of each token: one character each, blank where the fill shows it."""
+        return self.characters
+
+    @property
+    def box_shape(self) -> tuple[int, int] | None:
+        """(rows, columns) of the boxes that a drawing rules off; None: it has none."""
+        return None
+
+    @property
+    def symmetry(self) -> GridSymmetry | None:
+        """What keeps the rules, and perhaps the label; None: nothing does."""
+        return None
+
+    @property
+    def structure(self) -> Structure:
+        """Grid, groups and interchangeable symbols, as far as the family has them."""
+        return Structure(grid=self.grid_shape)
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What dataset.json keeps of the family: its name and its fields."""
+        return {"name": self.name, **vars(self)}
+
+    @property
+    def vote(self) -> Callable[..., dict[str, Any]] | None:
+        """How copies of a puzzle vote (see datasets_gen/arc/vote.py); None: each example is a puzzle by itself.
+
+        (directory, split, identifiers (N,), inputs (N, S), outputs (N, S), halting (N,)) -> pass_at, tasks, unanswered.
+        """
+        return None
+
+    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The first broken rule of one example (S,), (S,), in words with the cells; None when all rules hold."""
+        return self.mistake(question, answer)
+
+    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
+        return None if self.solved(question[None], answer[None])[0] else "the answer breaks a rule"
+
+    def contradiction(self, question: np.ndarray) -> str | None:
+        """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
+        return None
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) bool: where `fault` would be None, but fast."""
+        return self.solved(questions, answers)
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart."""
+        return np.zeros(question.shape, bool)
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""
+        return np.concatenate([question[None], answers.astype(question.dtype)])
+
+    def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray] | None:
+        """Names of the bins that ratings (N,) fall into, and the index of each one's bin; None: ratings are counts."""
+        return None
+
+    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
+        """Statistics (N,) of examples, by name."""
+        return {}
+
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """What the stored ratings (N,) must be; None where that does not follow from the puzzle."""
+        return None
+
+    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
+        rows = np.ascontiguousarray(questions, dtype=np.int32)
+        digests = [hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows]
+        return np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The board (S,) as text; cells that `question` leaves open are set apart where the family can."""
+        return "\n".join("".join(self.characters[t] for t in row) for row in tokens.reshape(self.grid_shape))
+
+    def sized(self, text: str) -> Self:
+        """The member of the family that a typed board is of, by its number of cells; itself where none fits."""
+        return self
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (S,) of a typed board; line ends are passed over.
+
+        Raises:
+            DatasetError: a foreign character or a wrong number of cells.
+        """
+        cells = [character for character in text if character not in "\r\n"]
+        foreign = next((character for character in cells if character not in self.characters), None)
+        if foreign is not None:
+            raise DatasetError(f"{foreign!r} is no cell of {self.name}; its cells are {self.characters!r}")
+        if len(cells) != self.seq_len:
+            raise DatasetError(f"{len(cells)} cells; a board of {self.name} has {self.seq_len}")
+        tokens = [self.characters.index(character) for character in cells]
+        return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)
+
+
+class SquareBoard(Puzzle):
+    """A family of boards of `size` × `size` cells."""
+
+    size: int
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """(rows, columns) of the board."""
+        return self.size, self.size
+
+    def place(self, cell: int) -> str:
+        """Where a cell lies, for an error: rows and columns are counted from 1."""
+        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+        """The board (S,) as lines of characters, framed."""
+        frame = "+" + "-" * self.size + "+"
+        return "\n".join([frame, *(f"|{row}|" for row in super().draw(tokens).split("\n")), frame])
