@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -15,20 +16,18 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
 from reason.own_code import own_recipe
-from reason.presets import authors, blindspot, cmm, cmm_noise, ouro, small, stars, structured
+from reason.presets import small, structured
 from reason.presets.bases import (
     ARC_8,
-    ARC_30,
     BLANK_ADDITION_3,
     MAZE_10,
     MAZE_15,
-    MAZE_30,
     MIXED_ADDITION_3,
     SUDOKU_4,
     SUDOKU_6,
     SUDOKU_9,
 )
-from reason.presets.tables import PaperTable, Row
+from reason.presets.tables import Base, Row, read_papers
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,13 @@ class Preset:
     name: str
     recipe: Callable[[], Config]
     shape: Shape
-    description: str
+    describe: Callable[[], str]  # on demand: of a table's row, it needs the row's whole config
     row: Row | None = None  # of a published table
+
+    @property
+    def description(self) -> str:
+        """Its source, then what is inherited and what is ours."""
+        return self.describe()
 
     @property
     def summary(self) -> str:
@@ -56,14 +60,31 @@ class Preset:
             return build_model(self.config().model, self.shape).parameter_count()
 
 
-def _of_recipe(name: str, recipe: Callable[[], Config], shape: Shape) -> Preset:
-    return Preset(name, recipe, shape, inspect.cleandoc(recipe.__doc__ or ""))
-
-
-def _of_row(table: PaperTable, row: Row) -> Preset:
-    return Preset(table.preset_name(row), lambda: table.config(row), table.shape, table.describe(row), row)
-
-
+RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudoku-4x4
+    small.sudoku_4x4: SUDOKU_4,
+    small.sudoku_6x6: SUDOKU_6,
+    small.sudoku_6x6_attention: SUDOKU_6,
+    small.sudoku_6x6_hrm: SUDOKU_6,
+    small.sudoku_6x6_looped: SUDOKU_6,
+    small.sudoku_6x6_cmm_node: SUDOKU_6,
+    small.sudoku_6x6_cmm_nsde: SUDOKU_6,
+    structured.maze_10x10: MAZE_10,
+    structured.maze_10x10_narrow: MAZE_10,
+    small.maze_10x10_attention: MAZE_10,
+    structured.maze_10x10_hrm: MAZE_10,
+    structured.maze_10x10_cmm_node: MAZE_10,
+    structured.maze_10x10_cmm_nsde: MAZE_10,
+    structured.maze_any: MAZE_15,
+    structured.sudoku_6x6_groups: SUDOKU_6,
+    structured.sudoku_9x9: SUDOKU_9,
+    structured.sudoku_9x9_long: SUDOKU_9,
+    structured.sudoku_9x9_hrm: SUDOKU_9,
+    structured.sudoku_9x9_cmm_node: SUDOKU_9,
+    structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
+    small.addition_3: BLANK_ADDITION_3,
+    small.addition_3_mlp: MIXED_ADDITION_3,
+    small.arc_few: ARC_8,
+}
 FOR_A_CPU = {
     "trm": "sudoku-6x6",
     "hrm": "sudoku-6x6-hrm",
@@ -75,43 +96,29 @@ FOR_A_CPU = {
     "addition": "addition-3",
 }
 FEW = 6  # names that fit an error's line
-TABLES = (*stars.TABLES, *blindspot.TABLES, *ouro.TABLES, *cmm.TABLES, *cmm_noise.TABLES)
-PRESETS: dict[str, Preset] = {
-    each.name: each
-    for each in (
-        _of_recipe("sudoku-4x4", small.sudoku_4x4, SUDOKU_4),
-        _of_recipe("sudoku-6x6", small.sudoku_6x6, SUDOKU_6),
-        _of_recipe("sudoku-6x6-attention", small.sudoku_6x6_attention, SUDOKU_6),
-        _of_recipe("sudoku-6x6-hrm", small.sudoku_6x6_hrm, SUDOKU_6),
-        _of_recipe("sudoku-6x6-looped", small.sudoku_6x6_looped, SUDOKU_6),
-        _of_recipe("sudoku-6x6-cmm-node", small.sudoku_6x6_cmm_node, SUDOKU_6),
-        _of_recipe("sudoku-6x6-cmm-nsde", small.sudoku_6x6_cmm_nsde, SUDOKU_6),
-        _of_recipe("maze-10x10", structured.maze_10x10, MAZE_10),
-        _of_recipe("maze-10x10-narrow", structured.maze_10x10_narrow, MAZE_10),
-        _of_recipe("maze-10x10-attention", small.maze_10x10_attention, MAZE_10),
-        _of_recipe("maze-10x10-hrm", structured.maze_10x10_hrm, MAZE_10),
-        _of_recipe("maze-10x10-cmm-node", structured.maze_10x10_cmm_node, MAZE_10),
-        _of_recipe("maze-10x10-cmm-nsde", structured.maze_10x10_cmm_nsde, MAZE_10),
-        _of_recipe("maze-any", structured.maze_any, MAZE_15),
-        _of_recipe("sudoku-6x6-groups", structured.sudoku_6x6_groups, SUDOKU_6),
-        _of_recipe("sudoku-9x9", structured.sudoku_9x9, SUDOKU_9),
-        _of_recipe("sudoku-9x9-long", structured.sudoku_9x9_long, SUDOKU_9),
-        _of_recipe("sudoku-9x9-hrm", structured.sudoku_9x9_hrm, SUDOKU_9),
-        _of_recipe("sudoku-9x9-cmm-node", structured.sudoku_9x9_cmm_node, SUDOKU_9),
-        _of_recipe("sudoku-9x9-cmm-nsde", structured.sudoku_9x9_cmm_nsde, SUDOKU_9),
-        _of_recipe("addition-3", small.addition_3, BLANK_ADDITION_3),
-        _of_recipe("addition-3-mlp", small.addition_3_mlp, MIXED_ADDITION_3),
-        _of_recipe("arc-few", small.arc_few, ARC_8),
-        _of_recipe("hrm-sudoku", authors.hrm_sudoku, SUDOKU_9),
-        _of_recipe("hrm-maze", authors.hrm_maze, MAZE_30),
-        _of_recipe("trm-att-sudoku", authors.trm_att_sudoku, SUDOKU_9),
-        _of_recipe("trm-mlp-sudoku", authors.trm_mlp_sudoku, SUDOKU_9),
-        _of_recipe("trm-att-maze", authors.trm_att_maze, MAZE_30),
-        _of_recipe("hrm-arc", authors.hrm_arc, ARC_30),
-        _of_recipe("trm-att-arc", authors.trm_att_arc, ARC_30),
-        *(_of_row(table, row) for table in TABLES for row in table.rows),
-    )
-}
+AUTHORS, TABLES = read_papers()
+
+
+def _of_recipe(recipe: Callable[[], Config], shape: Shape) -> Preset:
+    return Preset(recipe.__name__.replace("_", "-"), recipe, shape, partial(inspect.cleandoc, recipe.__doc__ or ""))
+
+
+def _of_base(name: str, base: Base) -> Preset:
+    return Preset(name, lambda: base.config, base.shape, lambda: base.about)
+
+
+def _presets() -> Iterator[Preset]:
+    for recipe, shape in RECIPES.items():
+        yield _of_recipe(recipe, shape)
+    for name, base in AUTHORS.items():
+        yield _of_base(name, base)
+    for table in TABLES:
+        for row in table.rows:
+            name = table.preset_name(row)
+            yield Preset(name, partial(table.config, row), table.base.shape, partial(table.describe, row), row)
+
+
+PRESETS = {each.name: each for each in _presets()}
 
 
 def _own(name: str, recipe: Callable[[], object]) -> Preset:
@@ -119,7 +126,7 @@ def _own(name: str, recipe: Callable[[], object]) -> Preset:
     if not isinstance(made, Config):
         raise ConfigError(f"{name} returned {type(made).__name__}; a preset returns a config: derive(Config(), {{…}})")
     plain = name.rpartition(":")[2].replace("_", "-")
-    return Preset(plain, lambda: made, SUDOKU_9, inspect.cleandoc(recipe.__doc__ or plain))
+    return Preset(plain, lambda: made, SUDOKU_9, partial(inspect.cleandoc, recipe.__doc__ or plain))
 
 
 def preset(name: str) -> Preset:

@@ -8,6 +8,7 @@ from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
 from reason.data import shape_of_puzzle
+from reason.models.base import Shape
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
 MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
@@ -36,6 +37,14 @@ SUMS_4: Changes = {
 SUMS_3: Changes = {
     "data.directory": "data/addition-3-causal",
     "data.generate": "addition --digits 3 --train 20000 --test 1000 --seed 0",
+}
+
+SETS: dict[str, tuple[Changes, Shape]] = {  # that the papers' configs name
+    "sudoku-extreme": (SUDOKU_EXTREME, SUDOKU_9),
+    "maze-hard": (MAZE_HARD, MAZE_30),
+    "arc": (ARC, ARC_30),
+    "addition-4": (SUMS_4, ADDITION_4),
+    "addition-3-causal": (SUMS_3, ADDITION_3),
 }
 
 LOOPED: Changes = {  # one supervision step of T loops, and no halting head

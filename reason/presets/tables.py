@@ -1,19 +1,56 @@
-"""A published table as data: one base, and for each row the settings that it changes."""
+"""Published tables, read from papers/*.yaml: each has a base config, and each row the settings that it changes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from reason.config.overrides import Changes, as_typed, derive
+import yaml
+
+from reason.config.overrides import Changes, as_typed, derive, leaves
 from reason.config.schema import Config
 from reason.models.base import Shape
+from reason.presets.bases import SETS
 
+FOLDER = Path(__file__).parent / "papers"
+PAPERS = ("authors", "stars", "blindspot", "ouro", "cmm")  # later ones derive from bases of earlier ones
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
 
 
-Departure = tuple[Callable[[Config], bool], str]  # whether a row's config has it, and what is done otherwise
+class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML in which 1e-4 is a number, as in YAML 1.2."""
+
+
+_Yaml.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]+)?e[-+]?[0-9]+"), list("-+0123456789")
+)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A config that presets, rows and other bases start from."""
+
+    parent: Base | None
+    puzzles: str | None  # a name of SETS; none: the parent's
+    about: str
+    changes: Changes  # of the parent, or of the defaults
+
+    @functools.cached_property
+    def config(self) -> Config:
+        """The whole config, derived once."""
+        data = SETS[self.puzzles][0] if self.puzzles else {}
+        return derive(self.parent.config if self.parent else Config(), data | self.changes)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of its puzzles."""
+        if self.puzzles:
+            return SETS[self.puzzles][1]
+        assert self.parent is not None, "a base without a parent names its puzzles"
+        return self.parent.shape
 
 
 @dataclass(frozen=True)
@@ -26,7 +63,24 @@ class Row:
     changes: Changes = field(default_factory=dict)  # of the table's base
     parameters: str = ""  # as the paper prints them, where it does
     ours: str = ""  # a decision of this row alone
-    variant: bool = False  # not in the paper: another reading of a row that is
+    variant: bool = False  # not in the paper: another reading of one of its rows
+
+
+@dataclass(frozen=True)
+class Departure:
+    """What this project does otherwise in the rows whose config has the settings of `where`."""
+
+    where: Changes  # a value, a tuple of values, or the name of a setting that is to have the same value
+    text: str
+
+    def holds(self, config: Config) -> bool:
+        """Whether the config is one of those."""
+        values = leaves(config.model_dump())
+        for key, wanted in self.where.items():
+            allowed = wanted if isinstance(wanted, tuple) else (values.get(str(wanted), wanted),)
+            if values[key] not in allowed:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -36,23 +90,15 @@ class PaperTable:
     name: str  # cmm-6
     paper: str  # CMM table 6
     title: str  # its caption in short
-    base: Callable[[], Config]
-    shape: Shape
+    base: Base
     rows: tuple[Row, ...]
     inherited: str  # what every row has from the paper and the base
-    ours: str = ""  # what the table leaves open, and what was decided
-    departure: str = ""  # where this project does something else than what the table, its text or its code states
-    departures: tuple[Departure, ...] = ()  # the same, of the rows whose config it holds for
+    ours: str  # what the table leaves open, and what was decided
+    departure: str  # where this project does something else than what the table, its text or its code states
+    departures: tuple[Departure, ...]  # the same, of some rows
     measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
-    epochs: int | None = (
-        None  # optimizer steps follow from epochs of `PUZZLES`, B, N_accum and N_grad; none: the base's
-    )
-
-    @functools.cached_property
-    def common(self) -> Config:
-        """The base's config, derived once."""
-        return self.base()
+    epochs: int | None = None  # of PUZZLES: optimizer steps follow from B, N_accum and N_grad; none: the base's steps
 
     def preset_name(self, row: Row) -> str:
         """The row's name for `train.py`."""
@@ -60,7 +106,7 @@ class PaperTable:
 
     def config(self, row: Row) -> Config:
         """The row's whole config."""
-        config = derive(self.common, row.changes)
+        config = derive(self.base.config, row.changes)
         if self.epochs is None:
             return config
         rollout, batch = config.rollout, config.training.batch_size
@@ -74,40 +120,79 @@ class PaperTable:
             },
         )
 
-    def decisions(self, row: Row) -> str:
-        """What is ours in a row, of the table's and its own."""
-        return " ".join(filter(None, (self.ours, row.ours)))
-
     def departs(self, row: Row) -> str:
-        """What is done otherwise in a row, beside the whole table's."""
-        return " ".join(text for held, text in self.departures if held(self.config(row)))
-
-    def claim(self, row: Row) -> str:
-        """The row's claim with its unit, or ""."""
-        return f"{row.claimed} {self.measure}".strip() if row.claimed else ""
+        """What is done otherwise in a row, beside the whole table's departure."""
+        config = self.config(row)
+        return " ".join(each.text for each in self.departures if each.holds(config))
 
     def describe(self, row: Row) -> str:
         """The text of `reason presets`: paper, row, claim; then what is inherited and what is ours."""
-        claim = f" Claimed: {claim}." if (claim := self.claim(row)) else ""
-        together = f"Claimed: {self.claimed}." if self.claimed else ""
-        size = f"Parameters as printed: {row.parameters}." if row.parameters else ""
-        changed = f"The row's difference: {' '.join(as_typed(row.changes))}." if row.changes else "The table's base."
-        ours = self.decisions(row)
+        claim = f" Claimed: {f'{row.claimed} {self.measure}'.strip()}." if row.claimed else ""
+        ours = " ".join(filter(None, (self.ours, row.ours)))
         departure = " ".join(filter(None, (self.departs(row), self.departure)))
-        head = f"{self.paper}: {row.features}.{claim}"
-        inherited = f"Inherited: {' '.join(self.inherited.split())}"
-        return "\n\n".join(
-            filter(
-                None,
-                (
-                    head,
-                    self.title,
-                    together,
-                    size,
-                    changed,
-                    inherited,
-                    ours and f"Ours: {ours}",
-                    departure and f"Departure: {departure}",
-                ),
-            )
+        paragraphs = (
+            f"{self.paper}: {row.features}.{claim}",
+            self.title,
+            self.claimed and f"Claimed: {self.claimed}.",
+            row.parameters and f"Parameters as printed: {row.parameters}.",
+            f"The row's difference: {' '.join(as_typed(row.changes))}." if row.changes else "The table's base.",
+            f"Inherited: {self.inherited}",
+            ours and f"Ours: {ours}",
+            departure and f"Departure: {departure}",
         )
+        return "\n\n".join(filter(None, paragraphs))
+
+
+def read_papers() -> tuple[dict[str, Base], tuple[PaperTable, ...]]:
+    """The authors' own presets by name, and every table."""
+    bases: dict[str, Base] = {}
+    presets: dict[str, Base] = {}
+    tables: list[PaperTable] = []
+    for paper_name in PAPERS:
+        paper = yaml.load((FOLDER / f"{paper_name}.yaml").read_text(encoding="utf-8"), _Yaml)
+        names = paper.get("settings", {})
+        for name, entry in (paper.get("presets", {}) | paper["bases"]).items():
+            parent = bases[entry.pop("from")] if "from" in entry else None
+            about = entry.pop("about", parent.about if parent else "").strip()
+            bases[name] = Base(parent, entry.pop("puzzles", None), about, _settings(entry, names))
+        presets |= {name: bases[name] for name in paper.get("presets", {})}
+        tables += [_table(paper["every_table"], entry, bases, names) for entry in paper.get("tables", [])]
+    return presets, tuple(tables)
+
+
+def _table(every: dict[str, Any], own: dict[str, Any], bases: dict[str, Base], names: dict[str, str]) -> PaperTable:
+    """A table of its entry in the file and of what all tables of the file share."""
+    table = every | own
+    base = bases[table.pop("base")]
+    rows, besides = table.pop("rows"), _settings(table.pop("every_row", {}), names)
+    departures = [*own.get("departures", []), *every.get("departures", [])]
+    table |= {
+        "inherited": table.get("inherited", base.about),
+        "ours": "; ".join([*own.get("ours", []), *every.get("ours", [])]),
+        "departures": tuple(Departure(_where(each["where"], names), each["text"]) for each in departures),
+    }
+    return PaperTable(**table, base=base, rows=tuple(_row(label, rows, besides, names) for label in rows))
+
+
+def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[str, str]) -> Row:
+    own = dict(rows[label])
+    variant = own.pop("variant", None)
+    features = f"variant (ours): {variant}" if variant else own.pop("features")
+    claimed, parameters, ours = (str(own.pop(key, "")) for key in ("claimed", "parameters", "ours"))
+    like = _row(own.pop("like"), rows, {}, names).changes if "like" in own else {}
+    return Row(str(label), features, claimed, like | _settings(own, names) | besides, parameters, ours, bool(variant))
+
+
+def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
+    """The settings of an entry by their full names, its lists as tuples."""
+    return {names.get(key, key): _tuples(value) for key, value in entry.items()}
+
+
+def _where(entry: dict[str, Any], names: dict[str, str]) -> Changes:
+    return {key: names.get(str(value), value) for key, value in _settings(entry, names).items()}
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

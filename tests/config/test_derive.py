@@ -54,8 +54,8 @@ def test_another_family_starts_from_its_own_defaults() -> None:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.name}-{table.rows[0].label}")
 def test_what_a_row_prints_can_be_typed(table) -> None:
     for row in table.rows:
-        typed = override(table.base(), split_arguments(as_typed(row.changes))[1])
-        assert typed == derive(table.base(), row.changes)
+        typed = override(table.base.config, split_arguments(as_typed(row.changes))[1])
+        assert typed == derive(table.base.config, row.changes)
 
 
 @given(lr=st.floats(1e-12, 1), weight=st.floats(0, 1e9), steps=st.integers(1, 10**9), augment=st.booleans())
