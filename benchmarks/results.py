@@ -1,25 +1,30 @@
-"""Measured results: small files in docs/results/, and the page docs/results.md that is written from them.
+"""Measured results: small files in docs/results/, and the pages that quote them.
 
 python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/results/NAME.json, of these evaluations;
                                                                       --add: beside those that it holds
-python benchmarks/results.py write                                    docs/results.md, of all files and claims.yaml
+python benchmarks/results.py write                                    the pages and plots, of all files and claims.yaml
 
-A run is kept with its preset, what its config changes there, its seed, training data, steps and minutes; an
-evaluation with its data, n, accuracy at 1, 2, 4, … steps and, where they were asked for, the norms of the blind-spot
-probes, the restarts and what an exit gate spends. Runs that differ in the seed alone make one row, mean ± standard
-deviation (n − 1); a study (claims.yaml names its question, command and findings) says of every variant how far it is
-from the first, paired by seed.
+The builder writes docs/results.md (claims and plots), docs/log/by-file.md (every file) and the tables that other pages
+hold between `<!-- results: NAME -->` and `<!-- end -->`. claims.yaml has the text; a figure in it is a quotation such
+as `[[maze-any 16 on=maze-30x30-fresh]]`, which `quoted` reads from the file.
+
+A kept run has its preset, the settings changed, seed, training data, steps and minutes. A kept evaluation has its
+data, n, accuracy at 1, 2, 4, … steps and, where they were measured, norms of the blind-spot probes, restarts and exits
+of a gate. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1). A study (claims.yaml
+names its question, command and findings) compares every variant with the first one, paired by seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 import yaml
+from plots import line_plot
 
 from datasets_gen.layout import splits_of
 from reason.config.differences import UNNAMED, differing
@@ -254,16 +259,124 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
+def quoted(home: Path, asked: str) -> str:
+    """The figure that `FILE WHAT key=value …` names; an error unless exactly one row has it.
+
+    WHAT is a supervision step (exact), `K:way` (exact of K restarts), `norm:K`, `loops:Q` and `fixed:Q` (of an exit
+    gate at quantile Q), `minutes` or `parameters`. The keys choose the row: `on` (data set), `of` (preset), `n`
+    (puzzles), `with` and `without` (settings, separated by +).
+    """
+    file, what, *pairs = asked.split()
+    keys = dict(pair.split("=", 1) for pair in pairs)
+    found = []
+    for group in grouped(read_json(home / FOLDER / f"{file}.json")["runs"]):
+        first, label = group[0], named(group)
+        chosen = (
+            keys.get("of", first["preset"]) == first["preset"]
+            and keys.get("on", first["read_on"].split()[0]) == first["read_on"].split()[0]
+            and int(keys.get("n", first["puzzles"])) == first["puzzles"]
+            and all(part in label for part in keys.get("with", "").split("+"))
+            and not any(part in label for part in keys.get("without", "").split("+") if part)
+        )
+        if chosen and (figure := figure_of(group, what)) is not None:
+            found.append(figure)
+    if len(found) != 1:
+        raise SystemExit(f"error: [[{asked}]] names {len(found)} rows; name one with on=, of=, n=, with= or without=")
+    return found[0]
+
+
+def figure_of(group: list[Json], what: str) -> str | None:
+    """One figure of the runs that differ in the seed alone; None where they do not have it."""
+    kind, _, of = what.partition(":")
+    if what == "parameters":
+        return f"{group[0]['parameters']:,}"
+    if what == "minutes":
+        return spread([run["minutes"] for run in group], ".0f", "")
+    if kind == "norm":
+        return spread([run["norms"][of] for run in group], unit="") if "norms" in group[0] else None
+    if kind in ("loops", "fixed"):
+        rows = [row for run in group for row in run["exits"]["rows"] if f"{row['quantile']:g}" == of]
+        return spread([row["mean_loops" if kind == "loops" else "fixed"] for row in rows], unit="")
+    if of:
+        tried = [row for run in group for row in run.get("restarts", {}).get("symmetry", [])]
+        shares = [row[of] for row in tried if str(row["tries"]) == kind]
+        return spread([100 * share for share in shares]) if shares else None
+    return spread([100 * run["exact"][what] for run in group]) if what in group[0]["exact"] else None
+
+
+def fill(home: Path, text: str) -> str:
+    """A text with its quotations in place."""
+    return re.sub(r"\[\[([^\]]+)\]\]", lambda found: quoted(home, found[1]), text).strip()
+
+
+def tabled(home: Path, said: Json, name: str) -> str:
+    """A table of claims.yaml, its quotations in place."""
+    asked = said["tables"][name]
+    return "\n".join(table(asked["head"], [[fill(home, cell) for cell in row] for row in asked["rows"]]))
+
+
+def refreshed(home: Path, text: str) -> str:
+    """A page with the tables between its markers written anew."""
+    said = claims(home)
+    return re.sub(
+        r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{tabled(home, said, found[2])}\n\n{found[3]}",
+        text,
+        flags=re.DOTALL,
+    )
+
+
+def claims(home: Path) -> Json:
+    """What claims.yaml says."""
+    return yaml.safe_load((home / FOLDER / "claims.yaml").read_text())
+
+
 def page(home: Path) -> str:
-    """docs/results.md."""
-    said = yaml.safe_load((home / FOLDER / "claims.yaml").read_text())
-    claims = [[row[key] for key in ("paper", "claim", "file", "found", "verdict")] for row in said["claims"]]
-    lines = ["# Results: claims and measurements", "", said["about"].strip(), ""]
-    lines += table(["paper", "claim", "file", "found", "verdict"], claims)
-    lines += ["", said["columns"].strip(), ""]
+    """docs/results.md: claims, one line each, and plots."""
+    said = claims(home)
+    rows = []
+    for row in said["claims"]:
+        link = f"[{row['file']}](log/by-file.md#{row['file']})"
+        rows.append([row["paper"], row["claim"], fill(home, row["found"]), row["verdict"], link])
+    lines = ["# Results", "", said["about"].strip(), ""]
+    head = ["paper", "claim", "measured here", "verdict", "file"]
+    lines += [*table(head, rows), "", said["verdicts"].strip(), ""]
+    for name, plot in said.get("plots", {}).items():
+        picture = f"![{plot['says'].strip()}](images/{name}.svg)"
+        lines += [f"## {plot['title']}", "", picture, "", plot["text"].strip(), ""]
+    lines += [said["limits"].strip(), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def log_page(home: Path) -> str:
+    """docs/log/by-file.md: every file, its question, command, tables and findings."""
+    said = claims(home)
+    lines = ["# Results by file", "", said["columns"].strip(), ""]
     for file in sorted((home / FOLDER).glob("*.json")):
         lines += study(file.stem, read_json(file)["runs"], said.get("studies", {}).get(file.stem, {}))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def pages(home: Path) -> dict[Path, str]:
+    """Every page that holds figures of the files, as it should read."""
+    written = {home / "results.md": page(home), home / "log/by-file.md": log_page(home)}
+    for file in [home.parent / "README.md", *sorted(home.glob("*.md"))]:
+        if file not in written and file.is_file() and "<!-- results: " in (text := file.read_text()):
+            written[file] = refreshed(home, text)
+    return written
+
+
+def plots(home: Path) -> dict[Path, str]:
+    """The plots of docs/results.md, as SVG for light and dark pages."""
+    drawn = {}
+    for name, plot in claims(home).get("plots", {}).items():
+        lines = {}
+        for label, asked in plot["lines"].items():
+            points = [(x, fill(home, f"[[{asked.format(x)}]]")) for x in plot["at"].get(label, plot["at"]["all"])]
+            lines[label] = [(x, float(figure.split()[0])) for x, figure in points]
+        floor = plot.get("floor", 0)
+        drawn[home / f"images/{name}.svg"] = line_plot(plot["x"], plot["y"], lines, plot["says"].strip(), floor)
+    return drawn
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -281,7 +394,7 @@ def main(argv: list[str] | None = None) -> int:
     keeping.add_argument(
         "--of", metavar="PRESET", help="the preset of which runs of a preset of one's own are variants"
     )
-    commands.add_parser("write", help="write docs/results.md")
+    commands.add_parser("write", help="write the pages and plots")
     arguments = parser.parse_args(argv)
     if arguments.command == "keep":
         file = HOME / FOLDER / f"{arguments.name}.json"
@@ -290,7 +403,9 @@ def main(argv: list[str] | None = None) -> int:
         of_seed = {(variant(run), run["seed"]): run for run in runs}
         file.write_text(json.dumps({"runs": list(of_seed.values())}, indent=1, ensure_ascii=False) + "\n")
     else:
-        (HOME / "results.md").write_text(page(HOME))
+        for file, text in {**pages(HOME), **plots(HOME)}.items():
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
     return 0
 
 

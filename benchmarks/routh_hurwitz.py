@@ -1,6 +1,6 @@
-"""The figure docs/routh_hurwitz.png: what CMM's trace penalty sees of a small map, and what it does not.
+"""The figure docs/images/routh_hurwitz.png: what CMM's trace penalty sees of a small map, and what it does not.
 
-    python benchmarks/routh_hurwitz.py docs/routh_hurwitz.png
+    python benchmarks/routh_hurwitz.py docs/images/routh_hurwitz.png
 
 The map is F(z) = W(s) tanh(z) at its fixed point 0, K = 3: one direction's gain s grows while the two others turn and
 contract. For each s: the eigenvalues of J, all Routh-Hurwitz determinants of J − I, and tr J/K.

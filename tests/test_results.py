@@ -1,4 +1,4 @@
-"""docs/results.md is what the kept files say."""
+"""Pages and plots say what the kept files say."""
 
 from __future__ import annotations
 
@@ -20,8 +20,19 @@ import results  # noqa: E402
 FILES = sorted((ROOT / "docs/results").glob("*.json"))
 
 
-def test_the_page_is_written_from_the_files() -> None:
-    assert (ROOT / "docs/results.md").read_text() == results.page(ROOT / "docs")
+def test_pages_and_plots_are_written_from_the_files() -> None:
+    written = {**results.pages(ROOT / "docs"), **results.plots(ROOT / "docs")}
+    assert {"README.md", "results.md", "by-file.md"} <= {file.name for file in written}
+    for file, text in written.items():
+        assert file.read_text() == text, f"{file.name}: run python benchmarks/results.py write"
+
+
+def test_a_quotation_names_one_row() -> None:
+    assert results.quoted(ROOT / "docs", "maze-any 16 on=maze-30x30-fresh") == "82.0 %"
+    with pytest.raises(SystemExit, match="names 4 rows"):
+        results.quoted(ROOT / "docs", "maze-any 16")
+    with pytest.raises(SystemExit, match="names 0 rows"):
+        results.quoted(ROOT / "docs", "maze-any 16 on=maze-31x31")
 
 
 def test_every_file_says_its_command() -> None:
@@ -48,7 +59,7 @@ def test_a_run_is_kept_and_seeds_make_a_row(
         assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run=r{seed}"]) == 0
         assert main(["evaluate", f"r{seed}", "steps=3", "name=e"]) == 0
     (here / "results").mkdir()
-    (here / "results/claims.yaml").write_text("about: a\ncolumns: c\nclaims: []\n")
+    (here / "results/claims.yaml").write_text("about: a\nverdicts: v\nlimits: l\ncolumns: c\nclaims: []\n")
     monkeypatch.setattr(results, "HOME", here)
     assert results.main(["keep", "mine", "r0/evaluation/e"]) == 0
     assert results.main(["keep", "mine", "--add", "r0/evaluation/e", "r1/evaluation/e"]) == 0
@@ -65,8 +76,9 @@ def test_a_run_is_kept_and_seeds_make_a_row(
         assert run["puzzle_steps"] == 16
         assert run["trained_on"].startswith("sudoku --train 24 --validation 0 --test 12 --seed 1")
         assert [run["exact"][t] for t in "123"] == [round(share, 6) for share in exact]
-    assert "Paired" not in (here / "results.md").read_text()
-    row = next(line for line in (here / "results.md").read_text().splitlines() if "0, 1" in line)
+    page = (here / "log/by-file.md").read_text()
+    assert "Paired" not in page
+    row = next(line for line in page.splitlines() if "0, 1" in line)
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 

@@ -237,7 +237,7 @@ def sudoku_6x6_cmm_node() -> Config:
 
     From the paper: the terms, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε. Ours: sizes and
     optimizer as sudoku-6x6, at half its batch and twice its steps, and two settings of the balance, each after a run
-    that failed without it (docs/reproduction.md). α is 0: BCE's L(0) is close to 0, so that at α = 1 the halting
+    that failed without it (docs/log/reproduction.md). α is 0: BCE's L(0) is close to 0, so that at α = 1 the halting
     term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50. λ moves every seventh step, and the
     traces are measured on 16 of the 64 rows, both for speed.
     """

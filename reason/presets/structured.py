@@ -47,7 +47,7 @@ def maze_10x10_narrow() -> Config:
     what lies beyond the edge. No weight knows the size of the grid. All ours; 80,000 mazes with paths of 4 cells or
     more (half of them of at most 8) and 40,000 with 18 or more, in turn: from the first alone nothing carries over to
     larger mazes. Measured, seed 0: 98.0 % exact at step 8, 98.3 % at steps 32 to 64 (n 1,000), with the same weights
-    72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/structure.md).
+    72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/log/structure.md).
     """
     made = {"": "--min-path 4 --train 80000 --test 1000", "-long": "--min-path 18 --train 40000 --test 500"}
     return derive(
@@ -75,7 +75,7 @@ def maze_10x10() -> Config:
     """maze-10x10-narrow twice as wide and 9,000 steps long: 181,122 parameters.
 
     Measured, three seeds: 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted, 99.1 and
-    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/structure.md).
+    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/log/structure.md).
     """
     wide: Changes = {"model.hidden_size": 64, "optimizer.muon_lr": 0.01, "training.steps": 9000}
     return derive(maze_10x10_narrow(), wide)
@@ -88,7 +88,7 @@ def maze_any() -> Config:
     longer their paths (at least 4, 12 and 34 cells): short ones are learned first, long ones teach the state to stay
     right for as long as a path needs. N_super 16. Measured, seed 0, at step 16: 96.7 % of 15×15 (n 1,000), 93.9 % of
     20×20 (n 1,000), 82.0 % of 30×30 mazes with paths of 110 cells or more (n 300), 47 min of one core's time. Half as
-    wide, 30,000 steps: 94.0, 93.5 and 71 %, 25 min (docs/structure.md).
+    wide, 30,000 steps: 94.0, 93.5 and 71 %, 25 min (docs/log/structure.md).
     """
     sizes = {7: (4, 10000), 11: (12, 30000), 15: (34, 40000)}  # rows: fewest cells of a path, mazes
     made = [f"maze --size {n} --min-path {cells} --train {mazes}" for n, (cells, mazes) in sizes.items()]
@@ -115,7 +115,7 @@ def sudoku_9x9() -> Config:
     random: equal ones could not tell two cells apart that nothing distinguishes. Every second puzzle is drawn with one
     to three hints. All ours. Measured, seed 0, an hour of one core's time: from 1,000 puzzles of an earlier search
     81.0 % exact at step 16 (n 5,000); from 10,000 puzzles 88.1 % at step 16, 90.9 % at step 64 (n 1,000). On the test
-    split of that earlier search 76.5 % at step 64 (n 1,000), without hints 54.7 % (n 256; docs/structure.md).
+    split of that earlier search 76.5 % at step 64 (n 1,000), without hints 54.7 % (n 256; docs/log/structure.md).
     """
     return derive(
         Config(),
@@ -161,7 +161,7 @@ def sudoku_6x6_groups() -> Config:
 def sudoku_9x9_long() -> Config:
     """sudoku-9x9 for two and a half times as long, transposed puzzles besides: two hours of one busy core.
 
-    Seed 0, bf16: 86.9 % of 5,000 unseen puzzles at step 16, from 1,000 (docs/structure.md).
+    Seed 0, bf16: 86.9 % of 5,000 unseen puzzles at step 16, from 1,000 (docs/log/structure.md).
     """
     return derive(sudoku_9x9(), {"training.steps": 20000, "data.augment": True})
 

@@ -59,7 +59,7 @@ def bfloat16_is_faster() -> bool:
     """Does the CPU multiply faster in bfloat16 than in float32?
 
     With AMX, and with AVX-512 by AMD; Intel's AVX-512 multiplies as many numbers a cycle in either type, and converting
-    comes on top (docs/performance.md).
+    comes on top (docs/log/performance.md).
     """
     if not torch.cpu._is_avx512_bf16_supported():
         return False

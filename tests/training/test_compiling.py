@@ -16,7 +16,7 @@ from reason.training import compiling
 from reason.training.compiling import compile_networks
 
 COUNTERS = torch._dynamo.utils.counters
-LOSS, WEIGHTS = 1e-4, 1e-3  # relative, after 5 optimizer steps in float32 (docs/performance.md)
+LOSS, WEIGHTS = 1e-4, 1e-3  # relative, after 5 optimizer steps in float32 (docs/log/performance.md)
 
 
 def both(
