@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial, reduce
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
 from reason.models.layout import STRUCTURED, Layouts
 from reason.models.mixing import needs_of, structured_mixer
+from reason.models.recursion import (
+    Cycles,
+    Move,
+    Network,
+    RecursiveState,
+    averaged,
+    one_state,
+    recomputed,
+    two_states,
+)
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
 from reason.nn.gate import build_gate
-from reason.nn.geometry import Geometry
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
-
-
-class RecursiveState(NamedTuple):
-    """z_H and z_L, each (B, S', D); with one state z_l is z_h."""
-
-    z_h: Tensor
-    z_l: Tensor
 
 
 class RecursiveModel(Reasoner):
@@ -105,89 +105,53 @@ class RecursiveModel(Reasoner):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
-        """N_H cycles; only the last call of each network, the last cycle, or every cycle carries a gradient."""
-        c = self.config
+        """N_H cycles, of whose calls the last ones carry a gradient; with noise in training, if the config has any."""
+        c, f_l, f_h = self.config, *self._functions(x)
+        if c.gradient_checkpointing is True and self.training:
+            f_l, f_h = recomputed(f_l), recomputed(f_h)
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
-        recompute = c.gradient_checkpointing is True and self.training
         with self.autocast():
-            return self._recursion(state, x, c.h_cycles, c.gradient_from, noise, recompute)
+            return last(self._states(f_l, f_h, state, x, c.cycles, noise))
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
         """The state after every network call of a supervision step, without noise."""
-        states: list[RecursiveState] = []
         with self.autocast():
-            self._recursion(state, x, self.config.h_cycles, visit=states.append)
-        return states
+            return list(self._states(*self._functions(x), state, x, self.config.cycles))
 
-    def _recursion(
-        self,
-        state: RecursiveState,
-        x: Tensor,
-        cycles: int,
-        gradient_from: tuple[int, int] = (0, 0),
-        noise: Noise = "none",
-        recompute: bool = False,
-        visit: Callable[[RecursiveState], object] = lambda _: None,
-    ) -> RecursiveState:
-        """`cycles` × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)); one state: F(z + x̂), then F(z).
+    def _functions(self, x: Tensor) -> tuple[Network, Network]:
+        """F_L and F_H as functions of their argument alone, for puzzles x̂."""
+        geometry, f_h = self.layouts.geometry(x), self._f_h
+        return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
-        The first of these calls that carries a gradient is `gradient_from`.
-        """
-        z_h, z_l = state
-        c, learns, geometry = self.config, torch.is_grad_enabled(), self.layouts.geometry(x)
-        if c.equation == "averaged":
-            for h_step in range(cycles):
-                with torch.set_grad_enabled(learns and h_step >= gradient_from[0]):
-                    z_h, z_l = self._averaged_cycle(z_h, z_l, x, geometry, recompute)
-                visit(RecursiveState(z_h, z_l))
-            return RecursiveState(z_h, z_l)
-        single, move = c.states == 1, partial(self._move, geometry=geometry, noise=noise, recompute=recompute)
-        for call in range(cycles * (c.l_cycles + 1)):
-            h_step, l_step = divmod(call, c.l_cycles + 1)
-            high = l_step == c.l_cycles
-            with torch.set_grad_enabled(learns and (h_step, l_step) >= gradient_from):
-                if single:
-                    z_h = z_l = move(self.f_l, z_h) if high else move(self.f_l, z_h, x)
-                elif high:
-                    z_h = move(self._f_h, z_h, z_l)
-                else:
-                    z_l = move(self.f_l, z_l, z_h, x)
-            visit(RecursiveState(z_h, z_l))
-        return RecursiveState(z_h, z_l)
-
-    def _averaged_cycle(
-        self, z_h: Tensor, z_l: Tensor, x: Tensor, geometry: Geometry, recompute: bool
-    ) -> tuple[Tensor, ...]:
-        """(z_H, z_L) after a time N_L·Δt of CMM eq. 18 and 19."""
+    def _states(
+        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noise: Noise = "none"
+    ) -> Iterator[RecursiveState]:
+        """The states on the way through so many cycles: whose equation, and by which moves, the config says."""
         c = self.config
+        if c.equation == "averaged":
+            time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
+            return averaged(
+                f_l, f_h, state, x, cycles, lambda v, pair: integrate(v, pair, time, steps, c.integrator, c.tolerance)
+            )
+        if c.states == 1:
+            return one_state(f_l, state, x, cycles, self._move(noise))
+        return two_states(f_l, f_h, state, x, cycles, self._move(noise))
 
-        def velocity(pair: Tensor) -> Tensor:
-            z_h, z_l = pair.unbind(1)
-            high = (self._call(self._f_h, z_h + z_l, geometry, recompute) - z_h) / c.l_cycles
-            return torch.stack([high, self._call(self.f_l, z_l + (z_h + x), geometry, recompute) - z_l], dim=1)
-
-        steps, start = c.l_cycles * c.substeps, torch.stack([z_h, z_l], dim=1)
-        return integrate(velocity, start, c.l_cycles * c.dt, steps, c.integrator, c.tolerance).unbind(1)
-
-    def _move(
-        self, network: Stack, z: Tensor, *injected: Tensor, geometry: Geometry, noise: Noise, recompute: bool
-    ) -> Tensor:
+    def _move(self, noise: Noise) -> Move:
         """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
 
-        def f(z: Tensor) -> Tensor:
-            return self._call(network, z + reduce(torch.add, injected) if injected else z, geometry, recompute)
+        def move(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
+            def f_of(z: Tensor) -> Tensor:
+                return f(z if injected is None else z + injected)
 
-        if c.integrator != "euler":
-            return integrate(lambda z: f(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
-        for _ in range(c.substeps):
-            z = euler_maruyama(z, f(z), c.dt / c.substeps, noise, c.sigma)
-        return z
+            if c.integrator != "euler":
+                return integrate(lambda z: f_of(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
+            for _ in range(c.substeps):
+                z = euler_maruyama(z, f_of(z), c.dt / c.substeps, noise, c.sigma)
+            return z
 
-    def _call(self, network: Stack, h: Tensor, geometry: Geometry, recompute: bool) -> Tensor:
-        if recompute and torch.is_grad_enabled():
-            return checkpoint(network, h, geometry, use_reentrant=False, preserve_rng_state=False)
-        return network(h, geometry)
+        return move
 
     @property
     def _f_h(self) -> Stack:
@@ -241,14 +205,19 @@ class RecursiveModel(Reasoner):
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        parts = self.config.states
+        parts, (f_l, f_h) = self.config.states, self._functions(x)
         if kind == "f_h":
-            f_h, geometry = self._f_h, self.layouts.geometry(x)
-            return lambda z: f_h(z if parts == 1 else z + state.z_l, geometry), state.z_h
-        cycles = self.config.h_cycles if kind == "step" else 1
+            return lambda z: f_h(z if parts == 1 else z + state.z_l), state.z_h
+        whole = self.config.cycles
+        cycles = whole._replace(high=whole.high if kind == "step" else 1, learned=whole.high * (whole.low + 1))
 
         def mapped(pair: Tensor) -> Tensor:
-            moved = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            return torch.stack(self._recursion(moved, x, cycles)[:parts], dim=1)
+            start = RecursiveState(pair[:, 0], pair[:, parts - 1])
+            return torch.stack(last(self._states(f_l, f_h, start, x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
+
+
+def last(states: Iterator[RecursiveState]) -> RecursiveState:
+    """The state at the end, those before it let go one by one."""
+    return deque(states, maxlen=1).pop()

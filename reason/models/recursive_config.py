@@ -12,6 +12,7 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.layout import STRUCTURED
 from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.models.recursion import Cycles
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
@@ -98,12 +99,12 @@ class RecursiveConfig(MixingConfig):
         return self
 
     @property
-    def gradient_from(self) -> tuple[int, int]:
-        """The first call that carries a gradient: the cycle, and in it the low call (N_L: the high one)."""
-        last_h, last_l = self.h_cycles - 1, self.l_cycles - 1
-        if isinstance(self.gradient, int):
-            return divmod(self.h_cycles * (self.l_cycles + 1) - self.gradient, self.l_cycles + 1)
-        return {"last-call": (last_h, last_l), "last-cycle": (last_h, 0), "all-cycles": (0, 0)}[self.gradient]
+    def cycles(self) -> Cycles:
+        """N_H, N_L, and how many calls at the end of a step carry a gradient."""
+        calls = self.h_cycles * (self.l_cycles + 1)
+        named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": calls}
+        learned = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
+        return Cycles(self.h_cycles, self.l_cycles, learned)
 
     def capabilities(self) -> can.Offers:
         """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""

@@ -256,6 +256,6 @@ def test_gradients_by_calls_are_those_by_cycles(tiny: Config) -> None:
     cycles = {"h_cycles": 2, "l_cycles": 3}
     for gradient, calls in (("last-cycle", 4), ("all-cycles", 8), ("last-call", 2)):
         named, counted = (
-            RecursiveConfig(**RECURSIVE | GROUPS | cycles | {"gradient": g}).gradient_from for g in (gradient, calls)
+            RecursiveConfig(**RECURSIVE | GROUPS | cycles | {"gradient": g}).cycles for g in (gradient, calls)
         )
         assert named == counted

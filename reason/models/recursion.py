@@ -1,0 +1,108 @@
+"""The recursion of HRM, TRM and CMM: two nested loops, whose equation stands beside them (docs/math.md §1).
+
+One supervision step takes a puzzle x̂ and the states z_H and z_L that the step before left:
+
+    repeat N_H times:
+        repeat N_L times:  z_L ← F_L(z_L + (z_H + x̂))
+        z_H ← F_H(z_H + z_L)
+
+HRM has two networks, TRM and CMM have one: F_H = F_L. The three differ also in how many of the N_H·(N_L + 1) calls
+carry a gradient, counted from the end (`Cycles.learned`):
+
+    HRM  the last call of each network       2
+    TRM  the last H-cycle                    N_L + 1
+    CMM  every cycle ("all states")          N_H·(N_L + 1)
+
+The calls before run without a graph: they cost no memory, and the step still starts from where they led. From one
+supervision step to the next the states are detached in any case; `reason.rollout` does that.
+
+`move` says what a call does to a state. The papers' arrow is z ← F(z + injected), an Euler step of length 1; other step
+lengths, other integrators and noise (CMM's NODE and NSDE) are other moves in the same loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+Network = Callable[[Tensor], Tensor]  # F: (B, S', D) -> (B, S', D)
+Move = Callable[[Network, Tensor, Tensor | None], Tensor]  # (F, z, what is added to F's argument) -> the next z
+Flow = Callable[[Network, Tensor], Tensor]  # (velocity, pair (B, 2, S', D)) -> the pair a time N_L·Δt later
+
+
+class RecursiveState(NamedTuple):
+    """z_H and z_L, each (B, S', D). A model of one state has z_L = z_H."""
+
+    z_h: Tensor
+    z_l: Tensor
+
+
+class Cycles(NamedTuple):
+    """How often the states move in a supervision step, and how far back its gradient reaches."""
+
+    high: int  # N_H
+    low: int  # N_L, in each of the N_H cycles
+    learned: int  # the last so many calls carry a gradient
+
+    def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
+        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: does it build a graph?"""
+        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call, and those that follow it
+        return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.learned)
+
+
+def two_states(
+    f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move
+) -> Iterator[RecursiveState]:
+    """HRM, TRM and CMM: the states after each network call."""
+    z_h, z_l = state
+    for h_cycle in range(cycles.high):
+        for l_cycle in range(cycles.low):
+            with cycles.gradient(h_cycle, l_cycle):
+                z_l = move(f_l, z_l, z_h + x)  # (B, S', D)
+            yield RecursiveState(z_h, z_l)
+        with cycles.gradient(h_cycle, cycles.low):
+            z_h = move(f_h, z_h, z_l)
+        yield RecursiveState(z_h, z_l)
+
+
+def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move) -> Iterator[RecursiveState]:
+    """TRM's single z: the puzzle is added in the low calls, and not in the high one."""
+    z = state.z_h
+    for h_cycle in range(cycles.high):
+        for l_cycle in range(cycles.low):
+            with cycles.gradient(h_cycle, l_cycle):
+                z = move(f, z, x)
+            yield RecursiveState(z, z)
+        with cycles.gradient(h_cycle, cycles.low):
+            z = move(f, z, None)
+        yield RecursiveState(z, z)
+
+
+def averaged(
+    f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, flow: Flow
+) -> Iterator[RecursiveState]:
+    """CMM eq. 18 and 19: z_H moves together with z_L, at 1/N_L of its speed; the states after each cycle."""
+
+    def velocity(pair: Tensor) -> Tensor:
+        z_h, z_l = pair.unbind(1)
+        return torch.stack([(f_h(z_h + z_l) - z_h) / cycles.low, f_l(z_l + (z_h + x)) - z_l], dim=1)
+
+    for h_cycle in range(cycles.high):
+        with cycles.gradient(h_cycle, 0):
+            state = RecursiveState(*flow(velocity, torch.stack(state, dim=1)).unbind(1))
+        yield state
+
+
+def recomputed(f: Network) -> Network:
+    """Let the backward pass compute each call of `f` again, instead of keeping what lies within it."""
+
+    def call(h: Tensor) -> Tensor:
+        if not torch.is_grad_enabled():
+            return f(h)
+        return checkpoint(f, h, use_reentrant=False, preserve_rng_state=False)
+
+    return call
