@@ -22,9 +22,8 @@ import torch
 from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.early_exit import run_with
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.policies import Policy
+from reason.evaluation.studies.policies import Policy, run_with
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.models.base import Reasoner
 from reason.runs.directory import load_run

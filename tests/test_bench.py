@@ -18,7 +18,7 @@ from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
 from reason.errors import ConfigError
-from reason.evaluation.monitor import SplitMonitor
+from reason.evaluation.accuracy import SplitMonitor
 from reason.presets import preset
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading

@@ -18,8 +18,7 @@ from datasets_gen.typed import Parser
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
-from reason.report.section import Results, Table
-from reason.report.terminal import view
+from reason.report.section import Results, Table, view
 from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
 from reason.runs.ablation_checks import (
     refuse_alike,

@@ -15,7 +15,7 @@ from reason.errors import ConfigError, printable
 from reason.files import read_json
 from reason.pretrained import pretrained_models
 from reason.report.compare import alike, differences, figures, notes_on, write_comparison
-from reason.report.terminal import view
+from reason.report.section import view
 from reason.runs.folders import replaced_folder
 from reason.runs.results import compared, settings_of
 

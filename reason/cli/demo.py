@@ -18,8 +18,8 @@ from reason.cli import solve, train
 from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
+from reason.evaluation.suite import print_results
 from reason.presets import preset
-from reason.report import print_results
 from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints, step_of
 

@@ -9,7 +9,8 @@ from rich.console import Console
 from reason.cli.arguments import Parser
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
-from reason.report import headline, print_results
+from reason.evaluation.suite import print_results
+from reason.report.section import headline
 from reason.runs.directory import newest_run
 from reason.runs.evaluation import evaluate_run
 

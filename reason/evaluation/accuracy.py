@@ -1,15 +1,23 @@
-"""Exact and cell accuracy, beside the labels."""
+"""Accuracy beside the labels: in a pass, and on the validation split during training."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from reason.data import PuzzleData
+from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.models.base import IGNORE
+from reason.models.base import IGNORE, Reasoner
 from reason.models.record import StepRecord
+from reason.training.distributed import World
+from reason.training.ema import Ema
+from reason.training.monitor import Reading
 
 
 class Accuracy(Consumer):
@@ -39,3 +47,39 @@ class Accuracy(Consumer):
             "exact_by_step": seen["exact"].mean(1).tolist(),
             "cell_by_step": (seen["right"] / np.maximum(seen["scored"], 1)).mean(1).tolist(),
         }
+
+
+class SplitMonitor:
+    """The first puzzles of a split of each set, in batches of one shape; each process reads its share.
+
+    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream alone.
+    """
+
+    def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
+        """`puzzles` of each of the sets at most."""
+        self.sets, self.steps, self.world = sets, steps, world
+        self.settings = EvaluationConfig(steps=steps, limit=puzzles, batch_size=rows)
+
+    @torch.no_grad()
+    def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
+        """Accuracy at optimizer step `step` over the puzzles of all sets; of `ema` where the run keeps one."""
+        started, training = time.perf_counter(), model.training
+        sums, count = np.zeros(2), 0
+        try:
+            with contextlib.nullcontext() if ema is None else ema.in_place():
+                for data in self.sets:
+                    shares, puzzles = self._read_set(model, data)
+                    sums, count = sums + shares * puzzles, count + puzzles
+        finally:
+            model.train(training)
+        exact, cell = (sums / count).tolist()
+        return Reading(step, exact, cell, count, time.perf_counter() - started)
+
+    def _read_set(self, model: Reasoner, data: PuzzleData) -> tuple[np.ndarray, int]:
+        """The shares of exact puzzles and of right cells, (2,), and the number of puzzles."""
+        evaluator = Evaluator(model, data, self.settings, self.steps, progress=False, world=self.world, fill=True)
+        accuracy = Accuracy(evaluator, first=self.steps)
+        with evaluator.own_randomness():
+            seen, _ = evaluator.observe([accuracy])
+        found = accuracy.result(seen)
+        return np.array([*found["exact_by_step"], *found["cell_by_step"]]), len(evaluator.examples)

@@ -1,6 +1,6 @@
 """The Evaluator takes every supervision step of a split once; consumers look at the records.
 
-A new evaluation is a Consumer here, an entry of CONSUMERS in reason/evaluation/suite.py, and a Section of the report.
+A new study is one file of reason/evaluation/studies, with a Consumer and a Section; both are listed in suite.py.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import PuzzleData, task_of
+from datasets_gen.structure import GridSymmetry
+from reason.data import Moved, PuzzleData, draw_symmetries, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.probes import mapped, rows_of
-from reason.evaluation.streams import PuzzleStreams
 from reason.losses.lm import Likelihood
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
@@ -31,6 +31,37 @@ from reason.rollout import Halting, unroll
 from reason.training.checkpoint import seeded
 from reason.training.device import await_device
 from reason.training.distributed import World
+
+
+class PuzzleSeeds:
+    """A stream of random numbers for each of B puzzles: of a seed, a purpose and the puzzle's number in its split.
+
+    So neither the size of a batch, nor the number of processes, nor what else is evaluated changes what a puzzle gets.
+    """
+
+    def __init__(self, numbers: Tensor, seed: int, *purpose: int):
+        self._keys = [(seed, *purpose, number) for number in numbers.tolist()]
+        self._streams = [np.random.default_rng(key) for key in self._keys]
+
+    def normal(self, z: Tensor) -> Tensor:
+        """N(0, 1) in z's shape (B, …), type and device."""
+        drawn = np.stack([stream.standard_normal(z.shape[1:], np.float32) for stream in self._streams])
+        return torch.from_numpy(drawn).to(z)
+
+    def batch_seed(self) -> int:
+        """A seed for what is drawn for all of them at once, of the first of them; no stream goes on by it."""
+        return int(np.random.default_rng(self._keys[0]).integers(2**62))
+
+    def symmetries(self, symmetry: GridSymmetry, attempt: int, device: torch.device) -> Moved:
+        """A random symmetry for each puzzle's try number `attempt`, 0 for the first."""
+        generator = torch.Generator()
+        rows = [
+            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), attempt)
+            for stream in self._streams
+        ]
+        names, sources = zip(*rows, strict=True)
+        return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
+
 
 STARTS, TRIES = 0, 1  # what random numbers of a puzzle are for
 Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
@@ -146,7 +177,7 @@ class Evaluator:
         """
         if not self.model.random_start:
             return None
-        return lambda state: mapped(state, PuzzleStreams(numbers, self.seed, STARTS, attempt).normal)
+        return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, STARTS, attempt).normal)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""

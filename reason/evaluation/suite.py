@@ -1,27 +1,34 @@
-"""Everything that an evaluation may hold: the dictionary of results.json (docs/evaluation.md states its fields)."""
+"""Everything that an evaluation may hold: consumers, sections of the report, and the files of both."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 
 from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.blind_spot import BlindSpot
-from reason.evaluation.boards import Boards
-from reason.evaluation.caches import Caches
-from reason.evaluation.difficulty import Difficulty
-from reason.evaluation.dynamics import Dynamics
-from reason.evaluation.early_exit import Policies
 from reason.evaluation.evaluator import Consumer, Evaluator
-from reason.evaluation.exit_gate import ExitGate
-from reason.evaluation.halting_head import HaltingHead
-from reason.evaluation.halting_signals import Signals
-from reason.evaluation.restarts import Restarts
-from reason.evaluation.rules import Rules
-from reason.evaluation.votes import Votes
+from reason.evaluation.signals import Signals
+from reason.evaluation.studies.blind_spot import BLIND_SPOT, BlindSpot
+from reason.evaluation.studies.boards import Boards
+from reason.evaluation.studies.by_step import BY_STEP, Rules
+from reason.evaluation.studies.caches import CACHES, Caches
+from reason.evaluation.studies.difficulty import DIFFICULTY, Difficulty
+from reason.evaluation.studies.dynamics import DYNAMICS, Dynamics
+from reason.evaluation.studies.exits import EXITS, ExitGate
+from reason.evaluation.studies.halting import HALTING, HaltingHead
+from reason.evaluation.studies.policies import POLICIES, Policies
+from reason.evaluation.studies.restarts import RESTARTS, Restarts
+from reason.evaluation.studies.training import TRAINING
+from reason.evaluation.studies.votes import VOTES, Votes
 from reason.nn.dtypes import finite
+from reason.report.chart import save_png
+from reason.report.page import Drawing, drawn, page
+from reason.report.section import Results, Section, csv_text, view
 
 CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with what asks for it, or makes it possible
     Accuracy: lambda _: True,
@@ -38,10 +45,14 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     BlindSpot: lambda evaluator: evaluator.settings.blind_spot,
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
+SECTIONS = (  # in the order of the page
+    BY_STEP, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
+)  # fmt: skip
+ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:
-    """What the settings ask for and the model can be asked.
+    """The consumers that the settings ask for and the model allows.
 
     Raises:
         ConfigError: what was asked for cannot be had.
@@ -50,9 +61,9 @@ def consumers_of(evaluator: Evaluator) -> list[Consumer]:
 
 
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
-    """One pass, and what every consumer makes of it; nothing in processes other than the first.
+    """Make one pass and return every consumer's part of results.json; processes other than the first return nothing.
 
-    What is random draws from the evaluator's seed, each process from a stream of its own.
+    Random numbers come from the evaluator's seed, each process drawing from a stream of its own.
     """
     with evaluator.own_randomness():
         with torch.inference_mode():
@@ -64,3 +75,33 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
             for consumer in consumers:
                 found |= consumer.result(seen)
     return finite(found)
+
+
+def sections_of(results: Results) -> list[Section]:
+    """The sections that the results have numbers for."""
+    return [section for section in SECTIONS if results.get(section.key)]
+
+
+def write_report(folder: Path, results: Results) -> None:
+    """Write results.json, boards.json, every section's CSVs and PNGs, and report.html to `folder`."""
+    numbers = {key: value for key, value in results.items() if key not in ELSEWHERE}
+    (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    if results.get("boards"):
+        (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n", encoding="utf-8")
+    drawings: dict[str, list[Drawing]] = {}
+    sections = sections_of(results)
+    for section in sections:
+        for name, records in section.records.items():
+            (folder / f"{name}.csv").write_text(csv_text(records(results)), encoding="utf-8")
+        for name, charts_of in section.charts.items():
+            if charts := charts_of(results):
+                save_png(charts, folder / f"{name}.png")
+                drawings[name] = drawn(charts, name)
+    (folder / "report.html").write_text(page(results, sections, drawings), encoding="utf-8")
+
+
+def print_results(results: Results, console: Console) -> None:
+    """Print the tables of every section that the results have numbers for."""
+    for section in sections_of(results):
+        for table in section.tables(results):
+            console.print(view(table))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Mapping, Sequence
-from io import StringIO
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import t as student
 
-from reason.report.axes import label_ends, shares_axis, shortened, steps_axis
-from reason.report.chart import PANEL, Chart, save_png
+from reason.report.chart import PANEL, Chart, label_ends, save_png, shares_axis, shortened, steps_axis
 from reason.report.page import comparison_page, drawn
 from reason.report.palette import styled
-from reason.report.section import Results, Table, number, share
+from reason.report.section import Results, Table, csv_text, number, share
 
 COLUMNS = (
     "variant", "seeds", "parameters", "exact at the trained step", "at the last step", "against the base",
@@ -117,7 +114,7 @@ def write_ablation(
     rows = summary(variants, runs)
     found = charts(variants, runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
-    (folder / "summary.csv").write_text(_csv(variants, runs), encoding="utf-8")
+    (folder / "summary.csv").write_text(csv_text(list(_records(variants, runs))), encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
     page = comparison_page(title, [table], drawn(found, "summary"), [NOTE])
@@ -125,16 +122,14 @@ def write_ablation(
     return rows
 
 
-def _csv(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> str:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["variant", "seed", "puzzles", "step", "exact", "cell"])
+def _records(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> Iterator[dict[str, Any]]:
+    """A line of the CSV for every run and step."""
     for name in variants:
         for seed, results in sorted(runs.get(name, {}).items()):
             shares = zip(results["exact_by_step"], results["cell_by_step"], strict=True)
             for step, (exact, cell) in enumerate(shares, 1):
-                writer.writerow([name, seed, results["puzzles"], step, f"{exact:.6g}", f"{cell:.6g}"])
-    return out.getvalue()
+                puzzles = results["puzzles"]
+                yield {"variant": name, "seed": seed, "puzzles": puzzles, "step": step, "exact": exact, "cell": cell}
 
 
 def charts(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[Chart]:

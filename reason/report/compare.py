@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 
-from reason.report.axes import errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
-from reason.report.chart import PANEL, Chart, save_png
+from reason.report.chart import (
+    PANEL,
+    Chart,
+    errors_axis,
+    label_ends,
+    plot_error,
+    plot_exact,
+    save_png,
+    shares_axis,
+    steps_axis,
+)
 from reason.report.page import comparison_page, drawn
-from reason.report.section import Results, Table, interval, share, wilson_interval
+from reason.report.section import Results, Table, csv_text, interval, share, wilson_interval
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # of an evaluation, beside the settings of its run
@@ -129,18 +136,13 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
 
-def _csv(evaluations: Sequence[Results]) -> str:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["run", "preset", "parameters", "puzzles", "step", "exact", "exact_low", "exact_high", "cell"])
+def _records(evaluations: Sequence[Results]) -> Iterator[dict[str, Any]]:
+    """A line of the CSV for every run and step."""
     for results in evaluations:
-        for index, exact in enumerate(results["exact_by_step"]):
+        for step, (exact, cell) in enumerate(zip(results["exact_by_step"], results["cell_by_step"], strict=True), 1):
             low, high = wilson_interval(exact, results["puzzles"])
-            writer.writerow(
-                [results["run"], results["preset"], results["parameters"], results["puzzles"], index + 1]
-                + [f"{value:.6g}" for value in (exact, low, high, results["cell_by_step"][index])]
-            )
-    return out.getvalue()
+            row = {key: results[key] for key in ("run", "preset", "parameters", "puzzles")}
+            yield row | {"step": step, "exact": exact, "exact_low": low, "exact_high": high, "cell": cell}
 
 
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:
@@ -148,7 +150,7 @@ def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Set
     unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
     together = {"evaluations": list(evaluations), "differences": unlike}
     (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n", encoding="utf-8")
-    (folder / "comparison.csv").write_text(_csv(evaluations), encoding="utf-8")
+    (folder / "comparison.csv").write_text(csv_text(list(_records(evaluations))), encoding="utf-8")
     found = charts(evaluations)
     save_png(found, folder / "comparison.png")
     tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]

@@ -12,9 +12,7 @@ from markupsafe import Markup
 
 from reason.report.chart import Chart, svg
 from reason.report.palette import css
-from reason.report.section import Results, Table, interval, share
-from reason.report.sections import sections_of
-from reason.report.terminal import headline
+from reason.report.section import Results, Section, Table, headline, interval, share
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("reason.report", "template"),
@@ -38,7 +36,7 @@ def drawn(charts: Sequence[Chart], name: str) -> list[Drawing]:
     return [Drawing(chart.title, Markup(svg(chart, f"{name}-{i}")), chart.small) for i, chart in enumerate(charts)]
 
 
-def page(results: Results, drawings: Mapping[str, Sequence[Drawing]]) -> str:
+def page(results: Results, sections: Sequence[Section], drawings: Mapping[str, Sequence[Drawing]]) -> str:
     """The report of one evaluation; drawings by the name of their plot."""
     return _ENVIRONMENT.get_template("report.html").render(
         results=results,
@@ -52,7 +50,7 @@ def page(results: Results, drawings: Mapping[str, Sequence[Drawing]]) -> str:
                 "note": section.note(results),
                 "precision": section.precision or results.get("precision"),
             }
-            for section in sections_of(results)
+            for section in sections
         ],
         facts={
             key: f"{value:,.3g}" if isinstance(value, float) else value

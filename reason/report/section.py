@@ -1,15 +1,22 @@
-"""A Section of the report: one part of results.json as tables, charts and CSV, for the terminal and the page alike."""
+"""Sections of the report: parts of results.json as tables, charts and CSV, for the terminal and the page alike."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
 
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as View
+from rich.text import Text
 from scipy.stats import binomtest
 
 if TYPE_CHECKING:
     from reason.report.chart import Chart
+
 
 Results = Mapping[str, Any]
 Charts = Callable[[Results], "Sequence[Chart]"]
@@ -75,3 +82,39 @@ def interval(value: float, count: int) -> str:
     """The Wilson interval of a share in words."""
     low, high = wilson_interval(value, count)
     return f"{100 * low:.1f}–{high:.1%}"
+
+
+def headline(results: Results) -> str:
+    """'exact 94.2 % [92.6, 95.5] of 1000 puzzles at step 8 (trained), …' in one line."""
+    exact, trained = results["exact_by_step"], min(results["trained_steps"], results["steps"])
+    low, high = wilson_interval(exact[trained - 1], results["puzzles"])
+    unscored = results.get("unscored")
+    return (
+        f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}, {exact[0]:.1%} at "
+        f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} puzzles ({results['split']})"
+        + (f", {unscored} without a scored cell left out" if unscored else "")
+        + (f"; computed in {results['precision']}" if "precision" in results else "")
+    )
+
+
+def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records as CSV, numbers to six digits."""
+    out = StringIO()
+    writer = csv.DictWriter(out, list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()})
+    return out.getvalue()
+
+
+def view(table: Table) -> View:
+    """The rows that a table shows, as narrow as its cells: headers break between their words, words where they must."""
+    shown = View(title=Text(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for index, column in enumerate(table.columns):
+        width = max(len(text) for text in ("-", *(row[index] for row in table.shown), *column.split()))
+        words = index in table.left
+        side: Literal["left", "right"] = "left" if words else "right"
+        shown.add_column(Text(fill(column, width)), justify=side, no_wrap=not words, overflow="fold")
+    for row in table.shown:
+        shown.add_row(*map(Text, row))
+    return shown

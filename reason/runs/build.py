@@ -18,7 +18,7 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
-from reason.evaluation.monitor import SplitMonitor
+from reason.evaluation.accuracy import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.presets import PRESETS

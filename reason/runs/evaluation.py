@@ -14,11 +14,10 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate
+from reason.evaluation.suite import consumers_of, evaluate, write_report
 from reason.files import read_json
 from reason.nn.dtypes import Dtypes
 from reason.pretrained import FOLDER, find_run
-from reason.report import write_report
 from reason.rollout import Halting
 from reason.runs.archive import unpacked
 from reason.runs.build import require_set

@@ -15,9 +15,9 @@ from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.boards import Thought, think
-from reason.evaluation.restarts import random_like
-from reason.evaluation.streams import PuzzleStreams
+from reason.evaluation.evaluator import PuzzleSeeds
+from reason.evaluation.studies.boards import Thought, think
+from reason.evaluation.studies.restarts import random_like
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
@@ -111,7 +111,7 @@ def solve_text(
         tries = puzzle.symmetry.distinct(tries)
     many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
-    streams = PuzzleStreams(torch.arange(1, tries), config.seed)
+    streams = PuzzleSeeds(torch.arange(1, tries), config.seed)
     with seeded(config.seed, device):
         if puzzle.symmetry is None:
             others = think(model, many, steps, halting, lambda state: random_like(state, streams.normal))

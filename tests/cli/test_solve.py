@@ -23,8 +23,8 @@ from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.data import STILL, Moved, draw_symmetries
-from reason.evaluation import boards
-from reason.evaluation.boards import Thought
+from reason.evaluation.studies import boards
+from reason.evaluation.studies.boards import Thought
 from reason.models.base import Batch, Readout
 from reason.report.drawing import board
 from reason.runs.solving import completed, describe, doubts

@@ -14,9 +14,8 @@ from rich.console import Console
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate
-from reason.report import headline, print_results, wilson_interval, write_report
-from reason.report.section import shown_steps
+from reason.evaluation.suite import consumers_of, evaluate, print_results, write_report
+from reason.report.section import headline, shown_steps, wilson_interval
 from reason.rollout import unroll
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from reason.evaluation import blind_spot as S
 from reason.evaluation import probes as P
+from reason.evaluation.studies import blind_spot as S
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.models.record import StepRecord

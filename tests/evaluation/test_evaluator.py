@@ -19,20 +19,18 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation import probes
 from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.boards import Boards
-from reason.evaluation.caches import Caches
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.evaluation.exit_gate import ExitGate
-from reason.evaluation.restarts import Restarts
-from reason.evaluation.rules import Rules
-from reason.evaluation.suite import CONSUMERS, consumers_of, evaluate
+from reason.evaluation.studies.boards import Boards
+from reason.evaluation.studies.by_step import Rules
+from reason.evaluation.studies.caches import Caches
+from reason.evaluation.studies.exits import ExitGate
+from reason.evaluation.studies.restarts import Restarts
+from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, evaluate, print_results, write_report
 from reason.models import RecursiveConfig, build_model
 from reason.models.record import StepRecord
-from reason.report import print_results, write_report
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
-from reason.report.sections import SECTIONS
 from reason.rollout import unroll
 from reason.training.distributed import World
 
@@ -242,7 +240,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
     """One class, one section, two entries: results.json, terminal, page, CSV and PNG have it."""
     model, data = trained
     monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
-    monkeypatch.setattr("reason.report.sections.SECTIONS", (*SECTIONS, NORMS))
+    monkeypatch.setattr("reason.evaluation.suite.SECTIONS", (*SECTIONS, NORMS))
     results = MORE | {"steps": 4, "trained_steps": 3} | read(model, data, 4, 5)
     with torch.no_grad():
         records = list(unroll(model, data.take(torch.arange(len(data))), 2))

@@ -10,7 +10,7 @@ from evaluators import counting, gated, read
 from scipy.stats import spearmanr
 
 from reason.data import PuzzleData
-from reason.evaluation.exit_gate import by_difficulty
+from reason.evaluation.studies.exits import by_difficulty
 from reason.rollout import unroll
 
 

@@ -15,10 +15,10 @@ from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.difficulty import binned, difficulty
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.halting_head import HaltingHead, auc, ece, reliability
-from reason.evaluation.halting_signals import exact_logit, halt_signal
+from reason.evaluation.signals import exact_logit, halt_signal
+from reason.evaluation.studies.difficulty import binned, difficulty
+from reason.evaluation.studies.halting import HaltingHead, auc, ece, reliability
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Readout
 from reason.presets import preset

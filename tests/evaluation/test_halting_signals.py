@@ -10,7 +10,7 @@ import pytest
 import reference
 import torch
 
-from reason.evaluation.halting_signals import signals
+from reason.evaluation.signals import signals
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.record import StepRecord
 from reason.models.recursive import RecursiveState

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.early_exit import MixedRecord, run_with
 from reason.evaluation.evaluator import Columns, Evaluator
-from reason.evaluation.halting_signals import Signals
-from reason.evaluation.policies import (
+from reason.evaluation.signals import Signals
+from reason.evaluation.studies.policies import (
     Allowance,
+    MixedRecord,
     Policy,
     calibrated,
     frontier,
     outcome,
     policies_for,
+    run_with,
     signal_of,
     signals_in,
     thresholds,

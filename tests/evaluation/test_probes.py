@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from reason.evaluation import probes as P
-from reason.evaluation.trajectories import plane, trajectories
+from reason.evaluation.probes import plane, trajectories
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import unroll
@@ -172,7 +172,7 @@ def test_chunks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     model = P.precise(recursive())
     batch = puzzles(5, 3, 4)
     whole = trajectories(model, batch, list(range(5)), steps=4)
-    monkeypatch.setattr("reason.evaluation.trajectories.AT_ONCE", 1)
+    monkeypatch.setattr("reason.evaluation.probes.AT_ONCE", 1)
     single = trajectories(model, batch, list(range(5)), steps=4)
     for a, b in zip(whole, single, strict=True):
         assert (a.example, a.end, a.solved) == (b.example, b.end, b.solved)

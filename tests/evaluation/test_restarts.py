@@ -14,9 +14,10 @@ from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData, draw_symmetries, task_of
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Columns, Evaluator
-from reason.evaluation.halting_signals import Signals
-from reason.evaluation.restarts import (
+from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds
+from reason.evaluation.signals import Signals
+from reason.evaluation.studies.by_step import Rules
+from reason.evaluation.studies.restarts import (
     CHOICES,
     Restarts,
     chosen,
@@ -25,8 +26,6 @@ from reason.evaluation.restarts import (
     tries_of,
     variations_of,
 )
-from reason.evaluation.rules import Rules
-from reason.evaluation.streams import PuzzleStreams
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner
 from reason.models.recursive import RecursiveState
@@ -83,7 +82,7 @@ def test_a_random_state_is_as_large_as_the_one_that_it_replaces() -> None:
     """Row by row; a row of zeros gets numbers of size 1."""
     sizes, cells = torch.tensor([0.01, 1.0, 300.0, 0.0]), 16 * 64
     state = RecursiveState(*(z * sizes.view(-1, 1, 1) for z in (torch.randn(4, 16, 64), torch.rand(4, 16, 64))))
-    drawn = random_like(state, PuzzleStreams(torch.arange(4), 1).normal)
+    drawn = random_like(state, PuzzleSeeds(torch.arange(4), 1).normal)
     for old, new in zip(state, drawn, strict=True):
         size = old.square().mean((1, 2)).sqrt()
         one = new / torch.where(size > 0, size, 1.0).view(-1, 1, 1)

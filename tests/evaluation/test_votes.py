@@ -14,10 +14,9 @@ from test_evaluator import FIXTURES, MORE, evaluator_of, read
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import read_identifiers
 from reason.data import PuzzleData
-from reason.evaluation.suite import CONSUMERS
-from reason.evaluation.votes import Votes
+from reason.evaluation.studies.votes import Votes
+from reason.evaluation.suite import CONSUMERS, print_results, write_report
 from reason.models import RecursiveConfig, build_model
-from reason.report import print_results, write_report
 
 
 @pytest.fixture(scope="module")

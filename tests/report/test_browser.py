@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from report.test_report import EVERYTHING, read
 
-from reason.report import write_report
+from reason.evaluation.suite import write_report
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -14,16 +14,15 @@ from hypothesis import strategies as some
 from matplotlib.axes import Axes
 from PIL import Image
 
-from reason.report.axes import spread
-from reason.report.chart import Chart, save_png, svg
+from reason.evaluation.studies.by_step import BY_STEP
+from reason.evaluation.studies.policies import POLICIES
+from reason.evaluation.studies.restarts import RESTARTS, WAYS
+from reason.evaluation.studies.training import TRAINING
+from reason.evaluation.suite import sections_of
+from reason.report.chart import Chart, save_png, spread, svg
 from reason.report.compare import charts as compared_charts
 from reason.report.compare import letter
 from reason.report.section import wilson_interval
-from reason.report.sections import sections_of
-from reason.report.sections.accuracy import ACCURACY
-from reason.report.sections.policies import POLICIES
-from reason.report.sections.restarts import RESTARTS, WAYS
-from reason.report.sections.training import TRAINING
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def labels(axes: Axes) -> set[str]:
 
 def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> None:
     results = whole | {"exact_by_step": [0.25, 0.5, 0.75, 11 / 12, 1.0]}
-    curve, error = ACCURACY.charts["accuracy_by_step"](results)
+    curve, error = BY_STEP.charts["accuracy_by_step"](results)
     curve.draw(axes)
     assert lines(axes)["exact"][1].tolist() == results["exact_by_step"]
     assert lines(axes)["cells"][1].tolist() == results["cell_by_step"]
@@ -155,5 +154,5 @@ def test_labels_that_fit_stay_where_they_are() -> None:
 
 def test_error_of_one_puzzle(whole: dict, axes: Axes) -> None:
     results: dict[str, Any] = whole | {"puzzles": 1, "exact_by_step": [0.0, 0.0, 1.0, 1.0, 1.0]}
-    ACCURACY.charts["accuracy_by_step"](results)[1].draw(axes)
+    BY_STEP.charts["accuracy_by_step"](results)[1].draw(axes)
     assert lines(axes)["exact"][1].tolist() == [1, 1, 0.5, 0.5, 0.5]

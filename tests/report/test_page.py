@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reason.report import write_report
+from reason.evaluation.studies.dynamics import DYNAMICS
+from reason.evaluation.suite import write_report
 from reason.report.section import shown_steps
-from reason.report.sections.dynamics import DYNAMICS
 
 VOID = {"meta", "link", "input", "br"}
 

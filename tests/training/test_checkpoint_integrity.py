@@ -99,7 +99,7 @@ def test_the_best_is_known_after_a_kill_before_it_was_written_down(
     watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint's state names the best; best.json follows it when the run is opened again."""
-    from reason.evaluation.monitor import SplitMonitor
+    from reason.evaluation.accuracy import SplitMonitor
     from reason.training.monitor import Reading
 
     exact = {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.3, 5: 0.3, 6: 0.3}

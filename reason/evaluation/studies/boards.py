@@ -11,7 +11,7 @@ import torch
 
 from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
-from reason.evaluation.halting_signals import exact_logit
+from reason.evaluation.signals import exact_logit
 from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Halting, unroll
 

@@ -12,13 +12,12 @@ import torch
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.boards import Boards
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.dynamics import Dynamics
-from reason.evaluation.evaluator import Columns, Evaluator
-from reason.evaluation.halting_signals import Signals
-from reason.evaluation.restarts import Restarts
-from reason.evaluation.streams import PuzzleStreams
+from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds
+from reason.evaluation.signals import Signals
+from reason.evaluation.studies.boards import Boards
+from reason.evaluation.studies.dynamics import Dynamics
+from reason.evaluation.studies.restarts import Restarts
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Reasoner
 
@@ -80,15 +79,15 @@ def test_boards_and_dynamics_show_the_pass(model: Reasoner, data: PuzzleData) ->
 
 def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle() -> None:
     z = torch.zeros(2, 5, 4, dtype=torch.float64)
-    first = PuzzleStreams(torch.tensor([3, 8]), 0, 1).normal(z)
+    first = PuzzleSeeds(torch.tensor([3, 8]), 0, 1).normal(z)
     assert first.dtype == z.dtype
-    assert torch.equal(first[1:], PuzzleStreams(torch.tensor([8]), 0, 1).normal(z[:1]))
-    for other in (PuzzleStreams(torch.tensor([3, 8]), 1, 1), PuzzleStreams(torch.tensor([3, 8]), 0, 2)):
+    assert torch.equal(first[1:], PuzzleSeeds(torch.tensor([8]), 0, 1).normal(z[:1]))
+    for other in (PuzzleSeeds(torch.tensor([3, 8]), 1, 1), PuzzleSeeds(torch.tensor([3, 8]), 0, 2)):
         assert (other.normal(z) != first).all()
-    moved = PuzzleStreams(torch.arange(50), 0).symmetries(Sudoku(6).symmetry, 1, z.device)
+    moved = PuzzleSeeds(torch.arange(50), 0).symmetries(Sudoku(6).symmetry, 1, z.device)
     assert moved.source is not None
     assert len({tuple(row) for row in moved.source.tolist()}) > 40
-    single = PuzzleStreams(torch.tensor([7]), 0).symmetries(Sudoku(6).symmetry, 1, z.device)
+    single = PuzzleSeeds(torch.tensor([7]), 0).symmetries(Sudoku(6).symmetry, 1, z.device)
     assert single.names is not None
     assert moved.names is not None
     assert torch.equal(moved.names[7:8], single.names)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
 from reason.generation.decoding import answer
 from reason.models.record import StepRecord
 from reason.nn.cache import Sharing
+from reason.report.chart import Chart
+from reason.report.palette import BLUE, ORANGE
+from reason.report.section import Results, Section, Table, number, share
 
 WAYS: tuple[tuple[Sharing, bool], ...] = (
     ("per-loop", False),
@@ -52,3 +57,46 @@ class Caches(Consumer):
                 for (sharing, keep_prompt), row in zip(WAYS, totals.tolist(), strict=True)
             ]
         }
+
+
+def _ways(results: Results) -> list[str]:
+    return [f"{row['cache']}{', prompt kept' * row['keep_prompt']}" for row in results["caches"]]
+
+
+def tables(results: Results) -> list[Table]:
+    """A row for each way of sharing."""
+    rows = [
+        [way, share(row["exact"]), number(row["ce"], ".4f"), f"{row['bytes']:,.0f}", f"{row['prompt_bytes']:,.0f}"]
+        for way, row in zip(_ways(results), results["caches"], strict=True)
+    ]
+    columns = ("keys and values", "exact", "CE (nats)", "bytes a text", "of a prompt")
+    return [Table("greedy decoding with shared caches", columns, rows)]
+
+
+def charts(results: Results) -> list[Chart]:
+    """Exact beside memory."""
+    ways, rows = _ways(results), results["caches"]
+
+    def drawing(key: str, colour: str) -> Callable[[Axes], None]:
+        def draw(axes: Axes) -> None:
+            axes.barh(ways[::-1], [row[key] for row in rows][::-1], color=colour)
+            axes.set_xlim(0, 1.02) if key == "exact" else None
+
+        return draw
+
+    exact = ", ".join(f"{way} {share(row['exact'])}" for way, row in zip(ways, rows, strict=True))
+    memory = ", ".join(f"{way} {row['bytes']:,.0f}" for way, row in zip(ways, rows, strict=True))
+    return [Chart("exact", exact, drawing("exact", BLUE)), Chart("bytes a text", memory, drawing("bytes", ORANGE))]
+
+
+NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
+others let all loops look at one set of keys and values. CE is of the right token in the model's own history."""
+
+CACHES = Section(
+    "caches",
+    "Shared caches",
+    tables,
+    {"caches": charts},
+    {"caches": lambda results: results["caches"]},
+    lambda _: NOTE,
+)

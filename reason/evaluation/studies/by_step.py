@@ -1,15 +1,49 @@
-"""Accuracy by supervision step."""
+"""Every supervision step: the puzzle's own rules, halting, loss and residual, and the page's first section."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
-from reason.report.axes import by_step, errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
-from reason.report.chart import Chart
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
+from reason.models.record import StepRecord
+from reason.report.chart import Chart, by_step, errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
 from reason.report.palette import GREEN, ORANGE
 from reason.report.section import Results, Section, Table, interval, rows_shown, share, wilson_interval
+
+
+class Rules(Consumer):
+    """`valid` (T, N) bool: the answer obeys the rules. Checked on the host once a batch, where an answer is new."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        puzzle = evaluator.puzzle
+        self._solved = puzzle.solved if puzzle is not None and puzzle.judges else None
+        self.steps = evaluator.steps if self._solved is not None else 0
+        self._kept = StepColumns(self.steps)
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep the answers of a batch, then check them."""
+        assert self._solved is not None
+        self._kept.add({"answers": narrow(record.answer, record)})
+        if record.step < self.steps:
+            return None
+        answers = self._kept.take()["answers"]
+        questions = narrow(record.batch.inputs, record).cpu().numpy()
+        new = np.ones(answers.shape[:2], bool)
+        new[1:] = (answers[1:] != answers[:-1]).any(-1)
+        step, row = np.nonzero(new)
+        checked = np.zeros(new.shape, bool)
+        checked[new] = self._solved(questions[row], answers[step, row])
+        latest = np.maximum.accumulate(np.where(new, np.arange(len(answers))[:, None], 0), axis=0)
+        return {"valid": np.take_along_axis(checked, latest, axis=0)}
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Share of puzzles whose answer obeys the rules, by step; None: no rule decides."""
+        return {"valid_by_step": seen["valid"].mean(1).tolist() if "valid" in seen else None}
+
 
 COLUMNS = ("step", "exact", "95 % interval", "rules hold", "cells", "says halt", "")
 
@@ -79,7 +113,7 @@ def records(results: Results) -> list[dict[str, Any]]:
 NOTE = """Each step applies the same network again. Dotted: the steps taken in training. “Says halt”: the share
 whose halting head would stop here. Intervals are Wilson's at 95 %. Open mark: no puzzle is wrong, drawn below 1/n."""
 
-ACCURACY = Section(
+BY_STEP = Section(
     "exact_by_step",
     "Accuracy by supervision step",
     tables,

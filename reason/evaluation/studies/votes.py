@@ -1,4 +1,4 @@
-"""Votes: augmented copies of a puzzle choose its answer together."""
+"""Votes: the augmented copies of a puzzle choose its answer together."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
-from reason.evaluation.halting_signals import exact_logit
+from reason.evaluation.signals import exact_logit
 from reason.models.record import StepRecord
+from reason.report.section import Results, Section, Table, share
 
 
 class Votes(Consumer):
@@ -48,3 +49,29 @@ class Votes(Consumer):
             cast = (seen["votes/identifiers"], inputs, np.ascontiguousarray(answers.T), halting)
             rows.append({"step": step, **evaluator.puzzle.vote(evaluator.data.directory, evaluator.data.split, *cast)})
         return {"votes": rows}
+
+
+def records(results: Results) -> list[dict[str, Any]]:
+    """A line for each scored step."""
+    return [
+        {"step": row["step"]}
+        | {f"pass_{k}": value for k, value in row["pass_at"].items()}
+        | {"tasks": row["tasks"], "unanswered": row["unanswered"]}
+        for row in results["votes"]
+    ]
+
+
+def tables(results: Results) -> list[Table]:
+    """pass@K by step."""
+    attempts = list(results["votes"][0]["pass_at"])
+    rows = [
+        [str(row["step"]), *(share(row["pass_at"][k]) for k in attempts), str(row["tasks"]), str(row["unanswered"])]
+        for row in results["votes"]
+    ]
+    return [Table("votes", ("step", *(f"pass@{k}" for k in attempts), "tasks", "unanswered"), rows)]
+
+
+NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
+whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
+
+VOTES = Section("votes", "Votes of augmented copies", tables, records={"votes": records}, note=lambda _: NOTE)

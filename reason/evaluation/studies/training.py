@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from reason.report.axes import label_ends, log_axis, shares_axis
-from reason.report.chart import Chart
+from reason.report.chart import Chart, label_ends, log_axis, shares_axis
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, number, share
 
