@@ -1,0 +1,53 @@
+"""examples/one_file.py: the losses of the package's preset, in one file of torch and numpy."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from datasets_gen.__main__ import main as generate
+from reason.config.overrides import override
+from reason.presets import preset
+from reason.runs.build import build_trainer, load_training_set
+from reason.training.log import read_metrics
+
+FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
+
+
+def test_its_first_losses_are_those_of_the_preset(tmp_path: Path) -> None:
+    """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 16 rows in float32, two puzzles a row."""
+    steps, batch = 20, 16
+    words = f"sudoku --size 6 --train 40 --test 12 --seed 3 --output-dir {tmp_path / 'set'}"
+    assert generate(words.split()) == 0
+    settings = {"data.directory": str(tmp_path / "set"), "training.steps": str(steps), "training.log_every": "1"}
+    settings |= {"training.batch_size": str(batch), "training.precision": "fp32", "training.compile": "none"}
+    config = override(preset("sudoku-6x6").config(), settings | {"training.monitor.every": "none"})
+    (tmp_path / "run").mkdir()
+    build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
+    spec = importlib.util.spec_from_file_location("one_file", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model, losses = module.train(tmp_path / "set", steps, batch)
+    assert losses == pytest.approx([line["loss"] for line in read_metrics(tmp_path / "run")], rel=1e-6)
+    curve = list(module.accuracy_by_step(model, *module.read(tmp_path / "set", "test"), 3))
+    assert len(curve) == 3
+    assert all(0 <= exact <= cells <= 1 for exact, cells in curve)
+
+
+def test_it_is_one_file_of_torch_and_numpy() -> None:
+    text = FILE.read_text()
+    assert len(text.splitlines()) <= 200
+    imports = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    }
+    assert imports - sys.stdlib_module_names == {"torch", "numpy"}
