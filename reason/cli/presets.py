@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from datasets_gen.typed import Parser, typed
-from reason.cli.listing import Listed, listing
 from reason.errors import ConfigError
 from reason.files import read_json
 
@@ -20,11 +20,18 @@ if TYPE_CHECKING:
     from reason.presets import Preset
     from reason.presets.tables import PaperTable
 
-MANY = 16  # a family of more presets is a line in the list
-
+LIST = Path(__file__).parents[1] / "presets" / "list.json"  # so that the list needs no torch; tests hold it
+START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow", "addition-3-mlp")
+GROUPS: dict[str, Callable[[str], bool]] = {
+    "Start here: minutes on a laptop": START.__contains__,
+    "Sudoku": lambda name: name.startswith("sudoku-"),
+    "Mazes": lambda name: name.startswith("maze-"),
+    "Addition, and a few tasks of ARC": lambda name: name.startswith(("addition-", "arc-")),
+    "HRM and TRM at their authors' size: hours to days on a GPU": lambda name: name.startswith(("hrm-", "trm-")),
+}
 DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
 
-  reason presets                 the small ones and the authors' own; of the papers' studies a line each
+  reason presets                 the small ones and the authors' own; of each paper's tables a line
   reason presets stars-          all whose name begins so
   reason presets cmm-6-4         one, with every setting it changes
   reason presets --table cmm-6
@@ -60,13 +67,41 @@ def main(argv: list[str]) -> int:
         from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
 
         console.print(memory_table(arguments.name or ""))
-    elif family := _family(arguments.name or ""):
-        _list(console, family, arguments.name or "")
+    elif arguments.name is None:
+        console.print(_overview(listing()))
+    elif family := _family(arguments.name):
+        console.print(_table(family))
     else:
         from reason.presets import preset
 
         _show(console, preset(arguments.name))
     return 0
+
+
+class Listed(NamedTuple):
+    """A preset in the list."""
+
+    name: str
+    parameters: int
+    summary: str
+
+
+def listing() -> list[Listed]:
+    """Every preset, as `write_list` found it."""
+    return [Listed(*entry) for entry in read_json(LIST)]
+
+
+def computed_list() -> list[Listed]:
+    """Every preset, from its config and its description."""
+    from reason.presets import PRESETS
+
+    return [Listed(each.name, each.parameter_count(), each.summary) for each in PRESETS.values()]
+
+
+def write_list() -> None:
+    """Write the list anew, after a change of a preset: a line for each."""
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in computed_list())
+    LIST.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def _family(beginning: str) -> list[Listed]:
@@ -75,23 +110,31 @@ def _family(beginning: str) -> list[Listed]:
     return [] if any(each.name == beginning for each in found) else found
 
 
-def _list(console: Console, chosen: Sequence[Listed], beginning: str) -> None:
-    families: dict[str, list[Listed]] = {}
-    for each in chosen:
-        families.setdefault(each.name.split("-")[0], []).append(each)
+def _table(chosen: Sequence[Listed]) -> Table:
     view = Table(title=typed("presets: python train.py NAME"), title_justify="left")
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")
-    for family, members in families.items():
-        if len(members) > MANY and not beginning:
-            sizes = [each.parameters for each in members]
-            rest = f"{len(members)} presets; list them with: reason presets {family}-"
-            view.add_row(f"{family}-…", f"{min(sizes):,} to {max(sizes):,}", rest)
-            continue
-        for each in members:
+    for each in chosen:
+        view.add_row(each.name, f"{each.parameters:,}", each.summary)
+    return view
+
+
+def _overview(left: list[Listed]) -> Table:
+    """All presets in groups; of each paper's tables a line."""
+    view = _table([])
+    for title, belongs in GROUPS.items():
+        view.add_row("", "", Text(title, style="bold"))
+        for each in filter(lambda preset: belongs(preset.name), left):
             view.add_row(each.name, f"{each.parameters:,}", each.summary)
-    console.print(view)
+        left = [each for each in left if not belongs(each.name)]
+        view.add_section()
+    view.add_row("", "", Text("The papers' tables and figures, a preset for each row", style="bold"))
+    for paper in dict.fromkeys(each.name.split("-")[0] for each in left):
+        sizes = [each.parameters for each in left if each.name.split("-")[0] == paper]
+        what = f"{len(sizes)} presets; list them with: reason presets {paper}-"
+        view.add_row(f"{paper}-…", f"{min(sizes):,} to {max(sizes):,}", what)
+    return view
 
 
 def _show(console: Console, chosen: Preset) -> None:
