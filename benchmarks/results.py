@@ -27,18 +27,25 @@ import yaml
 from plots import line_plot
 
 from datasets_gen.layout import splits_of
-from reason.config.differences import UNNAMED, differing
+from reason.config.describe import keys_of
+from reason.config.differences import differing
 from reason.data import DataConfig
 from reason.files import read_json
 from reason.presets import preset
 from reason.report.ablation import difference
-from reason.runs.decided import DECIDED
 from reason.runs.export import made_by
+from reason.settings.base import Mark
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
-APART = ("seed", "data.directory", "data.generate", *DECIDED, *UNNAMED)  # beginnings of settings that make no variant
+APART = (
+    "seed",
+    "data.directory",
+    "data.generate",
+    *keys_of(Mark.AUTO),
+    *keys_of(Mark.OUTSIDE),
+)  # beginnings of settings that make no variant
 STATED = ("data.directory", "evaluation.steps", "evaluation.limit", "evaluation.compile")  # elsewhere, or no matter
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     },
     "reason.generation": {"reason.models", "reason.nn", "reason.rollout"},
     "reason.training": {
-        "datasets_gen.structure", "reason.data", "reason.errors", "reason.files", "reason.losses",
+        "datasets_gen.structure", "reason.config", "reason.data", "reason.errors", "reason.files", "reason.losses",
         "reason.models.base", "reason.nn.dtypes", "reason.rollout", "reason.settings",
     },
     "reason.evaluation": {

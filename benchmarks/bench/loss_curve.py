@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.bench.original import original_step
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.interop.original import to_foreign
 from reason.models.base import Batch
@@ -32,7 +31,7 @@ def loss_curves(trainer: Trainer, directory: Path, steps: int) -> dict[str, Any]
     Raises:
         ConfigError: the model has puzzle embeddings, or `original_step` cannot be had.
     """
-    model, config = cast(RecursiveModel, trainer.model), cast(Config, trainer.config)  # original_step refuses others
+    model, config = cast(RecursiveModel, trainer.model), trainer.config  # original_step refuses others
     if model.puzzle_embedding is not None:
         raise ConfigError("--loss-curve: sign-SGD of puzzle embeddings is not compared; type model.puzzle_emb_len=0")
     before = trainer.samplers.state_dict()

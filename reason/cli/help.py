@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from reason.config.sections import SECTIONS
+from reason.config.names import SECTIONS
 from reason.errors import ConfigError
 
 LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
@@ -79,10 +79,10 @@ def show_settings(command: str, asked: list[str]) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from reason.config.describe import describe_settings
-    from reason.runs.evaluation import READABLE
+    from reason.config.describe import describe_settings, has_mark
+    from reason.settings.base import Mark
 
-    rows = [row for row in describe_settings() if command == "train" or row.key.startswith(READABLE)]
+    rows = [row for row in describe_settings() if command == "train" or has_mark(row.key, Mark.READABLE)]
     console = Console(highlight=False)
     for name in asked:
         chosen = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]

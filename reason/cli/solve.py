@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from datasets_gen.typed import Parser
+from reason.config.describe import has_mark
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.files import read_stream, read_text, written_beside
@@ -19,8 +20,9 @@ from reason.pretrained import find_run, pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.archive import unpacked
 from reason.runs.directory import load_run
-from reason.runs.evaluation import READABLE, refuse_unreadable, unread_lines
+from reason.runs.evaluation import refuse_unreadable, unread_lines
 from reason.runs.solving import MOST_TRIES, TRIES, Solution, solve_text
+from reason.settings.base import Mark
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -62,7 +64,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
     arguments = parser.parse_intermixed_args(argv)
-    settings = [word for word in arguments.words if word.partition("=")[0] in SHORTCUTS or word.startswith(READABLE)]
+    keys = {word: word.partition("=")[0] for word in arguments.words}
+    settings = [word for word, key in keys.items() if key in SHORTCUTS or has_mark(key, Mark.READABLE)]
     _, pairs = split_arguments(settings, SHORTCUTS)
     words = [word for word in arguments.words if word not in settings]  # a sum may end in '='
     if len(words) != 2:

@@ -12,7 +12,7 @@ from pathlib import Path
 from datasets_gen.typed import quoted, typed
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
-from reason.config.inert import inert
+from reason.config.describe import unused
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.own_code import IMPORTED
@@ -109,7 +109,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
     base = chosen.config()
     asked = override(base, pairs)
-    for key, why in inert(asked).items():
+    for key, why in unused(asked).items():
         if key in pairs and not isinstance(why, Elsewhere):
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None

@@ -1,4 +1,4 @@
-"""Every setting of a config: its default, what it may be, and what it means."""
+"""What is said of the settings of a config: default, range, meaning, marks; which of them change nothing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic.fields import FieldInfo
 
-from reason.config.overrides import value_text
+import reason.settings.capabilities as can
+from reason.config.overrides import leaves, value_text
 from reason.config.schema import Config
 from reason.models import FAMILIES
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, Mark
 
 
 class Setting(NamedTuple):
@@ -72,3 +73,52 @@ def _bounded(name: str, limits: list[Any]) -> str:
     if below and not above:
         return f"{name} {'≥' if 'ge' in bound else '>'} {below.split()[0]}"
     return f"{below}{name}{above}"
+
+
+def keys_of(mark: Mark) -> tuple[str, ...]:
+    """The settings that have a mark, in the order of the config; a section that has it is "section."."""
+    return tuple(dict.fromkeys(_marked(Config, "", mark)))
+
+
+def has_mark(key: str, mark: Mark) -> bool:
+    """Whether a setting or a section around it has a mark."""
+    return any(key == known or (known.endswith(".") and key.startswith(known)) for known in keys_of(mark))
+
+
+def _marked(section: type[BaseConfig], prefix: str, mark: Mark) -> Iterator[str]:
+    for name, field in section.settings().items():
+        default = field.get_default(call_default_factory=True)
+        inner = [type(default)] if isinstance(default, BaseConfig) else []
+        if section is Config and name == "model":
+            inner = [settings for settings, _ in FAMILIES.values()]
+        if mark in field.metadata:
+            yield f"{prefix}{name}." if inner else f"{prefix}{name}"
+        else:
+            for settings in inner:
+                yield from _marked(settings, f"{prefix}{name}.", mark)
+
+
+def unused(config: Config) -> dict[str, str]:
+    """{"section.key": why} for every setting that this config ignores in training, whatever value it has.
+
+    A loss weight under a balancer is one as long as it is not 0.
+    """
+    there = can.counted(section.capabilities() for section in config.sections)
+    found: dict[str, str] = {}
+    for prefix, section in _nested(config, ""):
+        reasons = {key: f"needs {wanted}" for key, wanted in section.used_with().items() if not there[wanted]}
+        for key, why in (reasons | section.inert()).items():
+            inner = getattr(section, key, None) if "." not in key else None
+            keys = (
+                leaves(inner.model_dump(), f"{prefix}{key}.") if isinstance(inner, BaseConfig) else [f"{prefix}{key}"]
+            )
+            found |= dict.fromkeys(keys, why)
+    return found
+
+
+def _nested(section: BaseConfig, prefix: str) -> Iterator[tuple[str, BaseConfig]]:
+    """The section and those within it, each with its prefix, inner ones first: an outer reason stands above theirs."""
+    for name, value in section:
+        if isinstance(value, BaseConfig):
+            yield from _nested(value, f"{prefix}{name}.")
+    yield prefix, section

@@ -7,20 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from reason.config.describe import has_mark
 from reason.config.overrides import leaves
 from reason.config.schema import Config
+from reason.settings.base import Mark
 
 LONGEST = 60  # characters of a run's name that its settings take
-UNNAMED = (  # what changes no number that training ends with
-    "name",
-    "device",
-    "data.generate",
-    "evaluation.",
-    "training.log_every",
-    "training.checkpoint_every",
-    "training.keep_checkpoints",
-    "training.tracker",
-)
 PATHS = ("data.directory", "init_from")
 VAGUE = ("auto", "none", "all", "same")  # values that say nothing without their key
 
@@ -40,9 +32,8 @@ def run_name(base: Config, asked: Config) -> str:
     """
     parts = []
     for key, (was, now) in differing([base.model_dump(mode="json"), asked.model_dump(mode="json")]).items():
-        unnamed = any(key == known or (known.endswith(".") and key.startswith(known)) for known in UNNAMED)
         text = _short(key, now)
-        if not unnamed and not (key in PATHS and text == _short(key, was)):
+        if not has_mark(key, Mark.OUTSIDE) and not (key in PATHS and text == _short(key, was)):
             parts.append(text)
     for kept in range(len(parts), -1, -1):
         shown = parts[:kept] + ([f"{len(parts) - kept}-more"] if kept < len(parts) else [])

@@ -16,9 +16,8 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.foreign import name_here
+from reason.config.names import SECTIONS, name_here
 from reason.config.schema import Config
-from reason.config.sections import SECTIONS
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.models import FAMILIES

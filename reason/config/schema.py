@@ -13,7 +13,7 @@ from reason.losses import LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import AnyModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
-from reason.settings.base import PLAIN, BaseConfig, Elsewhere
+from reason.settings.base import PLAIN, BaseConfig, Elsewhere, Outside, Readable, Resumable
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -23,15 +23,19 @@ from reason.training.warm_start import LayerOrder
 class Config(BaseConfig):
     """The whole config of a run; equal configs and data sets give equal runs."""
 
-    name: str = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
+    name: Outside[str] = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
-    init_from: str | None = Field(None, description="a run whose trained weights this one starts from; none: random")
+    init_from: Resumable[str | None] = Field(
+        None, description="a run whose trained weights this one starts from; none: random"
+    )
     init_layers: LayerOrder = Field(
         "same",
         description="how a stack of L layers fills one of n·L: same: not at all; cycle: 1…L 1…L, so that one loop does "
         "what n loops did; repeat: 1 1 … L L",
     )
-    device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1")
+    device: Readable[Outside[str]] = Field(
+        "auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1"
+    )
     data: DataConfig = DataConfig()
     model: AnyModelConfig = RecursiveConfig()
     rollout: RolloutConfig = RolloutConfig()
@@ -40,7 +44,7 @@ class Config(BaseConfig):
     optimizer: OptimizerConfig = OptimizerConfig()
     ema: EmaConfig = EmaConfig()
     training: TrainingConfig = TrainingConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: Readable[Outside[EvaluationConfig]] = EvaluationConfig()
 
     @property
     def sections(self) -> list[BaseConfig]:

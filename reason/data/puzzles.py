@@ -16,7 +16,7 @@ from datasets_gen.layout import Metadata, read_split
 from datasets_gen.structure import GridSymmetry
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
-from reason.settings.base import BaseConfig, Elsewhere
+from reason.settings.base import BaseConfig, Elsewhere, Outside, Readable, Resumable
 
 if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle
@@ -52,10 +52,10 @@ AT_ONCE = 2**13  # examples whose labels are looked at together
 class DataConfig(BaseConfig):
     """The puzzle set and its augmentation."""
 
-    directory: str | None = Field(
+    directory: Readable[Resumable[str | None]] = Field(
         None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
     )
-    generate: str | None = Field(
+    generate: Outside[str | None] = Field(
         None, description="what `reason generate` is given to make a missing set; several: between semicolons"
     )
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")

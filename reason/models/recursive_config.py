@@ -16,6 +16,7 @@ from reason.models.recursion import Cycles
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
+from reason.settings.base import Automatic, Readable
 
 
 class RecursiveConfig(MixingConfig):
@@ -34,8 +35,10 @@ class RecursiveConfig(MixingConfig):
     puzzle_emb_ndim: int | None = Field(
         None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
     )
-    h_cycles: int = Field(3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step")
-    l_cycles: int = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
+    h_cycles: Readable[int] = Field(
+        3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step"
+    )
+    l_cycles: Readable[int] = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
     gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
         "last-cycle", description="how far back it reaches: HRM, TRM, every cycle of the step, or the last k calls"
@@ -43,22 +46,28 @@ class RecursiveConfig(MixingConfig):
     initial: Literal["buffer", "input", "random"] = Field(
         "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
     )
-    dt: float = Field(1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)")
-    integrator: Integrator = Field("euler", description="of that equation; adaptive (torchdiffeq) at evaluation only")
-    substeps: int = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
-    tolerance: float = Field(1e-4, gt=0, description="adaptive: relative and absolute")
-    equation: Literal["impulse", "averaged"] = Field(
+    dt: Readable[float] = Field(
+        1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)"
+    )
+    integrator: Readable[Integrator] = Field(
+        "euler", description="of that equation; adaptive (torchdiffeq) at evaluation only"
+    )
+    substeps: Readable[int] = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
+    tolerance: Readable[float] = Field(1e-4, gt=0, description="adaptive: relative and absolute")
+    equation: Readable[Literal["impulse", "averaged"]] = Field(
         "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
     )
-    noise: Noise = Field("none", description="added after every call (NSDE), additive, or multiplied with F(z)")
-    sigma: float = Field(0.01, gt=0, description="its magnitude σ")
+    noise: Readable[Noise] = Field(
+        "none", description="added after every call (NSDE), additive, or multiplied with F(z)"
+    )
+    sigma: Readable[float] = Field(0.01, gt=0, description="its magnitude σ")
     noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
-    gradient_checkpointing: bool | Literal["auto"] = Field(
+    gradient_checkpointing: Automatic[bool | Literal["auto"]] = Field(
         "auto",
         description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
         "training would not fit without; what it came to is recorded",
     )
-    fused_swiglu: bool | Literal["auto"] = Field(
+    fused_swiglu: Automatic[bool | Literal["auto"]] = Field(
         "auto",
         description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
         "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",

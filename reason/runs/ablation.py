@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reason.config.describe import has_mark
 from reason.config.differences import differing
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
@@ -23,7 +24,7 @@ from reason.runs.directory import locked
 from reason.runs.evaluation import refuse_unreadable
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
-from reason.training.identity import may_change
+from reason.settings.base import Mark
 
 SPEC = "ablation.json"
 OWN = (".lock", f".{SPEC}.partial")  # what a folder holds before its ablation.json
@@ -213,7 +214,7 @@ def refuse_changed(cells: Iterable[Cell]) -> None:
         if (cell.run / "config.json").exists():
             there = read_config(cell.run / "config.json")
             apart = differing([config.model_dump(mode="json") for config in (there, cell.config)])
-            key = next((key for key in apart if not may_change(key)), None)
+            key = next((key for key in apart if not has_mark(key, Mark.RESUMABLE)), None)
             if key is not None:
                 was, now = apart[key]
                 raise ConfigError(

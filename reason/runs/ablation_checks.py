@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.config.inert import inert
+from reason.config.describe import unused
 from reason.config.overrides import leaves, override
 from reason.config.schema import Config
 from reason.data import task_of
@@ -42,7 +42,7 @@ def refuse_alike(ablation: Ablation) -> None:
 
 def _reason(key: str, config: Config) -> str | None:
     """Why a setting changes nothing; None where it does, or where it is not about training."""
-    why = inert(config).get(key)
+    why = unused(config).get(key)
     return None if isinstance(why, Elsewhere) else why
 
 

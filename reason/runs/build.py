@@ -30,7 +30,6 @@ from reason.training.compiling import compile_model
 from reason.training.distributed import World
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
-from reason.training.recipe import Recipe
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
 
@@ -237,6 +236,6 @@ def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor |
     return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
 
 
-def why_processes_differ(config: Recipe) -> list[str]:
+def why_processes_differ(config: Config) -> list[str]:
     """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
     return [reason for section in config.sections for reason in section.per_process()]

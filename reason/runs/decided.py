@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 
 import reason.settings.capabilities as can
+from reason.config.describe import keys_of
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -17,10 +18,10 @@ from reason.runs.fusing import fuses
 from reason.runs.limits import DEEPEST, available_memory
 from reason.runs.memory import estimate_memory, readable_size
 from reason.runs.work import Work, work_of, work_of_reading
+from reason.settings.base import Mark
 from reason.training.compiling import inductor_works
 from reason.training.precision import dtypes
 
-DECIDED = ("model.gradient_checkpointing", "training.compile", "model.fused_swiglu")
 REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
 REPAID_READING = 90.0  # of eager evaluation, whose graphs are without gradient: 10 to 40 s, at 1.2 to 2 × the speed
 SHORTEST = 50  # optimizer steps, or steps of batches, below which nothing is counted
@@ -48,7 +49,7 @@ class Decided(NamedTuple):
 
 def choices(config: Config) -> Changes:
     """The settings that can be `auto`, as far as the config has them."""
-    return {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in DECIDED}
+    return {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in keys_of(Mark.AUTO)}
 
 
 def decided(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Decided:

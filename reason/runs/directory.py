@@ -26,7 +26,7 @@ from reason.own_code import IMPORTED
 from reason.runs.folders import directory_lock, plain_name
 from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
-from reason.training.identity import refuse_other_config
+from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes
 from reason.version import __version__
 

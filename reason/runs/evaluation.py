@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from datasets_gen.typed import quoted
+from reason.config.describe import has_mark, keys_of
 from reason.config.overrides import leaves, override, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData
@@ -27,26 +28,11 @@ from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
 from reason.runs.fusing import fuses
 from reason.settings import capabilities as can
+from reason.settings.base import Mark
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
 from reason.version import __version__
-
-READABLE = (
-    "evaluation.",
-    "data.directory",
-    "device",
-    "training.precision",
-    "model.h_cycles",
-    "model.l_cycles",
-    "model.dt",
-    "model.integrator",
-    "model.substeps",
-    "model.tolerance",
-    "model.equation",
-    "model.noise",
-    "model.sigma",
-)
 
 
 def halting_read(config: Config) -> Halting | None:
@@ -173,9 +159,11 @@ def unread_lines(pairs: Mapping[str, object], unread: Mapping[str, str], where: 
 
 def refuse_unreadable(pairs: Mapping[str, object]) -> None:
     """Raises ConfigError for a setting that cannot change for a trained model."""
-    refused = [key for key in pairs if not key.startswith(READABLE)]
+    refused = [key for key in pairs if not has_mark(key, Mark.READABLE)]
     if refused:
-        raise ConfigError(f"{refused[0]} cannot change for a trained model; what can: {', '.join(READABLE)}")
+        raise ConfigError(
+            f"{refused[0]} cannot change for a trained model; what can: {', '.join(keys_of(Mark.READABLE))}"
+        )
 
 
 def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path) -> None:
@@ -219,7 +207,7 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
         ConfigError: that is no folder's name.
     """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    known = [key.rsplit(".")[-1] for key in leaves(config.model_dump()) if key.startswith(READABLE)]
+    known = [key.rsplit(".")[-1] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]
     short = {key: last if known.count(last := key.rsplit(".")[-1]) == 1 else key for key in pairs}
     asked = [f"{short[key]}={value}" for key, value in sorted(pairs.items()) if key not in named]
     name = "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])

@@ -18,7 +18,8 @@ import torch
 
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
-from reason.config.differences import UNNAMED, differing
+from reason.config.describe import has_mark
+from reason.config.differences import differing
 from reason.config.overrides import as_typed, derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -29,6 +30,7 @@ from reason.runs.curve import is_number
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import scratch_beside
+from reason.settings.base import Mark
 from reason.training.checkpoint import load_weights, save_checkpoint, saved_config, step_of
 from reason.training.log import read_metrics
 from reason.version import __version__
@@ -111,7 +113,7 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
         own = next((word for word in typed if ".py:" in word), None)
         return [] if own is None else ["train.py", f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"]
     trees = [chosen.config().model_dump(mode="json"), config.model_dump(mode="json")]
-    changes = {key: values[1] for key, values in differing(trees).items() if not key.startswith(UNNAMED)}
+    changes = {key: values[1] for key, values in differing(trees).items() if not has_mark(key, Mark.OUTSIDE)}
     if not names_presets_own_set(config):
         changes = {"data.directory": config.data.directory} | changes
     words = [word.replace("data.directory=", "data=") for word in as_typed(changes)]

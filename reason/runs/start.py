@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from datasets_gen.typed import quoted
+from reason.config.describe import has_mark, keys_of
 from reason.config.differences import run_name
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
@@ -33,6 +34,7 @@ from reason.runs.directory import (
     refuse_undecodable,
     reserve_run,
 )
+from reason.settings.base import Mark
 from reason.training.checkpoint import (
     checkpoints,
     readable,
@@ -42,7 +44,6 @@ from reason.training.checkpoint import (
 )
 from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
-from reason.training.identity import MAY_CHANGE, may_change
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 
@@ -96,11 +97,11 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
         ConfigError, DatasetError: a setting may not change, there is no checkpoint, the set is another, or the run is
             finished.
     """
-    fixed = [key for key in changes if not may_change(key)]
+    fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
         raise ConfigError(
             f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
-            f"{', '.join(key for key in MAY_CHANGE if key != 'name')})"
+            f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')})"
         )
     asked = read_config(run / "config.json")
     require_imports(read_record(run).get("imports", []), run)
@@ -128,7 +129,6 @@ def resume(run: Path, changes: Mapping[str, str], held: contextlib.ExitStack) ->
 
 def _recorded(config: Config, trainer: Trainer) -> Config:
     """The config with what `auto` came to for this training, so that every --resume computes alike."""
-    assert isinstance(trainer.config, Config)
     return derive(config, choices(trainer.config))
 
 

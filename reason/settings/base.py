@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
@@ -12,6 +13,22 @@ from reason.errors import has_controls, printable
 from reason.settings.capabilities import Capability, Need, Offers
 
 PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
+
+
+class Mark(Enum):
+    """What may be done with a setting that has been trained with."""
+
+    RESUMABLE = "another value when a run is resumed: the same numbers are computed, up to rounding"
+    READABLE = "another value when a trained model is read"
+    OUTSIDE = "no number that training ends with depends on it"
+    AUTO = "what auto comes to on this machine is recorded"
+
+
+Value = TypeVar("Value")
+Resumable = Annotated[Value, Mark.RESUMABLE]  # as in `backend: Resumable[str] = Field(…)`; of a section: all within it
+Readable = Annotated[Value, Mark.READABLE]
+Outside = Annotated[Value, Mark.RESUMABLE, Mark.OUTSIDE]
+Automatic = Annotated[Value, Mark.RESUMABLE, Mark.AUTO]
 
 
 class Elsewhere(str):

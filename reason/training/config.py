@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 import reason.settings.capabilities as can
-from reason.settings.base import BaseConfig, Elsewhere
+from reason.settings.base import Automatic, BaseConfig, Elsewhere, Outside, Readable, Resumable
 from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
 
@@ -20,22 +20,24 @@ class TrainingConfig(BaseConfig):
     only: Literal["all", "gate"] = Field(
         "all", description="gate: train the exit gate only and freeze the rest as init_from has it (Ouro stage II)"
     )
-    precision: Precision = Field(
+    precision: Readable[Resumable[Precision]] = Field(
         "auto",
         description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
         "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
     )
-    compile: Literal["none", "auto", "inductor"] = Field(
+    compile: Automatic[Literal["none", "auto", "inductor"]] = Field(
         "auto",
         description="torch.compile of every network call; inductor needs a C++ compiler on a CPU; auto: inductor where "
         "it works and training takes minutes; what it came to is recorded",
     )
-    tracker: Literal["none", "tensorboard", "wandb"] = Field(
+    tracker: Outside[Literal["none", "tensorboard", "wandb"]] = Field(
         "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
     )
-    log_every: int = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
-    checkpoint_every: int = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep_checkpoints: int = Field(2, ge=1, description="number of newest checkpoints kept, in addition to the best")
+    log_every: Outside[int] = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
+    checkpoint_every: Outside[int] = Field(500, ge=1, description="optimizer steps between checkpoints")
+    keep_checkpoints: Outside[int] = Field(
+        2, ge=1, description="number of newest checkpoints kept, in addition to the best"
+    )
     monitor: MonitorConfig = MonitorConfig()
 
     def inert(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import reason.settings.capabilities as can
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, Resumable
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.muon import MuonAdamW
@@ -43,7 +43,7 @@ class OptimizerConfig(BaseConfig):
         description="adam-atan2: of the first moment, inside the arctangent (adam-atan2-pytorch, which CMM cites), or "
         "outside (the fused package of HRM and TRM: a first step 27 % larger, under 1 % after 40)",
     )
-    backend: Literal["auto", "fused", "torch"] = Field(
+    backend: Resumable[Literal["auto", "fused", "torch"]] = Field(
         "auto",
         description="adam-atan2 with bias_correction=outside: fused, the CUDA package adam-atan2; torch; auto: fused "
         "where it is installed",

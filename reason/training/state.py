@@ -9,20 +9,25 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.losses.balance import build_balancer
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
 from reason.settings.schedules import Horizon
 from reason.training import checkpoint
+from reason.training.compatible import (
+    refuse_foreign_tokens,
+    refuse_other_config,
+    refuse_other_dtype,
+    refuse_unlike,
+    refuse_unlike_moments,
+)
 from reason.training.distributed import World
 from reason.training.ema import Ema
-from reason.training.identity import refuse_other_config, refuse_other_dtype
-from reason.training.likeness import refuse_foreign_tokens, refuse_unlike, refuse_unlike_moments
 from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
-from reason.training.recipe import Recipe
 from reason.training.scaling import LossScaling
 from reason.training.sets import Samplers
 
@@ -34,7 +39,7 @@ class TrainingState:
 
     def __init__(
         self,
-        config: Recipe,
+        config: Config,
         run: Path,
         model: Reasoner,
         samplers: Samplers,

@@ -14,13 +14,12 @@ from datasets_gen.typed import typed
 from reason.cli import main
 from reason.cli.help import PAGES
 from reason.cli.train import PARSER
-from reason.config.describe import describe_settings
-from reason.config.foreign import NAMES
+from reason.config.describe import describe_settings, has_mark
+from reason.config.names import NAMES, SECTIONS
 from reason.config.overrides import nearest_setting
 from reason.config.schema import Config
-from reason.config.sections import SECTIONS
 from reason.presets import PRESETS
-from reason.runs.evaluation import READABLE
+from reason.settings.base import Mark
 
 SETTINGS = describe_settings()
 
@@ -82,7 +81,7 @@ def test_families_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_evaluation_shows_what_may_change_after_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--help", "model"]) == 0
     shown = re.findall(r"^(model\.[a-z_]+)=", capsys.readouterr().out, re.MULTILINE)
-    assert shown == [row.key for row in SETTINGS if row.key.startswith(READABLE) and row.key.startswith("model.")]
+    assert shown == [row.key for row in SETTINGS if has_mark(row.key, Mark.READABLE) and row.key.startswith("model.")]
     assert "model.hidden_size" not in shown
 
 

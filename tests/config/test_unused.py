@@ -13,8 +13,7 @@ import torch
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
-from reason.config.describe import describe_settings
-from reason.config.inert import inert
+from reason.config.describe import describe_settings, unused
 from reason.config.overrides import Changes, _field, derive, leaves
 from reason.config.schema import Config
 from reason.data import PuzzleData
@@ -239,7 +238,7 @@ def check(name: str, key: str, trained: Callable[[Config], list[torch.Tensor]]) 
     """Another value trains other weights, or is refused."""
     config = miniature(preset(name).config())
     changed = list(others(config, key))
-    if key.startswith("loss.weights.") and key in inert(config):  # under a balancer a term is there or not
+    if key.startswith("loss.weights.") and key in unused(config):  # under a balancer a term is there or not
         changed = list(accepted(config, [{key: 0.0}]))
     if any(not same(trained(config), trained(other)) for other in changed):
         return
@@ -282,19 +281,19 @@ def holds(name: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
     wrong = {}
     for key, config, changed in walked(name):
         acts = any(not same(trained(config), trained(other)) for other in changed)
-        silent = key in inert(config)
+        silent = key in unused(config)
         if changed and acts == silent and key not in SILENT:
             wrong[key] = "acts, though it is called inert" if acts else "does nothing, and no reason is given"
     assert wrong == {}
 
 
-def test_all_settings_of_a_config_act_or_are_known_to_be_inert(trained: Callable) -> None:
+def test_all_settings_of_a_config_act_or_are_known_to_be_unused(trained: Callable) -> None:
     holds("trm-att-sudoku", trained)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in WALKED if name != "trm-att-sudoku"])
-def test_all_settings_of_other_families_act_or_are_known_to_be_inert(name: str, trained: Callable) -> None:
+def test_all_settings_of_other_families_act_or_are_known_to_be_unused(name: str, trained: Callable) -> None:
     holds(name, trained)
 
 
