@@ -19,8 +19,8 @@ from reason.config.schema import Config
 from reason.errors import Diverged
 from reason.training import checkpoint, integrity
 from reason.training.checkpoint import best_checkpoint, checkpoints, readable
+from reason.training.compatible import refuse_unlike_moments
 from reason.training.integrity import FILES, MANIFEST, fault, seal
-from reason.training.likeness import refuse_unlike_moments
 
 RESUME = ["train", "run=half", "--resume"]
 
