@@ -141,9 +141,9 @@ class TinyRecursiveReasoningModel_ACTV1(torch.nn.Module):
         self.batch_size = sizes["batch_size"]
 
     def load_state_dict(self, weights):
-        from reason.interop.original import from_foreign, load_foreign
+        from reason.interop.original import from_original, load_original
 
-        load_foreign(self.inner, from_foreign(weights))
+        load_original(self.inner, from_original(weights))
 """
 TWINS_LOSSES = """
 import torch

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from benchmarks.bench.original import original_step
 from reason.errors import ConfigError
-from reason.interop.original import to_foreign
+from reason.interop.original import to_original
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.runs.memory import LiveBytes
@@ -37,7 +37,7 @@ def loss_curves(trainer: Trainer, directory: Path, steps: int) -> dict[str, Any]
     before = trainer.samplers.state_dict()
     batches = [trainer.samplers.draw(index) for index in range(steps + 1)]
     trainer.samplers.load_state_dict(before)
-    weights = {name: value.clone() for name, value in to_foreign(model, prefix="inner.").items()}
+    weights = {name: value.clone() for name, value in to_original(model, prefix="inner.").items()}
     drawn = iter(batches)
 
     def draw() -> Batch:

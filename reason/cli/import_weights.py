@@ -20,7 +20,7 @@ from reason.config.overrides import override_tree, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
-from reason.interop.original import OUR_SETTINGS, from_foreign, inferred, load_foreign
+from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original
 from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
 from reason.models import RecursiveModel, Shape, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
@@ -61,9 +61,9 @@ def main(argv: list[str]) -> int:
     metadata = _metadata(directory) if directory else None
     if cells := pairs.pop("cells", None):
         stated["seq_len"] = cells
-    stated |= {theirs: pairs[f"model.{ours}"] for theirs, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
+    stated |= {original: pairs[f"model.{ours}"] for original, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
     stated = _numbers(stated)
-    ours = from_foreign(weights)
+    ours = from_original(weights)
     section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
     tree = Config(name="imported").model_dump() | {"model": section}
     tree["data"]["directory"] = directory
@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
         )
     refuse_large_model(config.model, shape, torch.device("cpu"))
     model = cast(RecursiveModel, build_model(config.model, shape))
-    load_foreign(model, ours)
+    load_original(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
@@ -135,7 +135,7 @@ def _reproduced_in(
     dtype: torch.dtype, config: Config, shape: Shape, weights: dict[str, Tensor], recorded: Arrays
 ) -> dict[str, np.ndarray]:
     model = cast(RecursiveModel, build_model(config.model, shape, dtype))
-    load_foreign(model, weights)
+    load_original(model, weights)
     return reproduced(model.double() if dtype == torch.float64 else model, config, recorded)
 
 

@@ -14,7 +14,7 @@ from reason.models.base import Shape
 from reason.models.recursive import RecursiveModel
 from reason.nn.mlp import inner_width
 
-# Theirs → ours, whole names first, then the parts of a layer's name.
+# The original names → ours: whole names first, then the parts of a layer's name.
 _WHOLE = {
     "embed_tokens.embedding_weight": "tokens.weight",
     "embed_pos.embedding_weight": "positions.weight",
@@ -52,19 +52,15 @@ _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
 _PREFIX = re.compile(r"^((_orig_mod|module|param|model|inner)\.)+")  # of wrappers, in whatever order
 
 
-def _bare(name: str) -> str:
-    return _PREFIX.sub("", name)
-
-
-def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Their state_dict (with or without `_orig_mod.model.inner.`) under our names, in float32.
+def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The original state_dict (with or without `_orig_mod.model.inner.`) under our names, in float32.
 
     Raises:
         ConfigError: a name that neither model has.
     """
     ours = {}
     for name, value in weights.items():
-        bare = _bare(name)
+        bare = _PREFIX.sub("", name)
         layer = _LAYER_NAME.fullmatch(bare)
         if bare in _DIMENSIONS or layer is not None:
             _refuse_dimensions(name, value, _DIMENSIONS.get(bare, 2))
@@ -81,12 +77,9 @@ def from_foreign(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _refuse_dimensions(name: str, value: Tensor, dimensions: int) -> None:
-    """Raises ConfigError for a weight that is no table of real numbers of so many dimensions."""
-    if (
-        value.ndim != dimensions
-        or not value.numel()
-        or not (value.is_floating_point() or value.dtype in _WHOLE_NUMBERS)
-    ):
+    """Raises ConfigError for a weight that is no table of finite real numbers of so many dimensions."""
+    real = value.is_floating_point() or value.dtype in _WHOLE_NUMBERS
+    if value.ndim != dimensions or not value.numel() or not real:
         shape, kind = list(value.shape), str(value.dtype).removeprefix("torch.")
         raise ConfigError(
             f"weight {name} is {kind} of shape {shape}; {dimensions} dimensions of real numbers are needed"
@@ -95,17 +88,15 @@ def _refuse_dimensions(name: str, value: Tensor, dimensions: int) -> None:
         raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
 
 
-def to_foreign(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
-    """Our model's weights and buffers under HRM's and TRM's names."""
-    whole = {ours: theirs for theirs, ours in _WHOLE.items()}
-    stacks = {ours: theirs for theirs, ours in _STACKS.items()}
-    layers = {ours: theirs for theirs, ours in _LAYERS.items()}
-    theirs = {}
+def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
+    """A model's weights and buffers under the names of the original code."""
+    whole, stacks, layers = ({ours: name for name, ours in names.items()} for names in (_WHOLE, _STACKS, _LAYERS))
+    original = {}
     for name, value in model.state_dict().items():
         layer = _OUR_LAYER_NAME.fullmatch(name)
         bare = whole[name] if layer is None else f"{stacks[layer[1]]}.layers.{layer[2]}.{layers[layer[3]]}.weight"
-        theirs[prefix + bare] = value
-    return theirs
+        original[prefix + bare] = value
+    return original
 
 
 def inferred(
@@ -220,7 +211,7 @@ def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
     raise ConfigError(f"no expansion gives gates of {', '.join(f'{inner} for {width}' for width, inner in gates)}")
 
 
-def load_foreign(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
+def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
     """Load weights (our names) into the model.
 
     Raises:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.interop.original import to_foreign
+from reason.interop.original import to_original
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.models.base import IGNORE, Batch
@@ -54,19 +54,19 @@ def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
     return ours
 
 
-def deviations(ours: Arrays, theirs: Arrays, relative: bool = False) -> dict[str, float]:
-    """How far the arrays of `ours` are from those of `theirs`, for every name that both have.
+def deviations(ours: Arrays, original: Arrays, relative: bool = False) -> dict[str, float]:
+    """How far the arrays of `ours` are from those of `original`, for every name that both have.
 
     States and losses by the largest absolute difference, or, if `relative`, as gradients in any case, by the norm of
-    the difference over the norm of theirs (of a state the largest that it has at any step). `train.halted` by how many
-    rows halt in one of the two alone. An array of another shape deviates by infinity.
+    the difference over that of the original (of a state the largest that it has at any step). `train.halted` by how
+    many rows halt in one of the two alone. An array of another shape deviates by infinity.
     """
-    shared = [key for key in ours if key in theirs]
+    shared = [key for key in ours if key in original]
     sizes: dict[str, float] = {}
     for key in shared:
-        sizes[_named(key)] = max(sizes.get(_named(key), 1e-30), float(np.linalg.norm(theirs[key])))
+        sizes[_named(key)] = max(sizes.get(_named(key), 1e-30), float(np.linalg.norm(original[key])))
     return {
-        key: _apart(key, ours[key], theirs[key], sizes[_named(key)] if relative or key.startswith("grad.") else None)
+        key: _apart(key, ours[key], original[key], sizes[_named(key)] if relative or key.startswith("grad.") else None)
         for key in shared
     }
 
@@ -120,7 +120,7 @@ def _training(model: RecursiveModel, config: Config, batch: Batch) -> dict[str, 
     total.backward()
     losses = {"train.loss": total} | {LOSSES[name]: loss for name, loss in terms.items()}
     found = {key: loss.detach().numpy() for key, loss in losses.items()} | {"train.halted": carry.halted.numpy()}
-    names = dict(zip(model.state_dict(), to_foreign(model, prefix=""), strict=True))
+    names = dict(zip(model.state_dict(), to_original(model, prefix=""), strict=True))
     for ours, parameter in model.named_parameters():
         key = f"grad.{names[ours]}" if not ours.startswith("puzzle_embedding") else "grad.puzzle_emb.local_weights"
         if parameter.grad is not None:
@@ -135,13 +135,13 @@ def _named(key: str) -> str:
     return key if segment is None else f"eval.{segment[1]}"
 
 
-def _apart(key: str, ours: np.ndarray, theirs: np.ndarray, size: float | None) -> float:
+def _apart(key: str, ours: np.ndarray, original: np.ndarray, size: float | None) -> float:
     """The distance of two arrays, in units of `size` where it is given."""
-    if ours.shape != theirs.shape:
+    if ours.shape != original.shape:
         return math.inf
     if key == "train.halted":
-        return float((ours != theirs).sum())
-    return float(np.abs(ours - theirs).max()) if size is None else float(np.linalg.norm(ours - theirs)) / size
+        return float((ours != original).sum())
+    return float(np.abs(ours - original).max()) if size is None else float(np.linalg.norm(ours - original)) / size
 
 
 def _dense_rows(gradient: Tensor) -> np.ndarray:

@@ -17,7 +17,7 @@ from harness import digest
 from safetensors.torch import save_file
 
 from reason.cli import main
-from reason.interop.original import to_foreign
+from reason.interop.original import to_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 
@@ -76,7 +76,7 @@ def _foreign(folder: Path) -> None:
     folder.mkdir()
     torch.manual_seed(0)
     config = RecursiveConfig(hidden_size=8, num_layers=1, num_heads=2, puzzle_emb_len=1)
-    tensors = to_foreign(RecursiveModel(config, Shape(seq_len=16, vocab_size=6)))
+    tensors = to_original(RecursiveModel(config, Shape(seq_len=16, vocab_size=6)))
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     torch.save(tensors, folder / "step_10")
     save_file(tensors, folder / "w.safetensors")

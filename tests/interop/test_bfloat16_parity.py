@@ -12,7 +12,7 @@ import torch
 from reason.cli import main
 from reason.cli.import_weights import read_weights
 from reason.config.schema import Config
-from reason.interop.original import from_foreign, inferred, load_foreign
+from reason.interop.original import from_original, inferred, load_original
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.rollout import unroll
@@ -39,10 +39,10 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
     arrays = recording(name)
     np.savez(tmp_path / "half.npz", **arrays)
     weights, stated = read_weights(tmp_path / "half.npz")
-    ours = from_foreign(weights)
+    ours = from_original(weights)
     section, shape, _ = inferred(ours, None, stated)
     model = RecursiveModel(Config.model_validate({"model": section}).model, shape, torch.bfloat16).eval()
-    load_foreign(model, ours)
+    load_original(model, ours)
     batch = Batch(*(torch.from_numpy(arrays[f"batch.{k}"]).long() for k in ("inputs", "labels", "puzzle_identifiers")))
     with torch.no_grad(), np.load(FIXTURES / f"{name}.npz") as single:
         assert np.array_equal(model.encode(batch).float().numpy(), arrays["x"])

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from reason.cli import main
-from reason.interop.original import to_foreign
+from reason.interop.original import to_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 
@@ -23,7 +23,7 @@ LAYER = "L_level.layers.0.mlp.down_proj.weight"
 @pytest.fixture
 def weights(here: Path) -> Weights:
     config = RecursiveConfig(hidden_size=8, num_layers=2, num_heads=2, puzzle_emb_len=1)
-    tensors = to_foreign(RecursiveModel(config, Shape(seq_len=16, vocab_size=6)), prefix="")
+    tensors = to_original(RecursiveModel(config, Shape(seq_len=16, vocab_size=6)), prefix="")
     return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
 
 

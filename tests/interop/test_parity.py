@@ -15,7 +15,7 @@ from reason.cli import main
 from reason.cli.import_weights import read_weights
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.interop.original import from_foreign, inferred, load_foreign, to_foreign
+from reason.interop.original import from_original, inferred, load_original, to_original
 from reason.interop.parity import deviations, limits, reproduced
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
@@ -85,12 +85,12 @@ def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_their_names_survive_the_way_there_and_back(name: str, prefix: str) -> None:
     weights, stated = read_weights(FIXTURES / f"{name}.npz")
-    ours = from_foreign({prefix + key: value for key, value in weights.items()})
+    ours = from_original({prefix + key: value for key, value in weights.items()})
     section, shape, assumed = inferred(ours, None, stated)
     assert assumed == {}
     model = RecursiveModel(Config.model_validate({"model": section}).model, shape)
-    load_foreign(model, ours)
-    back = to_foreign(model, prefix)
+    load_original(model, ours)
+    back = to_original(model, prefix)
     assert set(back) == {prefix + key for key in weights}
     for key, value in weights.items():
         torch.testing.assert_close(back[prefix + key], value, atol=0, rtol=0)
@@ -189,15 +189,15 @@ def test_what_shapes_file_and_words_decide_is_put_together(
     match holder:
         case "state_dict":
             file = tmp_path / "weights.pt"
-            weights = to_foreign(model, "module._orig_mod.model.inner.")
+            weights = to_original(model, "module._orig_mod.model.inner.")
             torch.save({"state_dict": weights, "config": {"arch": stated}, "step": 3}, file)
         case "npz of bytes":
             file = tmp_path / "weights.npz"
             text = np.frombuffer(json.dumps(stated).encode(), np.uint8)
-            np.savez(file, config=text, **{name: w.numpy() for name, w in to_foreign(model, "").items()})
+            np.savez(file, config=text, **{name: w.numpy() for name, w in to_original(model, "").items()})
         case _:
             file = tmp_path / "weights.pt"
-            torch.save(to_foreign(model), file)
+            torch.save(to_original(model), file)
             (tmp_path / "config.json").write_text(json.dumps(stated))
     assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", *typed]) == 0
     assert "assumed" not in capsys.readouterr().out
@@ -212,7 +212,7 @@ def test_what_shapes_file_and_words_decide_is_put_together(
 def test_a_prefix_longer_than_the_positions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=1)
     model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
-    torch.save(to_foreign(model), tmp_path / "weights.pt")
+    torch.save(to_original(model), tmp_path / "weights.pt")
     assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 1
     assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in capsys.readouterr().err
 
@@ -222,7 +222,7 @@ def test_learned_positions_are_not_told_from_a_prefix_by_guessing(
 ) -> None:
     """25 positions might be 9 cells and 16 tokens, or 24 cells and one: it is asked."""
     config = RecursiveConfig(hidden_size=16, num_heads=2, positions="learned", puzzle_emb_len=16)
-    torch.save(to_foreign(RecursiveModel(config, Shape(seq_len=9, vocab_size=5))), tmp_path / "weights.pt")
+    torch.save(to_original(RecursiveModel(config, Shape(seq_len=9, vocab_size=5))), tmp_path / "weights.pt")
     words = ["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]
     assert main(words) == 1
     assert "25 learned positions and do not tell how many of them are cells; type cells=81" in capsys.readouterr().err
@@ -233,7 +233,7 @@ def test_learned_positions_are_not_told_from_a_prefix_by_guessing(
 def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path) -> None:
     config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=0)
     model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
-    weights = to_foreign(model)
+    weights = to_original(model)
     torch.save({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()}, tmp_path / "weights.pt")
     assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 0
     assert read_config(tmp_path / "run/config.json").training.precision == "auto"
