@@ -1,4 +1,4 @@
-"""What the commands share: their parsers, how much from which seed to where, and the writing of the result."""
+"""Options that the commands share, their checks, and the writing of a generated set."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def save(
 
 
 def described(puzzle: Puzzle) -> dict[str, Any]:
-    """What `write_dataset` is told of a puzzle."""
+    """The arguments of `write_dataset` that follow from the puzzle."""
     return {"task": puzzle.task, "vocab_size": puzzle.vocab_size, "structure": puzzle.structure}

@@ -27,6 +27,9 @@ Every command has its own --help with examples. Same options and seed, same byte
 """
 
 
+NOTHING_WRITTEN = ": nothing was written"
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(prog="python -m datasets_gen", description=DESCRIPTION)
@@ -46,24 +49,16 @@ def run(argv: list[str] | None = None) -> int:
     try:
         options.command(options)
         sys.stdout.flush()
-        return 0
-    except DatasetError as error:
-        print(f"error: {typed(str(error))}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(INTERRUPTED, file=sys.stderr)
-        return 130
-    except SystemError as error:
-        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numba's way to pass one on
+    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (KeyboardInterrupt, SystemError) as error:
+        cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
+        if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
         print(INTERRUPTED, file=sys.stderr)
         return 130
-    except MemoryError as error:
-        print(f"error: out of memory ({error}): nothing was written", file=sys.stderr)
+    except (DatasetError, MemoryError, OSError) as error:
+        text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)
+        print(f"error: {typed(text)}{'' if isinstance(error, DatasetError) else NOTHING_WRITTEN}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        print(f"error: {error}: nothing was written", file=sys.stderr)
-        return 1
+    return 0

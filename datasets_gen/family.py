@@ -1,4 +1,4 @@
-"""What every puzzle family offers: a base class whose defaults fit a board that its rules alone judge."""
+"""The base class of puzzle families; its defaults fit a board whose answers the rules alone judge."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Puzzle(ABC):
         return "\n".join("".join(self.characters[t] for t in row) for row in tokens.reshape(self.grid_shape))
 
     def sized(self, text: str) -> Self:
-        """The member of the family that a typed board is of, by its number of cells; itself where none fits."""
+        """The member of the family with as many cells as a typed board; itself where no member fits."""
         return self
 
     def parse(self, text: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from matplotlib.backend_bases import FigureCanvasBase
 
 
 def check_format(path: Path) -> None:
-    """Whether a picture may have this name.
+    """Refuse a name that matplotlib cannot write.
 
     Raises:
         DatasetError: no ending, or one that matplotlib does not write.

@@ -28,7 +28,7 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
 
     Raises:
         UnknownPuzzle: no family fits.
-        DatasetError: the `task` field names a family and does not describe it, or has other cells or tokens.
+        DatasetError: the `task` field has a setting that its family lacks, or dataset.json has other cells or tokens.
     """
     puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
     if (metadata.seq_len, metadata.vocab_size) != (puzzle.seq_len, puzzle.vocab_size):
@@ -57,7 +57,7 @@ def structure_of(metadata: Metadata) -> Structure:
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
-    """The family that a `task` field names, or where it names none the one that the shape tells.
+    """The family that a `task` field names; without a name, the published set of that shape.
 
     Raises:
         UnknownPuzzle: no family fits.

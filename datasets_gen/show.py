@@ -100,7 +100,7 @@ def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[st
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
-    """Values (N,) or (P,) by name, none empty; the rating where it says more than the others."""
+    """Values (N,) or (P,) by name, without empty ones; the rating where it is not a feature already."""
     split = unscored_as_pad(split)
     found = puzzle.features(split.inputs, split.labels)
     if split.ratings is not None and puzzle.rating_name not in found:
@@ -132,23 +132,21 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
         f"task {metadata.task.get('name', 'not stated')}"
     ]
     for title, values in statistics.items():
-        lines += ["", *(_rating_bins(title, values) if title == GUESSES else _histogram(title, values))]
+        lines += ["", *_histogram(title, values)]
     if "command" in metadata.provenance:
         command = str(metadata.provenance["command"])
         lines += ["", f"made by: {typed(command if command.isprintable() else repr(command))}"]
     return "\n".join(lines)
 
 
-def _rating_bins(title: str, values: np.ndarray) -> list[str]:
-    """The bins in which Sudoku-Extreme is described."""
-    lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
-    for name, count in rating_histogram(values).items():
-        lines.append(f"  {name:>14} {count:7d} {count / len(values):6.1%} {'#' * round(BAR * count / len(values))}")
-    return lines
-
-
 def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
+    """Counts as bars; guesses in the bins in which Sudoku-Extreme is described, their shares beside them."""
     lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
+    if title == GUESSES:
+        for name, count in rating_histogram(values).items():
+            share = count / len(values)
+            lines.append(f"  {name:>14} {count:7d} {share:6.1%} {'#' * round(BAR * share)}")
+        return lines
     if values.min() == values.max():
         return lines
     whole = np.issubdtype(values.dtype, np.integer)

@@ -1,4 +1,4 @@
-"""What a puzzle says of its cells, as data: grid, groups, interchangeable symbols, and the symmetries of its rules."""
+"""The structure of a puzzle as data: grid, groups, interchangeable symbols, and the symmetries of its rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command owes to its terminal: streams that may be closed, and one line after Ctrl-C (SIGINT)."""
+"""Closed standard streams, and Ctrl-C (SIGINT) during imports and while worker processes start."""
 
 from __future__ import annotations
 

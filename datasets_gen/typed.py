@@ -1,4 +1,4 @@
-"""Commands as they can be typed where they are printed."""
+"""Commands in help and errors, in the words that can be typed where they are printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSTALLED = {
 
 
 def typed(text: str) -> str:
-    """A text whose commands are those of a checkout: those of `reason` where it is called outside of one."""
+    """Name a text's commands as they can be typed here: `python train.py` in a checkout, else `reason train`."""
     called = Path(sys.argv[0])
     if "reason" not in (called.stem, called.parent.name) or (Path.cwd() == ROOT and Path("train.py").is_file()):
         return text

@@ -33,8 +33,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "verify",
         run,
         "check a set: layout, rules, solutions, leaks between splits",
-        "Checks every rule of the layout and of the puzzle. Exit code 0 and what was checked, "
-        "or 1 and the first fault. Of a puzzle of your own kind, whose task no family describes, it checks the layout.",
+        "Checks every rule of the layout and of the puzzle. Prints what was checked and exits with 0, "
+        "or prints the first fault and exits with 1. Where no family describes the puzzle, it checks the layout alone.",
         "example:\n  python -m datasets_gen verify data/sudoku",
     )
     add_directory(parser)
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def checked(directory: Path) -> tuple[list[str], list[str]]:
-    """What was checked, a line each, and warnings.
+    """Check a set; returns a line for each check, and warnings.
 
     Raises:
         DatasetError: the first fault, with the split, the example and the broken rule.
@@ -128,7 +128,7 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
 
 
 def _check_whole(where: Path, metadata: Metadata, split: Split) -> None:
-    """What holds where every cell counts and no puzzle has a name: all cells scored, no question twice."""
+    """Check a set whose cells all count and whose puzzles have no names: all cells scored, no question twice."""
     unscored = np.argwhere(split.labels == metadata.ignore_label_id)
     if len(unscored):
         raise DatasetError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from datasets_gen.layout import DatasetError
 PAD, EOS, BLANK = 0, 14, 15
 MOST_DIGITS = 1000  # of an operand, and operands of a sum
 CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
-POWERS = 10 ** np.arange(19)
 TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
 
 
@@ -26,8 +27,8 @@ class Addition(Puzzle):
     causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
     `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
     sum needs, and labels lie where they belong.
-    noise: each digit of the sum is another one, each of the nine as likely, with this probability P. No prediction then
-    has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
+    noise: with this probability P a digit of the sum is replaced by one of the other nine, all as likely. No prediction
+    then has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
     """
 
     digits: int = 4
@@ -53,7 +54,7 @@ class Addition(Puzzle):
 
     @property
     def rules(self) -> str:
-        """What `verify` checks."""
+        """What `verify` says when the rules hold."""
         rule = "every sum is right, and every digit of it in its cell"
         return f"{rule}, but for wrong digits ({self.noise:g} expected)" if self.noise else rule
 
@@ -84,7 +85,7 @@ class Addition(Puzzle):
 
     @property
     def task(self) -> dict[str, Any]:
-        """What dataset.json keeps."""
+        """What dataset.json keeps: the fields, and where labels lie."""
         fields = {key: value for key, value in super().task.items() if key != "noise" or value}
         labels = "shifted: a cell's label is the token after it" if self.causal else "in place"
         return {**fields, "labels": labels}
@@ -117,7 +118,7 @@ class Addition(Puzzle):
         width = self.digits if self.zero_pad else 0
         return "+".join(str(operand).zfill(width) for operand in operands) + "= "
 
-    def read(self, question: np.ndarray) -> list[int]:
+    def read(self, question: Iterable[int]) -> list[int]:
         """The operands of a question (S,).
 
         Raises:
@@ -150,44 +151,9 @@ class Addition(Puzzle):
         return None
 
     def _labels(self, questions: np.ndarray) -> np.ndarray:
-        """(N, S): `example`'s labels of every question, column by column instead of row by row."""
-        if self.width > 18 or not self._sound(questions).all():  # beyond int64; or let `read` say what is wrong
-            rows = [self.example(self.read(question))[1] for question in questions]
-            return np.array(rows, np.uint8).reshape(questions.shape)
-        count = len(questions)
-        ends = (questions == TOKENS["="]).argmax(1)
-        total, term = np.zeros((2, count), np.int64)
-        for column, tokens in enumerate(questions.T[: self.prompt_len].astype(np.int64)):
-            digit = is_digit(tokens) & (column < ends)
-            total += np.where(digit, 0, term)
-            term = np.where(digit, 10 * term + tokens - 1, 0)
-        digits = total[:, None] // 10 ** np.arange(self.width) % 10  # lowest first
-        lengths = np.full(count, self.width) if self.zero_pad else np.maximum(1, (total[:, None] >= POWERS).sum(1))
-        places = np.arange(self.width + 1)
-        order = places if self.reverse else np.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
-        padded = np.pad(digits + 1, ((0, 0), (0, 1)))
-        answer = np.take_along_axis(padded, np.broadcast_to(order, padded.shape), 1)
-        answer = np.where(places < lengths[:, None], answer, np.where(places == lengths[:, None], EOS, PAD))
-        labels = np.zeros((count, self.seq_len + 1), np.uint8)
-        np.put_along_axis(labels, ends[:, None] + 2 + places, answer.astype(np.uint8), 1)
-        if not self.causal:
-            return labels[:, :-1]
-        labels[np.arange(count), ends + 1] = TOKENS[" "]
-        return labels[:, 1:]
-
-    def _sound(self, questions: np.ndarray) -> np.ndarray:
-        """(N,) bool: where `read` finds its sum."""
-        ends = (questions == TOKENS["="]).argmax(1)
-        before = np.arange(questions.shape[1]) < ends[:, None]
-        digit, plus = is_digit(questions), questions == TOKENS["+"]
-        right = (ends > 0) & (digit | plus | ~before).all(1) & ((plus & before).sum(1) == self.operands - 1)
-        length = np.zeros(len(questions), np.int64)
-        for column in range(questions.shape[1]):
-            inside = before[:, column] & digit[:, column]
-            leaves = (column <= ends) & ~inside  # a plus, or the end: a term of `length` digits is over
-            right &= ~leaves | ((length >= 1) & (length <= self.digits))
-            length = np.where(inside, length + 1, 0)
-        return right
+        """(N, S): `example`'s labels of every question."""
+        rows = [_label(self, tuple(question)) for question in questions.tolist()]
+        return np.array(rows, np.uint8).reshape(questions.shape)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: every scored cell is right: the sum's digits, its end, the causal space."""
@@ -195,7 +161,7 @@ class Addition(Puzzle):
         return ((labels == 0) | (labels == answers)).all(1)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """The sum as it was answered and as it is."""
+        """The answered sum beside the right one."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
@@ -254,6 +220,11 @@ class Addition(Puzzle):
         if self.causal:  # leave out the answer that a training example shows
             question[len(self._prompt(operands)) :] = PAD
         return question
+
+
+@lru_cache(1 << 16)  # an evaluation asks the same questions after every step
+def _label(puzzle: Addition, question: tuple[int, ...]) -> np.ndarray:
+    return puzzle.example(puzzle.read(question))[1]
 
 
 def is_digit(tokens: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--mixed-digits",
         action="store_true",
-        help="every operand has a number of digits of its own, from --min-digits up (default: all have as many)",
+        help="every operand has its own number of digits, from --min-digits up (default: all have as many)",
     )
     parser.add_argument("--operands", type=int, default=2, help="numbers to add (default 2)")
     parser.add_argument("--no-reverse", action="store_true", help="write the sum's highest digit first")
@@ -62,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=float,
         default=0.0,
         metavar="P",
-        help="each digit of a sum is another one with probability P, in every split: the loss has a floor (default 0)",
+        help="replace a digit of a sum with probability P, in every split: the loss has a floor (default 0)",
     )
 
 
@@ -94,19 +94,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def addition_splits(
-    puzzle: Addition,
-    counts: dict[str, int],
-    lengths: dict[str, tuple[int, int]],
-    *,
-    seed: int = 0,
-    mixed: bool = False,
+    puzzle: Addition, counts: dict[str, int], lengths: dict[str, tuple[int, int]], *, seed: int = 0, mixed: bool = False
 ) -> dict[str, Split]:
     """Splits of `counts` sums; no two in all of them add the same numbers.
 
     lengths: by split, the fewest and most digits of an operand; the number of digits is uniform between them and
     shared by the operands of a sum, each operand then uniform among the numbers of so many digits. Ratings are
     the number of digits.
-    mixed: every operand has a number of digits of its own; ratings are those of the longest.
+    mixed: every operand has its own number of digits; the rating is that of the longest.
 
     Raises:
         DatasetError: more sums than there are.

@@ -58,13 +58,13 @@ def board_of(tokens: np.ndarray) -> np.ndarray:
 
 
 def corner_of(tokens: np.ndarray) -> tuple[int, int]:
-    """The first row and the first column that hold a colour; (0, 0) where none does."""
+    """The first row and the first column that hold a colour; (0, 0) on an empty board."""
     coloured = board_of(tokens) >= FIRST_COLOUR
     return int(coloured.any(1).argmax()), int(coloured.any(0).argmax())
 
 
 def grid_of(tokens: np.ndarray) -> np.ndarray:
-    """The grid of colours of a question or a label (S,), wherever on the board it lies; (0, 0) where there is none."""
+    """The grid of colours of a question or a label (S,), wherever on the board it lies; 0×0 on an empty board."""
     top, left = corner_of(tokens)
     return crop(board_of(tokens)[top:, left:])
 
@@ -95,7 +95,7 @@ class Arc(SquareBoard):
 
     @property
     def structure(self) -> Structure:
-        """The grid; the identifier fixes the colours too, so none is interchangeable."""
+        """The grid; colours are not interchangeable, since the identifier fixes them."""
         return Structure(grid=self.grid_shape, outside=PAD)
 
     @property
@@ -106,7 +106,7 @@ class Arc(SquareBoard):
         return vote
 
     def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """The first of the two boards (S,), (S,) that is no grid bounded by ends."""
+        """What is wrong with the first of the boards (S,), (S,) that is no grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
             grid = grid_of(tokens)
             if grid.size == 0:
@@ -186,7 +186,7 @@ class Augmentation:
 
     @classmethod
     def of(cls, identifier: str) -> tuple[str, Augmentation]:
-        """The task and the augmentation that an identifier names: the identity where it names none."""
+        """The task and the augmentation that an identifier names; without an augmentation, the identity."""
         found = NAMED.fullmatch(identifier)
         if found is None or len(set(found["colours"])) < 10:
             return identifier, cls()

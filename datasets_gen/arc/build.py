@@ -14,6 +14,8 @@ from datasets_gen.parallel import seeded
 PATIENCE = 20  # draws for every augmentation that is to be new
 MOST = (8 * factorial(9) - 1) // 2  # augmentations; beyond half of those that exist, drawing would hardly end
 
+_Puzzle = tuple[int, list[tuple[np.ndarray, np.ndarray]]]  # identifier, examples
+
 
 def arc_splits(
     train_tasks: dict[str, Task],
@@ -38,7 +40,7 @@ def arc_splits(
     if twice:
         raise DatasetError(f"task {twice[0]} is among the training and the test tasks")
     identifiers = ["<blank>"]
-    rows: dict[str, _Rows] = {"train": _Rows(size), "test": _Rows(size)}
+    groups: dict[str, list[list[_Puzzle]]] = {"train": [], "test": []}
     for order, (name, task) in enumerate({**train_tasks, **test_tasks}.items()):
         rng = seeded(seed, order)
         held_out = name in test_tasks
@@ -47,22 +49,21 @@ def arc_splits(
         asked = task["test"] if held_out else []
         if held_out and not (asked and all("output" in pair for pair in asked)):
             raise DatasetError(f"task {name} has no test pair, or no solution; put its solutions beside the challenges")
+        group: dict[str, list[_Puzzle]] = {"train": [], "test": []}
         for augmentation in _distinct(augmentations, rng):
             identifiers.append(augmentation.name(name))
             upright = int(rng.random() * len(learned))
-            for index, pair in enumerate(learned):
-                rows["train"].add(
-                    pair, augmentation, rng if augmentation != Augmentation() and index != upright else None
-                )
-            for pair in asked:
-                rows["test"].add(pair, augmentation, None)
-            for part, pairs in (("train", learned), ("test", asked)):
-                if pairs:
-                    rows[part].close_puzzle(len(identifiers) - 1)
+            placed = augmentation != Augmentation()
+            examples = [
+                _example(pair, augmentation, size, rng if placed and index != upright else None)
+                for index, pair in enumerate(learned)
+            ]
+            group["train"].append((len(identifiers) - 1, examples))
+            group["test"].append((len(identifiers) - 1, [_example(pair, augmentation, size) for pair in asked]))
         for part, pairs in (("train", learned), ("test", asked)):
             if pairs:
-                rows[part].close_group()
-    return {name: part.split() for name, part in rows.items() if part.inputs}, identifiers
+                groups[part].append(group[part])
+    return {part: _split(found) for part, found in groups.items() if found}, identifiers
 
 
 def _check_fits(name: str, task: Task, size: int) -> None:
@@ -86,36 +87,24 @@ def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
     return list(found)
 
 
-class _Rows:
-    """The growing arrays of a split."""
+def _example(
+    pair: dict[str, Grid], augmentation: Augmentation, size: int, rng: np.random.Generator | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Question and label of a pair; both grids move to the same random place where `rng` is given."""
+    grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output")]
+    room = [size - max(grid.shape[axis] for grid in grids) + 1 for axis in (0, 1)]
+    top, left = (int(rng.random() * places) if rng else 0 for places in room)
+    question, label = (tokens_of(grid, top, left, size) for grid in grids)
+    return question, label
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.inputs: list[np.ndarray] = []
-        self.labels: list[np.ndarray] = []
-        self.identifiers: list[int] = []
-        self.puzzles = [0]
-        self.groups = [0]
 
-    def add(self, pair: dict[str, Grid], augmentation: Augmentation, rng: np.random.Generator | None) -> None:
-        """One example; both grids move to the same random place where `rng` is given."""
-        grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output")]
-        top = left = 0
-        if rng is not None:
-            top, left = (
-                int(rng.random() * (self.size - max(grid.shape[axis] for grid in grids) + 1)) for axis in (0, 1)
-            )
-        question, label = (tokens_of(grid, top, left, self.size) for grid in grids)
-        self.inputs.append(question)
-        self.labels.append(label)
-
-    def close_puzzle(self, identifier: int) -> None:
-        self.identifiers.append(identifier)
-        self.puzzles.append(len(self.inputs))
-
-    def close_group(self) -> None:
-        self.groups.append(len(self.identifiers))
-
-    def split(self) -> Split:
-        indices = (np.array(values) for values in (self.identifiers, self.puzzles, self.groups))
-        return Split(np.array(self.inputs), np.array(self.labels), *indices)
+def _split(groups: list[list[_Puzzle]]) -> Split:
+    puzzles = [puzzle for group in groups for puzzle in group]
+    inputs, labels = zip(*(example for _, examples in puzzles for example in examples), strict=True)
+    return Split(
+        np.array(inputs),
+        np.array(labels),
+        np.array([identifier for identifier, _ in puzzles]),
+        np.cumsum([0, *(len(examples) for _, examples in puzzles)]),
+        np.cumsum([0, *map(len, groups)]),
+    )

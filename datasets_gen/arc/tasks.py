@@ -18,7 +18,7 @@ def read_tasks(path: Path) -> dict[str, Task]:
     """The tasks of a challenges file with the solutions of the file beside it where there is one, or of a task file.
 
     Raises:
-        DatasetError: no such file, or a task, pair or grid that is none; the text names it.
+        DatasetError: a missing file, or a faulty task, pair or grid; the text names it.
     """
     content = read_json(path)
     if isinstance(content, dict) and content.keys() >= {"train", "test"} and isinstance(content["train"], list):
@@ -36,7 +36,7 @@ def read_tasks(path: Path) -> dict[str, Task]:
 
 
 def chosen_tasks(tasks: dict[str, Task], names: Iterable[str]) -> dict[str, Task]:
-    """The named ones alone, in the order of `tasks`.
+    """The named tasks alone, in the order of `tasks`.
 
     Raises:
         DatasetError: a name of no task.
@@ -101,7 +101,7 @@ def checked_grid(grid: Any, where: str) -> Grid:
 
 
 def tasks_asked(directory: Path, identifiers: list[str], split: Split) -> dict[str, Task]:
-    """The tasks whose test inputs a set asks about: from its test_puzzles.json, or where there is none from its pairs.
+    """The tasks whose test inputs a set asks about: from its test_puzzles.json; without the file, from its pairs.
 
     identifiers, split: of the set's test split; the puzzles that are not augmented hold the pairs.
 

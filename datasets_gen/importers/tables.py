@@ -46,7 +46,7 @@ def read_table(path: Path, name: str) -> Table:
     """Read a CSV file of "sudoku" or "maze".
 
     Raises:
-        DatasetError: a missing file or column, or a row that is no puzzle, by its line.
+        DatasetError: a missing file or column, or a faulty row; the text names its line.
     """
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
@@ -151,7 +151,7 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
 
 
 def _rating(text: str, where: str) -> float:
-    """A rating with all its digits; NaN where there is none."""
+    """A rating with all its digits; NaN for an empty field."""
     if not text:
         return math.nan
     if not NUMBER.fullmatch(text):
@@ -165,7 +165,7 @@ def _rating(text: str, where: str) -> float:
 
 
 def _ratings(ratings: list[float]) -> np.ndarray | None:
-    """(P,) int32 or int64 where all are whole, else float64, NaN where one is missing; None where all are."""
+    """(P,) int32 or int64 where all are whole, else float64, a missing one NaN; None where all are missing."""
     values = np.array(ratings)
     if np.isnan(values).all():
         return None
@@ -192,10 +192,10 @@ def _tokens(texts: list[str], alphabet: dict[str, int], vocab_size: int, where: 
 
 
 def read_sums(path: Path) -> list[list[int]]:
-    """The operands of every line that is not blank.
+    """The operands of every line; blank lines are passed over.
 
     Raises:
-        DatasetError: a missing file, or a line that is no sum or a wrong one.
+        DatasetError: a missing file, or a faulty or wrong sum; the text names its line.
     """
     with text_file(path) as file:
         sums = [_operands(line, f"{path}, line {number}") for number, line in enumerate(file, 1) if line.strip()]

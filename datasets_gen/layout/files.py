@@ -1,4 +1,4 @@
-"""Files as people have them: what is no regular file, no UTF-8 text or no JSON is refused in one line."""
+"""Text and JSON files; anything else is refused in one line that says how to mend it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DatasetError(ValueError):
 
 
 def check_name(name: str, what: str) -> None:
-    """Whether `name` may be part of a file's name.
+    """Refuse a name that cannot be part of a file's name.
 
     Raises:
         DatasetError: it is a path, empty, or holds other characters.
@@ -29,7 +29,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Whether `path` is a file that can be read to its end; opening a pipe would wait for its writer.
+    """Refuse what is no regular file: opening a pipe would wait for its writer.
 
     Raises:
         DatasetError: nothing is there, or no regular file.
@@ -44,7 +44,7 @@ def text_file(path: Path) -> Iterator[IO[str]]:
     """A UTF-8 file to read, line ends as they are, a byte order mark skipped.
 
     Raises:
-        DatasetError: no regular file, or not UTF-8; the text names the first line that is not.
+        DatasetError: no regular file, or not UTF-8; the text names the first faulty line.
     """
     check_file(path)
     with path.open("rb") as raw:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from datasets_gen.layout.files import NAME, DatasetError, check_file, check_name, read_json
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, Metadata, Split
 
-MOST_NUMBERED = 10**7  # identifiers that get a number for a name
+MOST_NUMBERED = 10**7  # identifiers that may get a number for a name
 
 
 def read_metadata(directory: Path | str, split: str) -> Metadata:
@@ -63,7 +63,7 @@ def splits_of(directory: Path | str) -> list[str]:
 
 
 def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
-    """Whether all splits state the same of `fields`.
+    """Refuse splits that differ in one of `fields`.
 
     Raises:
         DatasetError: the first field that differs.
@@ -77,7 +77,7 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
 
 
 def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
-    """The names of the puzzle identifiers, from identifiers.json at the root; numbered ones where there is no file.
+    """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers.
 
     Raises:
         DatasetError: the file is no list of as many different names as `metadata` has identifiers.
@@ -144,7 +144,7 @@ def ignored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 
 
 def unscored_as_pad(split: Split) -> Split:
-    """With labels of -100 as tokens 0, which every family can draw and check."""
+    """Replace labels of -100 by token 0, which every family can draw and check."""
     return replace(split, labels=np.where(split.labels == -100, 0, split.labels))
 
 

@@ -46,7 +46,7 @@ class Metadata(BaseModel):
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
-    structure: Structure | None = Field(None, description="grid, groups and symbols; none: as the family has them")
+    structure: Structure | None = Field(None, description="grid, groups and symbols; null: of the family")
 
     @model_validator(mode="after")
     def _structure_fits(self) -> Metadata:
@@ -80,21 +80,9 @@ class Split:
         indices = np.arange(len(inputs) + 1)
         return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources)
 
-    def metadata(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """The counts that dataset.json states of this split."""
-        puzzles, groups = len(self.puzzle_indices) - 1, len(self.group_indices) - 1
-        return {
-            "seq_len": self.inputs.shape[1],
-            "total_groups": groups,
-            "total_puzzles": puzzles,
-            "mean_puzzle_examples": len(self.inputs) / max(puzzles, 1),
-            "sets": ["all"],
-            "task": dict(task),
-        }
-
 
 def check_free(directory: Path) -> None:
-    """Whether a set may be written there.
+    """Refuse a folder that is in use.
 
     Raises:
         DatasetError: something is there already.
@@ -162,7 +150,14 @@ def write_dataset(
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 _save(folder / f"all__{key}.npy", array)
+            puzzles, groups = len(split.puzzle_indices) - 1, len(split.group_indices) - 1
             metadata = Metadata(
+                seq_len=split.inputs.shape[1],
+                total_groups=groups,
+                total_puzzles=puzzles,
+                mean_puzzle_examples=len(split.inputs) / max(puzzles, 1),
+                sets=["all"],
+                task=dict(task),
                 pad_id=pad_id,
                 ignore_label_id=ignore_label_id,
                 blank_identifier_id=blank_identifier_id,
@@ -171,7 +166,6 @@ def write_dataset(
                 provenance=dict(provenance or {}),
                 sources=sources or [],
                 structure=structure,
-                **split.metadata(task),
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
 

@@ -83,7 +83,7 @@ class Maze(SquareBoard):
         return None
 
     def contradiction(self, question: np.ndarray) -> str | None:
-        """That walls part S from G."""
+        """Walls that part S from G."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
 
     def _sound(self, questions: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ class Maze(SquareBoard):
         return np.min([keys[turn.reshape(len(grids), self.seq_len), cells].sum(1) for turn in turns], axis=0)
 
     def sized(self, text: str) -> Maze:
-        """The maze with as many rows as are typed, or columns as its longest line; itself where there are none."""
+        """The maze with as many rows as are typed, or columns as the longest line has; itself for an empty text."""
         lines = _lines(text)
         size = max(len(lines), *map(len, lines)) if len(lines) > 1 else math.isqrt(sum(map(len, lines)))
         return Maze(size) if size >= 2 else self
@@ -172,7 +172,7 @@ def _corridors(answers: np.ndarray) -> np.ndarray:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a drawing, without its frame and the empty lines before and after it; one within is a free row."""
+    """The lines of a drawing without its frame and the empty lines around it; an empty line within is a free row."""
     lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
     drawn = [index for index, line in enumerate(lines) if line]
     return lines[drawn[0] : drawn[-1] + 1] if drawn else []

@@ -15,7 +15,7 @@ from datasets_gen.maze import Maze
 from datasets_gen.maze.paths import FREE, GOAL, search_mazes, solve
 from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
 
-TRIES = 40_000  # random mazes per task
+DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # tasks in a row that bring nothing before giving up
 SLICE = 4_000  # random mazes per call of compiled code, which Ctrl-C waits for
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """Which mazes: the wall density of each is drawn between the two bounds, its path has `min_path` cells."""
+    """Which mazes: their wall density is drawn between two bounds, their path has `min_path` cells or more."""
 
     size: int
     lowest: float
@@ -99,7 +99,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One task: `TRIES` random mazes of the stream that (seed, split, number) names, thinned by weight."""
+    """One task: `DRAWS` random mazes, drawn from the generator that (seed, split, number) names, thinned by weight."""
 
     kind: Kind
     seed: int
@@ -111,10 +111,12 @@ class Chunk:
 def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
     """Splits of `counts` mazes; ratings are path cells with both ends.
 
-    Drawing walls, S and G at random and rejecting short paths would succeed once in 80,000 times (30×30, 110
-    cells). Mazes with S alone, kept with a probability in proportion to the number of goals that are far enough, G
-    being one of these at random, come faster. Beside rejection a maze then counts with its number of free cells: 10×10
-    ones with paths of 4 cells or more have .298 walls in the mean, not .308, 15×15 ones of 34 .336, not .340. (ours)
+    Plain rejection draws walls, S and G at random and drops short paths. It succeeds once in 80,000 times (30×30, 110
+    cells). The sampler here draws walls and S, and keeps the maze with a probability in proportion to its weight, the
+    number of goals that are far enough; one of these at random becomes G. The weight makes every far pair (maze, G) as
+    likely as any other, as rejection does. One difference remains: rejection draws G among the free cells, so it
+    prefers mazes with few of them. Here 10×10 mazes with paths of 4 cells or more have .298 walls in the mean, not
+    .308; 15×15 mazes with paths of 34, .336, not .340. (ours)
 
     Raises:
         DatasetError: mazes that do not exist, or that random search does not meet.
@@ -147,9 +149,9 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
 
 
 def maze_chunk(chunk: Chunk) -> np.ndarray:
-    """The mazes (N, S) of one task: often none."""
+    """The mazes (N, S) of one task; N is often 0."""
     rng = seeded(chunk.seed, chunk.split, chunk.number)
-    kept = _far(chunk.kind, TRIES, rng)
+    kept = _far(chunk.kind, DRAWS, rng)
     weights = kept[:, -1]
     kept = kept[rng.random(len(kept)) * chunk.heaviest < weights]
     return np.array([_with_one_goal(row[:-1], rng) for row in kept], np.uint8).reshape(-1, chunk.kind.size**2)
@@ -161,11 +163,11 @@ def _with_one_goal(cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where((cells == GOAL) & (np.arange(len(cells)) != chosen), FREE, cells)
 
 
-def _far(kind: Kind, tries: int, rng: np.random.Generator) -> np.ndarray:
+def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
     kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
     found = 0
-    for start in range(0, tries, SLICE):
-        some = min(SLICE, tries - start)
+    for start in range(0, draws, SLICE):
+        some = min(SLICE, draws - start)
         found += search_mazes(rng, some, kind.size, kind.lowest, kind.highest, kind.min_path, kind.unique, kept[found:])
         if found == MOST:
             break
@@ -174,7 +176,7 @@ def _far(kind: Kind, tries: int, rng: np.random.Generator) -> np.ndarray:
 
 def _heaviest(kind: Kind, seed: int) -> float:
     """A weight that practically no maze exceeds: half as much again as the largest of a trial run."""
-    for number in range(PATIENCE // (PILOT // TRIES)):
+    for number in range(PATIENCE // (PILOT // DRAWS)):
         kept = _far(kind, PILOT, seeded(seed, len(ORDER), number))
         if len(kept):
             return 1.5 * float(kept[:, -1].max())
@@ -184,6 +186,6 @@ def _heaviest(kind: Kind, seed: int) -> float:
 def _barren(kind: Kind, found: int) -> str:
     what = f"with {'one' if kind.unique else 'a'} shortest path of {kind.min_path} cells or more"
     return (
-        f"{PATIENCE * TRIES:,} random {kind.size}x{kind.size} mazes brought no new one {what} ({found} found "
+        f"{PATIENCE * DRAWS:,} random {kind.size}x{kind.size} mazes brought no new one {what} ({found} found "
         f"until then); ask for fewer mazes, a smaller --min-path or another --wall-density"
     )

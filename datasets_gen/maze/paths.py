@@ -78,8 +78,8 @@ def _solve_all(mazes, size):
 
 
 @compiled
-def search_mazes(rng, tries, size, lowest, highest, min_path, unique, kept):
-    """Draw `tries` mazes; those with goals far from their start go, with start and weight, into `kept`.
+def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
+    """Draw `draws` mazes; put the mazes with goals far from their start, with start and weight, into `kept`.
 
     Each draws its wall density between `lowest` and `highest`, its walls cell by cell, and a start among the
     free cells. kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 every goal at least `min_path` cells
@@ -91,7 +91,7 @@ def search_mazes(rng, tries, size, lowest, highest, min_path, unique, kept):
     distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
     ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
     found = 0
-    for _ in range(tries):
+    for _ in range(draws):
         density = lowest + (highest - lowest) * rng.random()
         total = 0
         for cell in range(cells):

@@ -40,7 +40,7 @@ STRIDES = np.array([5, 7, 11, 13, 17, 19, 23, 25, 29, 31, 35, 37, 41, 43, 47, 49
 
 @compiled
 def _pattern(places, size):
-    """What permutations leave of the pattern of a digit's places in a band."""
+    """The entries of the pattern of a digit's places in a band that a permutation uses."""
     return np.int64(CLOSED[size, 0, STACKS[places & 511] | STACKS[places >> 9 & 511] << 3 | STACKS[places >> 18] << 6])
 
 
@@ -62,7 +62,7 @@ def _turned(first, second, third):
 
 @compiled
 def _alone(places):
-    """Of a digit's places in a band those that are alone in their box."""
+    """The places of a digit in a band that are alone in their box."""
     first, second, third = places & 511, places >> 9 & 511, places >> 18
     twice = first & second | (first | second) & third
     return places & np.int64(OPEN[STACKS[twice] | CROWDED[first | second | third]])
@@ -200,7 +200,7 @@ def _ones(word):
 
 @compiled
 def _choose_cell(state, counts):
-    """Of the cells with the fewest candidates the one with the most open neighbours that share them."""
+    """A cell with the fewest candidates, and of these the most open neighbours that share them."""
     size = len(state)
     few, exact = 1, np.zeros(3, np.int64)
     while exact[0] | exact[1] | exact[2] == 0:
@@ -256,7 +256,7 @@ def _choose_band(state):
 
 @compiled
 def _choose_mixed(state, counts, seed):
-    """At random a cell with two candidates or a digit with two places in a unit; where there is none, with three."""
+    """At random a cell with two candidates, or a digit with two places in a unit; failing that, three, then four."""
     size = len(state)
     cells, total = size * size, 4 * size * size
     at, stride = (seed >> 33 & 0xFFFFFF) % total, STRIDES[seed >> 59 & 15]
@@ -288,7 +288,7 @@ def _choose_mixed(state, counts, seed):
 
 @compiled
 def _is_new(state, seen):
-    """Whether a place is left that was not seen in two solutions; always where nothing is noted."""
+    """Is a place left that was not seen in two solutions? Always yes where nothing is noted."""
     for digit in range(len(state)):
         for band in range(3):
             if len(seen) == 0 or state[digit, band] & ~seen[1, digit, band]:

@@ -12,7 +12,6 @@ What a fixed rule finds much harder than MIXED is a way through the search, but 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -128,10 +127,10 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
 
 
 def descend(lineage: Lineage) -> RatedPuzzles:
-    """The puzzles that a lineage gives away, of the last ones that entered its pool.
+    """The puzzles that a lineage gives away, of those that entered its pool last.
 
-    What a fixed rule finds easiest beside MIXED comes first; what one finds much harder is dropped, and so is every
-    neighbour of a puzzle before it.
+    Puzzles that both fixed rules find easy beside MIXED come first. Puzzles that one finds much harder are dropped, and
+    so is every neighbour of an earlier puzzle.
     """
     rng = seeded(lineage.seed, lineage.split, lineage.number, 1)
     pool = [_root(lineage.size, rng)]
@@ -189,7 +188,7 @@ def apart(boards: np.ndarray) -> np.ndarray:
 
 
 def _is_new(board: np.ndarray, known: set[bytes]) -> bool:
-    """Whether a board is not yet among the known ones; now it is."""
+    """Add a board to the known ones; was it new?"""
     before = len(known)
     known.add(board.tobytes())
     return len(known) > before
@@ -251,12 +250,7 @@ def quotas(total: int, mix: tuple[float, ...]) -> np.ndarray:
 
 
 def extreme_splits(
-    size: int,
-    counts: dict[str, int],
-    *,
-    min_rating: int | None = None,
-    seed: int = 0,
-    processes: int | None = None,
+    size: int, counts: dict[str, int], *, min_rating: int | None = None, seed: int = 0, processes: int | None = None
 ) -> dict[str, Split]:
     """Splits of `counts` puzzles with the rating mix of Sudoku-Extreme, or all rated at least `min_rating`.
 
@@ -278,14 +272,24 @@ def extreme_splits(
             if not min_rating:
                 roots = (Lineage(size, seed, split, number) for number in itertools.count())
                 for chunk in ordered_map(easy_chunk, roots, processes):
-                    easy = np.where(bins_of(chunk.ratings, LEVELS) < 2, bins_of(chunk.ratings, LEVELS), -1)
-                    _take(chunk, easy, wanted, seen, chosen)
+                    levels = bins_of(chunk.ratings, LEVELS)
+                    _take(chunk, np.where(levels < 2, levels, -1), wanted, seen, chosen)
                     bar.update(len(chosen) - bar.n)
                     if not wanted[:2].any():
                         break
-            for chunk in _patiently(ordered_map(descend, lineages, processes), wanted, lowest):
-                _take(chunk, bins_of(chunk.ratings, lowest), wanted, seen, chosen, limit)
+            barren = 0
+            for chunk in ordered_map(descend, lineages, processes) if wanted.any() else ():
+                found = _take(chunk, bins_of(chunk.ratings, lowest), wanted, seen, chosen, limit)
                 bar.update(len(chosen) - bar.n)
+                barren = 0 if found else barren + 1
+                if not wanted.any():
+                    break
+                if barren == PATIENCE:
+                    missing = ", ".join(f"{low:g}+" for low, count in zip(lowest, wanted, strict=True) if count)
+                    raise DatasetError(
+                        f"{PATIENCE} lineages in a row brought no puzzle rated {missing}, and {wanted.sum()} are "
+                        f"missing; ask for fewer puzzles or a lower rating"
+                    )
         order = seeded(seed, split).random(len(chosen)).argsort()
         questions, answers, ratings = (np.array(column)[order] for column in zip(*chosen, strict=True))
         splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
@@ -299,8 +303,8 @@ def _take(
     seen: set[int],
     chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
     limit: int | None = None,
-) -> None:
-    """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold."""
+) -> bool:
+    """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold; were there any?"""
     taken = np.zeros(len(wanted), np.int64)
     for index, level in enumerate(levels):
         signature = int(chunk.signatures[index])
@@ -312,18 +316,4 @@ def _take(
         wanted[level] -= 1
         taken[level] += 1
         chosen.append((chunk.questions[index], chunk.answers[index], chunk.ratings[index]))
-
-
-def _patiently(chunks: Iterator[RatedPuzzles], wanted: np.ndarray, lowest: tuple[float, ...]) -> Iterator[RatedPuzzles]:
-    """Chunk after chunk until nothing is wanted any more."""
-    barren = 0
-    while wanted.any():
-        before = wanted.sum()
-        yield next(chunks)
-        barren = barren + 1 if wanted.sum() == before else 0
-        if barren == PATIENCE:
-            missing = ", ".join(f"{low:g}+" for low, count in zip(lowest, wanted, strict=True) if count)
-            raise DatasetError(
-                f"{PATIENCE} lineages in a row brought no puzzle rated {missing}, and {wanted.sum()} are missing; "
-                f"ask for fewer puzzles or a lower rating"
-            )
+    return bool(taken.any())

@@ -118,12 +118,7 @@ def random_chunk(chunk: Chunk) -> Puzzles:
 
 
 def random_splits(
-    size: int,
-    counts: dict[str, int],
-    *,
-    clues: int | None = None,
-    seed: int = 0,
-    processes: int | None = None,
+    size: int, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> dict[str, Split]:
     """Splits of `counts` puzzles each, no two of all of them equivalent under the board's symmetries.
 

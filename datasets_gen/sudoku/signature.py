@@ -12,12 +12,13 @@ ROUNDS = 4
 def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     """(N,) uint64, one per puzzle with its solution, both (N, S) digits with 0 for a blank. (ours)
 
-    Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and
-    digits, whose first colours say which cells are given. Invariant under relabelling, moves of rows,
-    columns, bands and stacks, and transposition where boxes are square. Two different puzzles may share a
-    fingerprint by chance; two equivalent ones always do.
+    Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and digits; the
+    first colours say which cells are given. Its time is linear in the cells, whereas a canonical form would try
+    millions of symmetries of each puzzle. The result is invariant under relabelling, moves of rows, columns, bands and
+    stacks, and transposition where boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
+    rarely do, and then one of them is dropped: no harm is done.
 
-    Size 4 has 36 minimal puzzles up to all these symmetries, too few to split: relabelling only.
+    Size 4: relabelling only. Up to all symmetries there are 36 minimal puzzles, too few to split.
     """
     size = round(questions.shape[1] ** 0.5)
     given = questions != 0

@@ -127,7 +127,7 @@ def _choose(mask, order, peers):
 
 @compiled
 def _search(mask, limit, order, rank, solutions, table):
-    """(solutions found up to `limit`, guesses made); the first ones' digits are left in solutions (R, S).
+    """(solutions found up to `limit`, guesses made); the digits of the first R are left in solutions (R, S).
 
     order (S,) breaks ties between cells, rank (S, n) between the digits of a cell.
     """
@@ -202,7 +202,7 @@ def solve_many(boards, limit, orders, ranks, table):
 
 
 class Solved(NamedTuple):
-    """What the solver says of N boards of S cells."""
+    """The solver's answer to N boards of S cells."""
 
     solutions: np.ndarray  # (N, S) uint8  the first solution found, 0 where none exists
     counts: np.ndarray  # (N,)  solutions found, at most the limit

@@ -30,7 +30,7 @@ class Moved(NamedTuple):
         return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
 
 
-STILL = Moved(None, None)  # every row as it is
+STILL = Moved(None, None)  # leaves every row unchanged
 
 
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
@@ -40,9 +40,9 @@ def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) ->
 
 
 def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Generator) -> Batch:
-    """Every second row on average with 1 … `most` (uniform) of its cells without a symbol filled in from the answer.
+    """Fill 1 … `most` (uniform) of the empty cells of every second row, on average, with their answer.
 
-    A puzzle with more of its answer is another puzzle with the same one: 1,000 puzzles of 56 empty cells have two
+    A puzzle with more clues is another puzzle with the same answer: 1,000 puzzles of 56 empty cells have two
     million neighbours of three hints or fewer each. (ours)
     """
     rows, device = len(batch.inputs), batch.inputs.device
@@ -55,12 +55,12 @@ def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Genera
 
 
 def draw_symmetries(
-    rows: int, symmetry: GridSymmetry, generator: torch.Generator, tries: Tensor | int | None = None
+    rows: int, symmetry: GridSymmetry, generator: torch.Generator, restarts: Tensor | int | None = None
 ) -> Moved:
     """A random symmetry for each row, on the generator's device.
 
-    tries: the number of each row's try at its puzzle, 0 for the first: of the eight turns of a square they take one
-    after the other, beginning with none.
+    restarts: the number of each row's restart at its puzzle, from 0. On a square the restarts take the eight turns one
+    after the other, beginning with the identity.
     """
     device = generator.device
     names = None
@@ -69,7 +69,7 @@ def draw_symmetries(
         fixed = torch.arange(first, device=device).expand(rows, first)
         names = torch.cat([fixed, first + _permutations(rows, last - first + 1, generator, device)], dim=1)
     if symmetry.turns:
-        drawn = torch.randint(TURNS, (rows,), generator=generator, device=device) if tries is None else tries
+        drawn = torch.randint(TURNS, (rows,), generator=generator, device=device) if restarts is None else restarts
         return Moved(names, _turned(symmetry.rows_per_band, torch.as_tensor(drawn, device=device).expand(rows)))
     return Moved(names, _cell_sources(rows, symmetry, generator, device) if symmetry.moves else None)
 

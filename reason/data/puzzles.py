@@ -152,7 +152,7 @@ class PuzzleData:
         return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
 
     def scored_examples(self, count: int) -> Tensor:
-        """(N,) those of the first `count` examples that have a scored cell."""
+        """(N,) the indices of those of the first `count` examples that have a scored cell."""
         ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
         scored = torch.zeros(count, dtype=torch.bool, device=self.device)
         for first in range(0, count, AT_ONCE):
@@ -183,7 +183,7 @@ def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) 
 class Sampler:
     """An endless stream of batches: every group once an epoch, in random order, under random symmetries.
 
-    It has its own random generator: the stream is a function of the seed.
+    The sampler has its own random generator: the stream of batches is a function of the seed.
     """
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, symmetry: GridSymmetry | None, hints: int = 0):

@@ -20,10 +20,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
 
 
-@given(
-    st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))),
-    st.integers(0, 2**32),
-)
+@given(st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))), st.integers(0, 2**32))
 def test_grids_survive_the_board_and_every_augmentation(shape, seed):
     rng = np.random.Generator(np.random.PCG64(seed))
     grid = rng.integers(0, 10, shape)

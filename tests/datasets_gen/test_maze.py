@@ -177,7 +177,7 @@ def test_same_seed_same_mazes_whatever_the_processes(tmp_path, monkeypatch):
     ],
 )
 def test_impossible_mazes_are_refused(monkeypatch, kind, words):
-    monkeypatch.setattr("datasets_gen.maze.generate.TRIES", 1000)
+    monkeypatch.setattr("datasets_gen.maze.generate.DRAWS", 1000)
     monkeypatch.setattr("datasets_gen.maze.generate.PILOT", 5000)
     monkeypatch.setattr("datasets_gen.maze.generate.PATIENCE", 20)
     with pytest.raises(DatasetError, match=words):

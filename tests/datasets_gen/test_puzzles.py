@@ -51,8 +51,7 @@ def test_published_shapes_need_no_task(puzzle):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"task": {"name": "chess"}}, {"task": {}, "seq_len": 17}, {"task": {"name": "sudoku", "size": 7}}],
+    "changes", [{"task": {"name": "chess"}}, {"task": {}, "seq_len": 17}, {"task": {"name": "sudoku", "size": 7}}]
 )
 def test_unknown_families_are_refused(changes):
     with pytest.raises(DatasetError):

@@ -172,10 +172,7 @@ def test_fault_and_valid_name_the_same_puzzles(size):
     answer = full_grid(size, rng) + 1
     question = thin(answer - 1, answer - 1, rng) + 1
     clue, blank = np.flatnonzero(question > 1)[0], np.flatnonzero(question == 1)[0]
-    wrong_clue, padded, two_solutions, other_digit, not_filled = (
-        question.copy(),
-        *[question.copy() for _ in "1234"],
-    )
+    wrong_clue, padded, two_solutions, other_digit, not_filled = (question.copy(), *[question.copy() for _ in "1234"])
     wrong_clue[clue] = (question[clue] - 1) % size + 2
     padded[blank] = 0
     two_solutions[clue] = 1

@@ -13,11 +13,7 @@ from datasets_gen.__main__ import main
 def good(tmp_path_factory):
     """One small set of each family."""
     root = tmp_path_factory.mktemp("good")
-    for words in (
-        "sudoku --size 6",
-        "maze --size 6 --min-path 8",
-        "addition --digits 2",
-    ):
+    for words in ("sudoku --size 6", "maze --size 6 --min-path 8", "addition --digits 2"):
         name = words.split()[0]
         assert main([*words.split(), "--train", "12", "--test", "8", "--output-dir", str(root / name)]) == 0
         assert main(["verify", str(root / name)]) == 0
