@@ -10,6 +10,7 @@ from scipy.stats import ks_2samp
 
 from datasets_gen.arguments import add_command, add_directory
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
+from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.typed import typed
@@ -46,9 +47,7 @@ def run(options: argparse.Namespace) -> None:
     """
     directory = options.directory
     if options.png:
-        from datasets_gen.plots import check_format, picture  # matplotlib takes a second to come
-
-        check_format(options.png)
+        _check_format(options.png)
     names = splits_of(directory)
     name = options.split or next(iter(names), "train")
     metadata, split = read_split(directory, name)
@@ -73,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
         print()
         print("\n".join(_comparison(columns, name)))
     if options.png:
-        picture(options.png, puzzle, unscored_as_pad(split), options.index, columns)
+        _picture(options.png, puzzle, unscored_as_pad(split), options.index, columns)
         print(f"\n{options.png}")
 
 
@@ -160,3 +159,41 @@ def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
         label = f"{start:g}" if whole and last == start else f"{start:.4g} to {last:.4g}"
         lines.append(f"  {label:>14} {count:7d} {'#' * round(BAR * count / counts.max())}")
     return lines
+
+
+def _check_format(path: Path) -> None:
+    from matplotlib.backend_bases import FigureCanvasBase  # matplotlib takes a second to come
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise DatasetError(f"{path}: {path.suffix or 'no ending'} is no kind of picture; known are {', '.join(known)}")
+
+
+def _picture(
+    path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]
+) -> None:
+    """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram of shares."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2 + len(statistics), figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
+    question = split.inputs[index]
+    for axis, title, tokens in zip(axes, ("question", "answer"), (question, split.labels[index]), strict=False):
+        axis.imshow(np.asarray(board_picture(puzzle, tokens, question, pixels=960)))
+        axis.set_title(f"{title} {index}")
+        axis.axis("off")
+    for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
+        joined = np.concatenate(list(values.values()))
+        whole = np.issubdtype(joined.dtype, np.integer)
+        low, high = float(joined.min()), float(joined.max())
+        step = max(1.0, np.ceil((high - low + 1) / 30)) if whole else (high - low) / 30 or 1.0
+        bins = np.arange(low - (0.5 if whole else 0), high + 1.5 * step, step)
+        for part, one in values.items():
+            axis.hist(one, bins.tolist(), weights=np.full(len(one), 1 / len(one)), histtype="step", label=part)
+        axis.set_xlabel(name)
+        axis.set_ylabel("share of examples")
+        axis.legend()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

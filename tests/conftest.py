@@ -88,6 +88,19 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...,
 
 
 @pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Path]:
+    """Runs a command of datasets_gen that must write a set, verifies the set and returns its folder."""
+
+    def run(words: str, *more: object, name: str = "set") -> Path:
+        typed = [*words.split(), *map(str, more), "--output-dir", str(tmp_path / name)]
+        assert generate(typed) == 0
+        assert generate(["verify", str(tmp_path / name)]) == 0
+        return tmp_path / name
+
+    return run
+
+
+@pytest.fixture
 def half(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A run stopped at step 2 of 4."""
     assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "--max-steps", "2"]) == 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.solver import shuffled_orders, size_of
+from datasets_gen.sudoku.solver import shuffled_order, size_of
 from datasets_gen.sudoku.tables import (
     ALONE,
     BAND_OF,
@@ -379,7 +379,7 @@ def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, c
     board, solution: (S,) digits. Stops at `clues` clues; with 0 the result is minimal: no clue can go.
     """
     thinned = board.copy()
-    minimise(thinned, solution, shuffled_orders(rng, size_of(board))[0][0], clues)
+    minimise(thinned, solution, shuffled_order(rng, size_of(board))[0], clues)
     return thinned
 
 

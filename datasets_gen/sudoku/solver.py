@@ -127,7 +127,7 @@ def _choose(mask, order, peers):
 
 @compiled
 def _search(mask, limit, order, rank, solutions, table):
-    """(solutions found up to `limit`, guesses made); the digits of the first R are left in solutions (R, S).
+    """Solutions found, up to `limit`; the digits of the first R are left in solutions (R, S).
 
     order (S,) breaks ties between cells, rank (S, n) between the digits of a cell.
     """
@@ -136,7 +136,7 @@ def _search(mask, limit, order, rank, solutions, table):
     saved = np.empty((cells, cells), np.uint16)
     guessed = np.empty(cells, np.int64)
     stack = np.empty(cells, np.int64)
-    depth, found, guesses, fresh = 0, 0, 0, 0
+    depth, found, fresh = 0, 0, 0
     for cell in range(cells):
         if mask[cell] & (mask[cell] - 1) == 0:
             stack[fresh] = cell
@@ -152,7 +152,7 @@ def _search(mask, limit, order, rank, solutions, table):
                         solutions[found, cell] = BITS[mask[cell] - 1] + 1
                 found += 1
                 if found == limit:
-                    return found, guesses
+                    return found
         fresh = 0
         if best >= 0:
             bit, lowest = 0, size
@@ -163,12 +163,11 @@ def _search(mask, limit, order, rank, solutions, table):
             saved[depth, best] ^= bit
             guessed[depth] = best
             depth += 1
-            guesses += 1
             mask[best] = bit
             stack[0] = best
             fresh = 1
         elif depth == 0:
-            return found, guesses
+            return found
         else:
             depth -= 1
             mask[:] = saved[depth]
@@ -188,17 +187,13 @@ def _masks(board, size):
 
 
 @compiled
-def solve_many(boards, limit, orders, ranks, table):
-    """Solutions (N, S), how many were found (N,) and guesses (N,); board i takes order i modulo their number."""
-    count, cells = boards.shape
-    size = ranks.shape[2]
-    solutions = np.zeros((count, cells), np.uint8)
-    found = np.empty(count, np.int64)
-    guesses = np.empty(count, np.int64)
-    for i in range(count):
-        j = i % len(orders)
-        found[i], guesses[i] = _search(_masks(boards[i], size), limit, orders[j], ranks[j], solutions[i : i + 1], table)
-    return solutions, found, guesses
+def _solve_all(boards, limit, order, rank, table):
+    """Solutions (N, S) and how many were found (N,)."""
+    solutions = np.zeros(boards.shape, np.uint8)
+    found = np.empty(len(boards), np.int64)
+    for i in range(len(boards)):
+        found[i] = _search(_masks(boards[i], rank.shape[1]), limit, order, rank, solutions[i : i + 1], table)
+    return solutions, found
 
 
 class Solved(NamedTuple):
@@ -206,15 +201,13 @@ class Solved(NamedTuple):
 
     solutions: np.ndarray  # (N, S) uint8  the first solution found, 0 where none exists
     counts: np.ndarray  # (N,)  solutions found, at most the limit
-    guesses: np.ndarray  # (N,)  guesses made until then
 
 
 def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
     """Solve boards (N, S) of digits 0..n, looking for up to `limit` solutions of each."""
     size = size_of(boards)
-    order = np.arange(size * size)[None]
-    rank = np.tile(np.arange(size), (1, size * size, 1))
-    return Solved(*solve_many(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
+    order, rank = np.arange(size * size), np.tile(np.arange(size), (size * size, 1))
+    return Solved(*_solve_all(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
@@ -227,13 +220,12 @@ def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
 def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A solution (S,) of a board that has one, found in a random order."""
     size = size_of(board)
-    return solve_many(board[None], 1, *shuffled_orders(rng, size), geometry(size))[0][0]
+    return _solve_all(board[None], 1, *shuffled_order(rng, size), geometry(size))[0][0]
 
 
-def shuffled_orders(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """A random order (1, S) of the cells, and random ranks (1, S, n) of the digits of each."""
-    cells = size * size
-    return rng.random((1, cells)).argsort(1), rng.random((1, cells, size)).argsort(2)
+def shuffled_order(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random order (S,) of the cells, and random ranks (S, n) of the digits of each."""
+    return rng.random(size * size).argsort(), rng.random((size * size, size)).argsort(1)
 
 
 def size_of(boards: np.ndarray) -> int:

@@ -66,37 +66,30 @@ def test_questions_labels_and_rules_agree(puzzle, data):
     ).all()
 
 
-def test_sets_are_disjoint_seeded_and_verified(tmp_path, capsys):
-    words = ["addition", "--train", "300", "--validation", "50", "--test", "100", "--output-dir"]
-    assert main([*words, str(tmp_path / "one")]) == 0
-    assert main([*words, str(tmp_path / "two")]) == 0
-    assert main([*words, str(tmp_path / "three"), "--seed", "1"]) == 0
-    one, two, three = (read_split(tmp_path / name, "train") for name in ("one", "two", "three"))
+def test_sets_are_disjoint_seeded_and_verified(made):
+    words = "addition --train 300 --validation 50 --test 100 --seed"
+    one, two, three = (read_split(made(words, seed, name=f"{i}"), "train") for i, seed in enumerate((0, 0, 1)))
     assert (one[1].inputs == two[1].inputs).all()
     assert (one[1].inputs != three[1].inputs).any()
     assert one[0].task["labels"].startswith("shifted")
     assert puzzle_of(one[0]) == Addition()
-    assert main(["verify", str(tmp_path / "one")]) == 0
-    assert main(["show", str(tmp_path / "one")]) == 0
+    assert main(["show", str(made(words, 0, name="shown"))]) == 0
     operands = np.array([Addition().read(question) for question in one[1].inputs])
     assert operands.min() >= 1000
     assert operands.max() <= 9999
 
 
-def test_a_length_split_trains_short_and_tests_long(tmp_path):
-    words = "addition --digits 3 --test-digits 6 --train 300 --test 300 --output-dir"
-    assert main([*words.split(), str(tmp_path / "set")]) == 0
-    train, test = (read_split(tmp_path / "set", name)[1] for name in ("train", "test"))
+def test_a_length_split_trains_short_and_tests_long(made):
+    directory = made("addition --digits 3 --test-digits 6 --train 300 --test 300")
+    train, test = (read_split(directory, name)[1] for name in ("train", "test"))
     assert set(train.ratings) == {1, 2, 3}
     assert set(test.ratings) == {1, 2, 3, 4, 5, 6}
     assert train.inputs.shape[1] == test.inputs.shape[1] == Addition(6).seq_len
-    assert main(["verify", str(tmp_path / "set")]) == 0
 
 
-def test_operands_of_one_sum_may_differ_in_digits(tmp_path):
-    words = "addition --digits 3 --min-digits 1 --mixed-digits --train 400 --test 100 --output-dir"
-    assert main([*words.split(), str(tmp_path / "set")]) == 0
-    meta, split = read_split(tmp_path / "set", "train")
+def test_operands_of_one_sum_may_differ_in_digits(made):
+    directory = made("addition --digits 3 --min-digits 1 --mixed-digits --train 400 --test 100")
+    meta, split = read_split(directory, "train")
     puzzle = puzzle_of(meta)
     digits = np.array([[len(str(term)) for term in puzzle.read(question)] for question in split.inputs])
     assert {tuple(row) for row in digits.tolist()} == {(a, b) for a in (1, 2, 3) for b in (1, 2, 3)}
@@ -104,18 +97,15 @@ def test_operands_of_one_sum_may_differ_in_digits(tmp_path):
     assert "--min-digits 1 --mixed-digits" in meta.provenance["command"]
 
 
-def test_sums_of_other_lengths_take_none_away(tmp_path):
+def test_sums_of_other_lengths_take_none_away(made):
     """Of 4,150 sums of two digits at most 1,000 are wanted, after 5,000 of eight digits."""
-    words = "addition --digits 2 --test-digits 8 --train 1000 --validation 200 --test 5000"
-    assert main([*words.split(), "--output-dir", str(tmp_path / "set")]) == 0
-    assert len(read_split(tmp_path / "set", "train")[1].inputs) == 1000
+    directory = made("addition --digits 2 --test-digits 8 --train 1000 --validation 200 --test 5000")
+    assert len(read_split(directory, "train")[1].inputs) == 1000
 
 
 @pytest.mark.parametrize("flags", ["--no-reverse", "--zero-pad", "--operands 3", "--blank-answer"])
-def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
-    words = f"addition --digits 2 --train 40 --test 10 {flags} --output-dir {tmp_path / 'set'}"
-    assert main(words.split()) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
+def test_every_option_makes_a_set_that_verifies(made, flags):
+    made(f"addition --digits 2 --train 40 --test 10 {flags}")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +118,8 @@ def test_every_option_makes_a_set_that_verifies(tmp_path, flags):
         ("--min-digits 5", "choose from 1 to 4"),
     ],
 )
-def test_impossible_sums_are_refused(tmp_path, capsys, flags, message):
-    assert main(["addition", *flags.split(), "--output-dir", str(tmp_path / "set")]) == 1
-    assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_impossible_sums_are_refused(tmp_path, refused, flags, message):
+    refused(["addition", *flags.split(), "--output-dir", tmp_path / "set"], message)
 
 
 @pytest.mark.parametrize("text", ["12", "12345+1=", "1+2+3=", "a+1=", "+1="])
@@ -141,11 +129,9 @@ def test_a_mistyped_sum_is_refused(text):
 
 
 @pytest.mark.parametrize("blank", [[], ["--blank-answer"]])
-def test_wrong_digits_come_with_their_probability_and_are_uniform(tmp_path, capsys, blank):
-    words = ["addition", "--digits", "3", "--train", "4000", "--test", "50", *blank]
-    for name, noise in (("clean", "0"), ("noisy", "0.2"), ("again", "0.2")):
-        assert main([*words, "--noise", noise, "--output-dir", str(tmp_path / name)]) == 0
-        assert main(["verify", str(tmp_path / name)]) == 0
+def test_wrong_digits_come_with_their_probability_and_are_uniform(made, tmp_path, capsys, blank):
+    for name, noise in (("clean", 0), ("noisy", 0.2), ("again", 0.2)):
+        made("addition --digits 3 --train 4000 --test 50 --noise", noise, *blank, name=name)
     assert "but for wrong digits (0.2 expected)" in capsys.readouterr().out
     clean, noisy, again = (read_split(tmp_path / name, "train")[1] for name in ("clean", "noisy", "again"))
     assert (noisy.labels == again.labels).all()

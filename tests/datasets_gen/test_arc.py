@@ -34,11 +34,9 @@ def test_grids_survive_the_board_and_every_augmentation(shape, seed):
     assert ((grid == 0).sum()) == (augmentation.apply(grid) == 0).sum()
 
 
-def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(tmp_path):
-    words = ["import", "arc", *ARC, "--augmentations", "6", "--output-dir"]
-    assert main([*words, str(tmp_path / "set")]) == 0
-    assert main([*words, str(tmp_path / "again")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
+def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(made, tmp_path):
+    for name in ("set", "again"):
+        made("import arc", *ARC, "--augmentations", 6, name=name)
     tasks = json.loads((tmp_path / "set/test_puzzles.json").read_text())
     solutions = json.loads(Path(ARC[1].replace("challenges", "solutions")).read_text())
     metadata, test = read_split(tmp_path / "set", "test")

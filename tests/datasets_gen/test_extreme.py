@@ -44,14 +44,7 @@ def test_quotas_are_the_mix_to_within_one(total):
 def test_bins_hold_what_their_names_say():
     assert BIN_NAMES == ("0", "1-4", "5-19", "20-49", "50-99", "100+")
     assert bins_of(np.array([0, 1, 4, 5, 19, 20, 49, 50, 99, 100, 500])).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert rating_histogram(np.array([0, 3, 3, 120])) == {
-        "0": 1,
-        "1-4": 2,
-        "5-19": 0,
-        "20-49": 0,
-        "50-99": 0,
-        "100+": 1,
-    }
+    assert rating_histogram(np.array([0, 3, 3, 120])) == dict(zip(BIN_NAMES, (1, 2, 0, 0, 0, 1), strict=True))
 
 
 def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():

@@ -53,9 +53,8 @@ def test_the_recorded_command_makes_the_same_bytes(tmp_path):
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
-def test_mazes_with_one_shortest_path(tmp_path):
-    words = "maze --size 6 --min-path 8 --unique --wall-density 0.4 --train 30 --test 5 --output-dir"
-    assert main([*words.split(), str(tmp_path / "one")]) == 0
+def test_mazes_with_one_shortest_path(made, tmp_path):
+    made("maze --size 6 --min-path 8 --unique --wall-density 0.4 --train 30 --test 5", name="one")
     for name in ("train", "test"):
         assert (solve(read_split(tmp_path / "one", name)[1].inputs)[2] == 1).all()
     command = read_metadata(tmp_path / "one", "train").provenance["command"]
@@ -63,16 +62,13 @@ def test_mazes_with_one_shortest_path(tmp_path):
     assert "--wall-density 0.4" in command
     assert main([*command.split()[3:], "--output-dir", str(tmp_path / "two")]) == 0
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
-    words = "maze --size 6 --min-path 4 --wall-density 0 --train 4 --test 0 --output-dir"
-    assert main([*words.split(), str(tmp_path / "open")]) == 0
-    assert (read_split(tmp_path / "open", "train")[1].inputs != 1).all()
+    directory = made("maze --size 6 --min-path 4 --wall-density 0 --train 4 --test 0", name="open")
+    assert (read_split(directory, "train")[1].inputs != 1).all()
 
 
-def test_puzzles_of_a_lowest_rating(tmp_path, monkeypatch):
+def test_puzzles_of_a_lowest_rating(made, monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 600)
-    words = f"sudoku --min-rating 4 --train 6 --test 0 --processes 1 --output-dir {tmp_path / 'set'}"
-    assert main(words.split()) == 0
-    metadata, split = read_split(tmp_path / "set", "train")
+    metadata, split = read_split(made("sudoku --min-rating 4 --train 6 --test 0 --processes 1"), "train")
     assert rate(split.inputs - 1).min() >= 4
     assert "--min-rating 4" in metadata.provenance["command"]
 
@@ -111,13 +107,20 @@ def test_an_occupied_folder_is_left_alone(tmp_path, capsys):
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("720000 requested and 151424 written"), "the disk is full"),  # numpy's words for a full disk
+    ],
+)
+def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch, error, message):
     def full(*_):
-        raise OSError(28, "No space left on device")
+        raise error
 
     monkeypatch.setattr(np, "save", full)
     assert make(tmp_path / "set") == 1
-    assert "No space left on device" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,11 +133,8 @@ def test_mazes_searched_in_slices_are_the_same(monkeypatch):
     assert (_far(kind, 10_000, seeded(0, 1)) == whole[:-5]).all()
 
 
-def test_a_terminal_without_the_letters(tmp_path):
-    assert (
-        main(["addition", "--digits", "1", "--train", "2", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
-    )
-    words = [sys.executable, "-m", "datasets_gen", "show", str(tmp_path / "set")]
+def test_a_terminal_without_the_letters(made):
+    words = [sys.executable, "-m", "datasets_gen", "show", str(made("addition --digits 1 --train 2 --test 0"))]
     shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
     assert b"\\xa7" in shown.stdout
 
@@ -189,15 +189,3 @@ def test_sets_are_compared(tmp_path, capsys):
     assert f"against {tmp_path / 'two'}/train (mean 20, n 100): D 1.000" in lines[0]
     assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
     assert "another puzzle" in capsys.readouterr().err
-
-
-def test_a_short_write_is_called_a_full_disk(tmp_path, capsys, monkeypatch):
-    """numpy reports a full disk by an OSError without a number."""
-
-    def short(*_):
-        raise OSError("720000 requested and 151424 written")
-
-    monkeypatch.setattr(np, "save", short)
-    assert make(tmp_path / "set") == 1
-    assert "the disk is full" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

@@ -14,9 +14,8 @@ SUDOKU, MAZE = FIXTURES / "sudoku.csv", FIXTURES / "maze_train.csv"
 
 
 @pytest.mark.parametrize(("kind", "source", "split"), [("sudoku", SUDOKU, "test"), ("maze", MAZE, "train")])
-def test_csv_files_round_trip_byte_for_byte(tmp_path, kind, source, split):
-    assert main(["import", f"{kind}-csv", str(source), "--output-dir", str(tmp_path / "set")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
+def test_csv_files_round_trip_byte_for_byte(made, tmp_path, kind, source, split):
+    made(f"import {kind}-csv", source)
     assert main(["show", str(tmp_path / "set"), "--png", str(tmp_path / "picture.png")]) == 0
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     out = tmp_path / "out.csv"
@@ -53,7 +52,7 @@ def test_labels_of_minus_100_are_drawn_and_checked_as_unscored(family, tmp_path,
         assert "example 0" in capsys.readouterr().err
 
 
-def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
+def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
     """Two sets, int32 tokens, no total_puzzles: as their builders write them."""
     rng = np.random.Generator(np.random.PCG64(0))
     fields = {
@@ -83,8 +82,7 @@ def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
         stored[name] = arrays
         for key, array in arrays.items():
             np.save(folder / f"{name}__{key}.npy", array)
-    assert main(["import", "npy", str(tmp_path / "tree"), "--output-dir", str(tmp_path / "set")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
+    made("import npy", tmp_path / "tree")
     metadata, split = read_split(tmp_path / "set", "train")
     for key in ("inputs", "labels"):
         assert (getattr(split, key) == np.concatenate([stored["one"][key], stored["two"][key]])).all()
@@ -95,11 +93,9 @@ def test_a_tree_of_hrm_s_builders_round_trips(tmp_path):
     assert read_identifiers(tmp_path / "set", metadata) == ["<blank>", "a", "b"]
 
 
-def test_sums_of_stars(tmp_path):
-    source = str(FIXTURES / "test_4digit.jsonl")
-    assert main(["import", "addition-jsonl", source, "--output-dir", str(tmp_path / "set")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
-    assert read_split(tmp_path / "set", "test")[1].inputs.shape == (3, 16)
+def test_sums_of_stars(made):
+    directory = made("import addition-jsonl", FIXTURES / "test_4digit.jsonl")
+    assert read_split(directory, "test")[1].inputs.shape == (3, 16)
 
 
 @pytest.mark.parametrize(
@@ -117,18 +113,14 @@ def test_sums_of_stars(tmp_path):
         ("arc", "[]", "holds no ARC tasks"),
     ],
 )
-def test_faulty_files_are_refused_with_their_line(tmp_path, capsys, kind, text, message):
-    source = tmp_path / "file.csv"
-    source.write_text(text)
-    assert main(["import", kind, str(source), "--output-dir", str(tmp_path / "set")]) == 1
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "set").exists()
+def test_faulty_files_are_refused_with_their_line(tmp_path, refused, kind, text, message):
+    (tmp_path / "file.csv").write_text(text)
+    refused(["import", kind, tmp_path / "file.csv", "--output-dir", tmp_path / "set"], message)
 
 
 @pytest.mark.parametrize("kind", ["sudoku-csv", "maze-csv", "addition-jsonl", "arc", "npy"])
-def test_missing_files_are_named(tmp_path, capsys, kind):
-    assert main(["import", kind, str(tmp_path / "none"), "--output-dir", str(tmp_path / "set")]) == 1
-    assert str(tmp_path / "none") in capsys.readouterr().err
+def test_missing_files_are_named(tmp_path, refused, kind):
+    refused(["import", kind, tmp_path / "none", "--output-dir", tmp_path / "set"], tmp_path / "none")
 
 
 def test_the_published_shapes_are_recognised(tmp_path):

@@ -115,11 +115,10 @@ def test_faulty_sums(tmp_path, refused, line, message):
     refused(["import", "addition-jsonl", path, "--output-dir", tmp_path / "set"], f"{path}, line 3", message)
 
 
-def test_sums_as_the_code_of_stars_reads_them(tmp_path):
+def test_sums_as_the_code_of_stars_reads_them(made, tmp_path):
     rows = '{"num1": 95, "num2": 17, "expression": "95 + 17", "answer": 112}\r\n\r\n'
     (tmp_path / "file.jsonl").write_bytes(codecs.BOM_UTF8 + rows.encode())
-    assert main(["import", "addition-jsonl", str(tmp_path / "file.jsonl"), "--output-dir", str(tmp_path / "set")]) == 0
-    assert main(["verify", str(tmp_path / "set")]) == 0
+    made("import addition-jsonl", tmp_path / "file.jsonl")
 
 
 GRID = [[0, 1], [2, 3]]
@@ -189,23 +188,13 @@ def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
 
 
 def test_a_task_in_a_file_of_its_own_and_the_same_task_twice(tmp_path, refused, capsys):
-    task = {
-        "train": [{"input": GRID, "output": GRID}],
-        "test": [{"input": GRID[::-1], "output": GRID}, {"input": GRID}],
-    }
+    pair = {"input": GRID, "output": GRID}
+    task = {"train": [pair], "test": [{**pair, "input": GRID[::-1]}, {"input": GRID}]}
     (tmp_path / "007bbfb7.json").write_text(json.dumps(task))
-    words = [
-        "import",
-        "arc",
-        str(tmp_path / "007bbfb7.json"),
-        "--split",
-        "train",
-        "--output-dir",
-        str(tmp_path / "set"),
-    ]
-    assert main(words) == 0
+    words = ["import", "arc", str(tmp_path / "007bbfb7.json"), "--split", "train", "--output-dir"]
+    assert main([*words, str(tmp_path / "set")]) == 0
     assert "1 test pairs of training tasks have no solution" in capsys.readouterr().err
     assert json.loads((tmp_path / "set/identifiers.json").read_text())[1] == "007bbfb7"
     shutil.copytree(tmp_path, tmp_path / "more", ignore=shutil.ignore_patterns("set"))
     words[3:3] = [str(tmp_path / "more/007bbfb7.json")]
-    refused([*words[:-1], tmp_path / "two"], "task 007bbfb7 is in another source too")
+    refused([*words, tmp_path / "two"], "task 007bbfb7 is in another source too")

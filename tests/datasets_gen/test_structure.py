@@ -64,16 +64,8 @@ def test_a_set_carries_its_structure_and_may_declare_its_own(tmp_path):
 
 
 def test_a_set_without_a_structure_has_that_of_its_family_or_none():
-    published = Metadata(
-        pad_id=0,
-        ignore_label_id=0,
-        blank_identifier_id=0,
-        vocab_size=6,
-        seq_len=900,
-        num_puzzle_identifiers=1,
-        total_groups=0,
-        mean_puzzle_examples=1.0,
-        sets=["all"],
-    )
+    numbers = dict.fromkeys(("pad_id", "ignore_label_id", "blank_identifier_id", "total_groups"), 0)
+    sizes = {"vocab_size": 6, "seq_len": 900, "num_puzzle_identifiers": 1, "mean_puzzle_examples": 1.0}
+    published = Metadata(**numbers, **sizes, sets=["all"])
     assert structure_of(published) == Maze(30).structure
     assert structure_of(published.model_copy(update={"seq_len": 17})) == Structure()

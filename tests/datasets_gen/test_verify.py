@@ -20,12 +20,15 @@ def good(tmp_path_factory):
     return root
 
 
-def array(name, change, split="train"):
-    """Damage that changes one array."""
+def array(names, change, split="train"):
+    """Damage that changes arrays, in place or to what `change` returns."""
 
     def damage(root):
-        path = root / split / f"all__{name}.npy"
-        np.save(path, change(np.load(path)))
+        for name in names.split():
+            path = root / split / f"all__{name}.npy"
+            values = np.load(path)
+            changed = change(values)
+            np.save(path, values if changed is None else changed)
 
     return damage
 
@@ -43,12 +46,10 @@ def field(name, value, split="train"):
 
 
 def put(row, column, value):
-    """An array with one element replaced; value may be a function of the old one."""
+    """One element replaced; value may be a function of the old one."""
 
     def change(values):
-        values = values.copy()
         values[row, column] = value(values[row, column]) if callable(value) else value
-        return values
 
     return change
 
@@ -63,74 +64,33 @@ def garbled(root):
     path.write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'" + path.read_bytes()[20:])
 
 
-def open_a_clue(root):
-    """One clue fewer: a minimal puzzle has several solutions then."""
-    path = root / "train/all__inputs.npy"
-    inputs = np.load(path)
-    inputs[3, np.flatnonzero(inputs[3] > 1)[0]] = 1
-    np.save(path, inputs)
+def first_clue(value):
+    """The first clue of puzzle 3 replaced."""
+    return lambda inputs: put(3, np.flatnonzero(inputs[3] > 1)[0], value)(inputs)
 
 
-def change_a_clue(root):
-    path = root / "train/all__inputs.npy"
-    inputs = np.load(path)
-    cell = np.flatnonzero(inputs[3] > 1)[0]
-    inputs[3, cell] = inputs[3, cell] % 6 + 2
-    np.save(path, inputs)
+def leak(turned=None):
+    """A training puzzle among the test puzzles, perhaps turned; its rating may differ."""
+
+    def damage(root):
+        for key in ("inputs", "labels"):
+            train, test = (np.load(root / f"{name}/all__{key}.npy") for name in ("train", "test"))
+            test[2] = turned(train[5].reshape(6, 6)).ravel() if turned else train[5]
+            np.save(root / f"test/all__{key}.npy", test)
+        for path in [] if turned else root.glob("*/all__ratings.npy"):
+            path.unlink()
+
+    return damage
 
 
-def leak(root):
-    for key in ("inputs", "labels"):
-        train, test = (np.load(root / f"{name}/all__{key}.npy") for name in ("train", "test"))
-        test[2] = train[5]
-        np.save(root / f"test/all__{key}.npy", test)
-    for name in ("train", "test"):
-        (root / f"{name}/all__ratings.npy").unlink()
-
-
-def leak_in_disguise(root):
+def disguised(grid):
     """Digits relabelled, rows of a band swapped."""
-    for key in ("inputs", "labels"):
-        train, test = (np.load(root / f"{name}/all__{key}.npy") for name in ("train", "test"))
-        grid = train[5].reshape(6, 6)[[1, 0, 2, 3, 4, 5]]
-        test[2] = np.where(grid > 1, 9 - grid, grid).ravel()
-        np.save(root / f"test/all__{key}.npy", test)
+    grid = grid[[1, 0, 2, 3, 4, 5]]
+    return np.where(grid > 1, 9 - grid, grid)
 
 
-def turned_leak(root):
-    for key in ("inputs", "labels"):
-        train, test = (np.load(root / f"{name}/all__{key}.npy") for name in ("train", "test"))
-        test[2] = train[5].reshape(6, 6)[::-1].ravel()
-        np.save(root / f"test/all__{key}.npy", test)
-
-
-def twice(root):
-    for key in ("inputs", "labels", "ratings"):
-        path = root / f"train/all__{key}.npy"
-        values = np.load(path)
-        values[2] = values[5]
-        np.save(path, values)
-
-
-def swap_rows_of_labels(labels):
+def swap_rows(labels):
     return labels[[1, 0, *range(2, len(labels))]]
-
-
-def longer_path(root):
-    """A path with a wall removed from its way: no longer as stored."""
-    path = root / "train/all__labels.npy"
-    labels = np.load(path)
-    row, cell = np.argwhere(labels == 2)[0]
-    labels[row, cell] = 5
-    np.save(path, labels)
-
-
-def two_starts(root):
-    for key in ("inputs", "labels"):
-        path = root / f"train/all__{key}.npy"
-        values = np.load(path)
-        values[0, np.flatnonzero(values[0] == 1)[0]] = 3
-        np.save(path, values)
 
 
 DAMAGE = {
@@ -170,27 +130,36 @@ DAMAGE = {
         "an open cell in an answer": (array("labels", put(1, 2, 1)), "token 1"),
         "padding in a question": (array("inputs", put(1, 2, 0)), "token 0"),
         "a wrong digit": (array("labels", put(4, 9, lambda old: old % 6 + 2)), "example 4"),
-        "two answers exchanged": (array("labels", swap_rows_of_labels), "example 0"),
-        "a clue changed": (change_a_clue, "where the question gives"),
-        "a clue taken away": (open_a_clue, "more than one solution"),
-        "a leak": (leak, "leak: test example 2 is train example 5"),
-        "a leak in disguise": (leak_in_disguise, "leak: test example 2 is train example 5"),
-        "a puzzle twice": (twice, "examples 2 and 5 ask the same question"),
+        "two answers exchanged": (array("labels", swap_rows), "example 0"),
+        "a clue changed": (array("inputs", first_clue(lambda old: old % 6 + 2)), "where the question gives"),
+        "a clue taken away": (array("inputs", first_clue(1)), "more than one solution"),  # the puzzle was minimal
+        "a leak": (leak(), "leak: test example 2 is train example 5"),
+        "a leak in disguise": (leak(disguised), "leak: test example 2 is train example 5"),
+        "a puzzle twice": (
+            array("inputs labels ratings", lambda values: values.__setitem__(2, values[5])),
+            "examples 2 and 5 ask the same question",
+        ),
         "a negative rating": (array("ratings", lambda ratings: ratings - 100), "rating is negative"),
         "too few ratings": (array("ratings", lambda ratings: ratings[1:]), "ratings.npy has shape"),
     },
     "maze": {
-        "a path too long": (longer_path, "the shortest has"),
-        "two starts": (two_starts, "2 cells S"),
-        "a leak, turned": (turned_leak, ""),
+        "a path too long": (
+            array("labels", lambda tokens: put(*np.argwhere(tokens == 2)[0], 5)(tokens)),
+            "the shortest has",
+        ),
+        "two starts": (
+            array("inputs labels", lambda tokens: put(0, np.flatnonzero(tokens[0] == 1)[0], 3)(tokens)),
+            "2 cells S",
+        ),
+        "a leak, turned": (leak(lambda grid: grid[::-1]), ""),
         "a wrong length": (array("ratings", lambda ratings: ratings + 1), "is rated"),
-        "two answers exchanged": (array("labels", swap_rows_of_labels), "example 0"),
+        "two answers exchanged": (array("labels", swap_rows), "example 0"),
     },
     "addition": {
         "a wrong digit": (array("labels", put(3, 7, lambda old: old % 10 + 1)), "example 3: the answer holds"),
         "labels not shifted": (array("labels", lambda labels: np.roll(labels, 1, 1)), "the answer holds token"),
         "another sum": (array("inputs", put(3, 0, lambda old: old % 9 + 2)), "example 3"),
-        "a leak": (leak, "leak: test example 2 is train example 5"),
+        "a leak": (leak(), "leak: test example 2 is train example 5"),
     },
 }
 
