@@ -44,13 +44,13 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
             f"--{name}", type=int, default=default, metavar="N", help=f"{name} puzzles (default {default})"
         )
     parser.add_argument(
-        "--seed", type=int, default=0, help="whole number from 0; another seed, another set (default 0)"
+        "--seed", type=int, default=0, help="whole number from 0; another seed makes another set (default 0)"
     )
     parser.add_argument(
         "--processes",
         type=int,
         metavar="N",
-        help="at most so many processes (default: all processors); the result does not depend on it",
+        help="at most N processes (default: one a processor); the result does not depend on N",
     )
     add_output_dir(parser)
 

@@ -23,7 +23,7 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
-Every command has its own --help with examples. Same options and seed, same bytes.
+Every command has its own --help with examples. The same options and seed give the same bytes.
 """
 
 

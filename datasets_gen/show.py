@@ -31,7 +31,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
     )
     add_directory(parser)
-    parser.add_argument("--split", help="train, validation or test (default: the first there is)")
+    parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
     parser.add_argument(
         "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"

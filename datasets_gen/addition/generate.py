@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "addition",
         run,
         "generate sums of whole numbers",
-        "Sums as text with the lowest digit of the answer first. By default for causal models: a "
+        "Generates sums as text, the lowest digit of the answer first. By default they are for causal models: a "
         "cell's label is the token after it, and only the answer and its end are scored.",
         EXAMPLES,
     )

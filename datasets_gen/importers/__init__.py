@@ -54,7 +54,7 @@ Nothing is downloaded. What to fetch, and how to import it:
                        --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
                    python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
-A file's split is read from its name (train, valid, test, eval), or said with --split; otherwise it is test.
+A file's name tells its split (train, valid, test, eval); --split overrides it; without either the split is test.
 """
 
 
@@ -65,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("format", choices=FORMATS)
     parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files, or a folder for npy")
     add_output_dir(parser)
-    parser.add_argument("--split", choices=SPLITS, help="the split of all the sources (not of npy, which has its own)")
+    parser.add_argument("--split", choices=SPLITS, help="the split that all sources belong to (npy has its own splits)")
     parser.add_argument(
         "--augmentations",
         type=int,
@@ -73,7 +73,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="N",
         help="arc: copies of every task besides itself (20; papers: 1000)",
     )
-    parser.add_argument("--tasks", metavar="ID,ID", help="arc: these alone (default: all)")
+    parser.add_argument("--tasks", metavar="ID,ID", help="arc: only these tasks (default: all)")
     parser.add_argument(
         "--size", type=int, default=SIDE, metavar="N", help=f"arc: rows and columns of the board (default {SIDE})"
     )
@@ -83,7 +83,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
     parser = add_command(commands, "export", run_export, "write a split as the published CSV", description, epilog)
     add_directory(parser)
-    parser.add_argument("--split", help="train, validation or test (default: the first there is)")
+    parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")
 
 

@@ -38,9 +38,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "maze",
         run,
         "generate mazes with a long shortest path",
-        "Square mazes without a border: every cell is a wall or free at random, S and G uniform among "
-        "the free cells, kept where the shortest path is long. The label is the shortest path that a "
-        "breadth-first search trying down, left, right, up finds first, as in Maze-Hard.",
+        "Generates square mazes without a border. Every cell is a wall or free at random, S and G lie on free cells, "
+        "and the shortest path between them is long. The label is the shortest path that a breadth-first search finds "
+        "first when it tries down, left, right, up, as in Maze-Hard.",
         EXAMPLES,
     )
     add_output(parser, train=1000, test=1000)
@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         nargs="+",
         default=DENSITY,
         metavar="P",
-        help="the share of walls; two numbers: drawn for each maze between them (default 0.2 0.5)",
+        help="share of walls; of two numbers, each maze draws its share between them (default 0.2 0.5)",
     )
     parser.add_argument(
         "--min-path",

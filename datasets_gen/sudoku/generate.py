@@ -39,9 +39,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "sudoku",
         run,
         "generate Sudoku puzzles with one solution",
-        "Random Sudoku puzzles, every one with exactly one solution. No two puzzles of a set, "
-        "within or across its splits, turn into one another by relabelling, moving rows and columns or "
-        "transposing (4x4: by relabelling). Same options and seed, same bytes.",
+        "Generates random Sudoku puzzles with exactly one solution. No two puzzles of a set, within or across its "
+        "splits, are equivalent under relabelling, moves of rows and columns, and transposition (4x4: under "
+        "relabelling). The same options and seed give the same bytes.",
         EXAMPLES,
     )
     add_output(parser, train=1000, test=1000)
@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--clues",
         type=int,
         metavar="N",
-        help="digits given in each puzzle (default: minimal puzzles, where every digit given is needed)",
+        help="clues of each puzzle (default: minimal puzzles, in which every clue is needed)",
     )
     parser.add_argument(
         "--mix", choices=["extreme"], help="ratings in the proportions of Sudoku-Extreme (9x9; many minutes)"

@@ -60,7 +60,7 @@ class DataConfig(BaseConfig):
     )
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
     hints: int = Field(
-        0, ge=0, description="every second drawn puzzle is given up to so many cells of its answer (where digits are)"
+        0, ge=0, description="give every second drawn puzzle up to this many cells of its answer (puzzles with digits)"
     )
 
     @field_validator("directory")
