@@ -128,7 +128,7 @@ def random_splits(
         DatasetError: an impossible number of clues, or more puzzles than were found to exist.
     """
     cells = size * size
-    fewest = FEWEST_CLUES[size]
+    fewest = FEWEST_CLUES[Sudoku(size).size]
     if clues is not None and not fewest <= clues < cells:
         raise DatasetError(
             f"--clues {clues}: a {size}x{size} puzzle has at least {fewest}, and with {cells} "
