@@ -12,7 +12,8 @@ EASY = "25ff71a9,3c9b0459,67a3c6ac,68b16354,74dd1130,ed36ccf7,0d3d703e,b1948b0a"
 def sudoku_6x6() -> Config:
     """TRM with an MLP mixer on 6×6 Sudoku: minutes on two cores.
 
-    Structure: TRM (MLP mixer, no prefix). Sizes and optimizer: ours, for a small machine.
+    TRM's structure without a prefix; sizes and optimizer are ours, for a small machine. Measured (seed 0, n 1,000):
+    99.2 % exact at step 8 in 4 minutes of two cores, installation included.
     """
     return derive(
         Config(),
@@ -43,9 +44,10 @@ def sudoku_6x6() -> Config:
 def sudoku_6x6_attention() -> Config:
     """TRM with attention and rotary positions on 6×6 Sudoku.
 
-    As sudoku-6x6 with the other mixer, four prefix tokens (rotary positions know distances alone; the prefix
-    tells a cell where it is: without it the loss fell half as fast) and five times the steps, at a learning rate
-    that ends near 0: most puzzles are solved only once it has fallen.
+    As sudoku-6x6 with the other mixer, four prefix tokens and five times the steps. Rotary positions know distances
+    alone; the prefix tells a cell where it is, and without it the loss fell half as fast. The learning rate ends near
+    0: most puzzles are solved only once it has fallen. Measured (seed 0, n 1,000): 97.4 % exact at step 8 in 27 minutes
+    of one core.
     """
     return derive(
         sudoku_6x6(),
@@ -66,6 +68,7 @@ def sudoku_6x6_hrm() -> Config:
     """HRM on 6×6 Sudoku: two networks, one-step gradient, Q-learning.
 
     As sudoku-6x6-attention, with HRM's structure at D 128 (two networks of two layers, N_H 2, N_L 2) and 6,000 steps.
+    Measured (seed 0, n 1,000): 91.1 % exact at step 8 in 52 minutes of one busy core.
     """
     return derive(
         sudoku_6x6_attention(),
@@ -83,7 +86,8 @@ def sudoku_6x6_hrm() -> Config:
 def sudoku_6x6_looped() -> Config:
     """A looped transformer on 6×6 Sudoku, not causal, 8 loops with a loss at each.
 
-    As sudoku-6x6 in size, data and averages; one Llama layer, pre-sandwich, the puzzle added at every loop (all ours).
+    Data, width and optimizer are those of sudoku-6x6. One Llama layer, pre-sandwich, reads the puzzle again at every
+    loop (all ours).
     """
     return derive(
         sudoku_6x6(),
@@ -109,9 +113,10 @@ def sudoku_6x6_looped() -> Config:
 def maze_10x10_attention() -> Config:
     """TRM with attention on 10×10 mazes: a shortest path of 4 or more cells from S to G.
 
-    As addition-3, with 20,000 mazes (a maze has no symmetry that keeps its tie-broken label), half of them with paths
-    of at most 8 cells: where all had 14 or more, neither mixer learned anything that held on unseen mazes. Batch 32,
-    gradients clipped to 1. Rotary base 100, since with 10,000 most wavelengths are far longer than a maze.
+    As addition-3, with batch 32 and gradients clipped to 1. A maze has no symmetry that keeps its tie-broken label, so
+    the set has 20,000 mazes, half of them with paths of at most 8 cells: where all paths had 14 cells or more, neither
+    mixer learned anything that held on unseen mazes. Rotary base 100, since with 10,000 most wavelengths are far longer
+    than a maze. Measured (seed 0, n 500): 14.4 % exact at step 8, 94.9 % of cells, in 15 minutes of one core.
     """
     return derive(
         addition_3(),
@@ -132,11 +137,11 @@ def maze_10x10_attention() -> Config:
 def arc_few() -> Config:
     """TRM with attention on eight easy tasks of ARC-AGI-1 whose grids fit on 8×8: augmentations that vote, on a CPU.
 
-    Flips, turns, a shift, a colour map: demonstrations under 8 augmentations are trained on, each under an identifier
-    of its own, and its test input is asked under all of them. One H-cycle with all its gradients, positions by row and
-    column, puzzle embeddings of one token (all ours). Seed 0, 25 minutes of half a core: 13.6 % of the 81 augmented
-    tests exact at step 4; pass@2 12.5 % there and 18.8 % at step 8 (8 tasks). With 100 augmentations in as many steps
-    nothing is learned (1.8 %, pass@2 0): an embedding is drawn too seldom.
+    The tasks are flips, turns, a shift, a colour map. Training sees the demonstrations under 8 augmentations, each
+    under an identifier of its own; the test input is asked under all of them. One H-cycle with all its gradients,
+    positions by row and column, puzzle embeddings of one token (all ours). Measured (seed 0, 25 minutes of half a
+    core): 13.6 % of the 81 augmented tests exact at step 4; pass@2 12.5 % there and 18.8 % at step 8 (8 tasks). With
+    100 augmentations in as many steps nothing is learned (1.8 %, pass@2 0): an embedding is drawn too seldom.
     """
     return derive(
         sudoku_6x6(),
@@ -166,8 +171,9 @@ def arc_few() -> Config:
 def addition_3() -> Config:
     """TRM with attention on 3-digit addition, the answer's cells blank.
 
-    As sudoku-6x6-attention, with 20,000 of some 405,000 sums, softmax (StableMax stayed at a third of the cells for as
-    long as it was tried) and 2,500 steps.
+    As sudoku-6x6-attention, with 20,000 of some 405,000 sums, 2,500 steps and softmax: StableMax stayed at a third of
+    the cells for as long as it was tried. Measured (seed 0, n 1,000): 100 % exact at step 1 and 96.8 % at step 8, in
+    10 minutes of one busy core. Sums halt at step 1, so that later steps are hardly trained.
     """
     return derive(
         sudoku_6x6_attention(),
@@ -183,11 +189,11 @@ def addition_3() -> Config:
 def addition_3_mlp() -> Config:
     """TRM with an MLP mixer on sums of numbers of 1 to 3 digits, with leading zeros: four minutes of one thread.
 
-    20,000 of the 500,500 sums, 4 supervision steps. One state, three calls of two layers a step with all their
-    gradients, Muon; every row takes from 2 to 4 steps (halt_exploration_prob 1), since a model that halts at its first
-    step is hardly trained on later ones: addition-3 loses 3 points there. All ours. On four digits, tried before and
-    stopped early, 9 % of the sums were right with Muon at 0.02 after 300 steps, and 12 % by Adam-atan2 and
-    TRM's two states after 820.
+    The set has 20,000 of the 500,500 sums. One state, three calls of two layers a step with all their gradients, Muon,
+    4 supervision steps. Every row takes from 2 to 4 steps (halt_exploration_prob 1), so that later steps are trained,
+    too; addition-3 loses 3 points there. All ours. Measured (seed 0, n 2,000): 100 % exact at every step from 1 to 16.
+    Four digits were tried before and stopped early: 9 % of the sums were right with Muon at 0.02 after 300 steps, 12 %
+    with Adam-atan2 and TRM's two states after 820.
     """
     return derive(
         addition_3(),
@@ -236,10 +242,11 @@ def sudoku_6x6_cmm_node() -> Config:
     """CMM as an ODE on 6×6 Sudoku: all eight loss terms under AlgGradNorm.
 
     From the paper: the terms, StableMax3, z_H = x̂ and z_L = 0 at the start (its D 128 models), ε. Ours: sizes and
-    optimizer as sudoku-6x6, at half its batch and twice its steps, and two settings of the balance, each after a run
+    optimizer of sudoku-6x6, at half its batch and twice its steps, and two settings of the balance, each after a run
     that failed without it (docs/log/reproduction.md). α is 0: BCE's L(0) is close to 0, so that at α = 1 the halting
-    term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50. λ moves every seventh step, and the
-    traces are measured on 16 of the 64 rows, both for speed.
+    term gets seven times LM's gradient as soon as puzzles are solved. c_LM is 50. For speed, λ moves every seventh step
+    and the traces are measured on 16 of the 64 rows. Measured (seed 0, n 1,000, an earlier draw of the set): 99.9 %
+    exact at step 8 in 14 minutes of one thread.
     """
     return derive(
         sudoku_6x6(),
@@ -256,6 +263,7 @@ def sudoku_6x6_cmm_node() -> Config:
 def sudoku_6x6_cmm_nsde() -> Config:
     """CMM as an SDE on 6×6 Sudoku: sudoku-6x6-cmm-node with additive noise, σ 0.01.
 
-    Noise as the paper's NSDE; the rest as sudoku-6x6-cmm-node.
+    The noise is the paper's NSDE. Measured (seed 0, n 1,000, an earlier draw of the set): 99.7 % exact at step 8 in
+    13 minutes of one thread.
     """
     return derive(sudoku_6x6_cmm_node(), {"model.noise": "additive"})

@@ -43,11 +43,11 @@ CMM: Changes = CMM_BALANCED | {"loss.trace.rows": 4}
 def maze_10x10_narrow() -> Config:
     """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size: 45,506 parameters.
 
-    Breadth-first search with a fixed tie-break is a local rule, and walls send nothing to their neighbours, just as
-    what lies beyond the edge. No weight knows the size of the grid. All ours; 80,000 mazes with paths of 4 cells or
-    more (half of them of at most 8) and 40,000 with 18 or more, in turn: from the first alone nothing carries over to
-    larger mazes. Measured, seed 0: 98.0 % exact at step 8, 98.3 % at steps 32 to 64 (n 1,000), with the same weights
-    72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60), 5 min 30 s of one core's time (docs/log/structure.md).
+    Breadth-first search with a fixed tie-break is a local rule. Walls send nothing to their neighbours, nor does what
+    lies beyond the edge, and no weight knows the size of the grid. 80,000 mazes with paths of 4 cells or more (half of
+    them of at most 8) and 40,000 with 18 or more train in turn: from the first alone nothing carries over to larger
+    mazes. All ours. Measured (seed 0, 5 min 30 s of one core's time): 98.0 % exact at step 8, 98.3 % at steps 32 to 64
+    (n 1,000); with the same weights 72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60; docs/log/structure.md).
     """
     made = {"": "--min-path 4 --train 80000 --test 1000", "-long": "--min-path 18 --train 40000 --test 500"}
     return derive(
@@ -74,8 +74,8 @@ def maze_10x10_narrow() -> Config:
 def maze_10x10() -> Config:
     """maze-10x10-narrow twice as wide and 9,000 steps long: 181,122 parameters.
 
-    Measured, three seeds: 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted, 99.1 and
-    99.2 % (n 1,000). Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/log/structure.md).
+    Measured (three seeds, n 1,000): 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted,
+    99.1 and 99.2 %. Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/log/structure.md).
     """
     wide: Changes = {"model.hidden_size": 64, "optimizer.muon_lr": 0.01, "training.steps": 9000}
     return derive(maze_10x10_narrow(), wide)
@@ -84,11 +84,11 @@ def maze_10x10() -> Config:
 def maze_any() -> Config:
     """TRM with gated messages between neighbours, trained on mazes of 7, 11 and 15 rows in turn, for mazes of any size.
 
-    As maze-10x10-narrow, twice as wide, at a quarter of Muon's learning rate, 20,000 steps; the larger the mazes, the
-    longer their paths (at least 4, 12 and 34 cells): short ones are learned first, long ones teach the state to stay
-    right for as long as a path needs. N_super 16. Measured, seed 0, at step 16: 96.7 % of 15×15 (n 1,000), 93.9 % of
-    20×20 (n 1,000), 82.0 % of 30×30 mazes with paths of 110 cells or more (n 300), 47 min of one core's time. Half as
-    wide, 30,000 steps: 94.0, 93.5 and 71 %, 25 min (docs/log/structure.md).
+    As maze-10x10-narrow, twice as wide, at a quarter of Muon's learning rate, N_super 16, 20,000 steps. The larger the
+    mazes, the longer their paths (at least 4, 12 and 34 cells): short ones are learned first, long ones teach the state
+    to stay right for as long as a path needs. Measured (seed 0, step 16, 47 minutes of one core's time): 96.7 % of
+    15×15 (n 1,000), 93.9 % of 20×20 (n 1,000), 82.0 % of 30×30 mazes with paths of 110 cells or more (n 300). Half as
+    wide, 30,000 steps: 94.0, 93.5 and 71 % in 25 minutes (docs/log/structure.md).
     """
     sizes = {7: (4, 10000), 11: (12, 30000), 15: (34, 40000)}  # rows: fewest cells of a path, mazes
     made = [f"maze --size {n} --min-path {cells} --train {mazes}" for n, (cells, mazes) in sizes.items()]
@@ -110,10 +110,10 @@ def maze_any() -> Config:
 def sudoku_9x9() -> Config:
     """TRM with messages in rows, columns, boxes and cells, on 9×9 Sudoku of Sudoku-Extreme's mix: 45,282 parameters.
 
-    A position for every (cell, digit): 729 of them, in 324 groups of nine. Renaming digits and moving rows within bands
+    Every (cell, digit) has a position: 729 of them, in 324 groups of nine. Renaming digits and moving rows within bands
     or whole bands permute the answer exactly, so that augmentation would add transposition alone. The initial state is
     random: equal ones could not tell two cells apart that nothing distinguishes. Every second puzzle is drawn with one
-    to three hints. All ours. Measured, seed 0, an hour of one core's time: from 1,000 puzzles of an earlier search
+    to three hints. All ours. Measured (seed 0, an hour of one core's time): from 1,000 puzzles of an earlier search
     81.0 % exact at step 16 (n 5,000); from 10,000 puzzles 88.1 % at step 16, 90.9 % at step 64 (n 1,000). On the test
     split of that earlier search 76.5 % at step 64 (n 1,000), without hints 54.7 % (n 256; docs/log/structure.md).
     """
@@ -140,8 +140,9 @@ def sudoku_9x9() -> Config:
 def sudoku_6x6_groups() -> Config:
     """TRM with messages in rows, columns, boxes and cells, on 6×6 Sudoku: sudoku-6x6's set, 45,282 parameters.
 
-    As sudoku-9x9, without hints, with N_super 8 and in eager mode. Measured, seed 0: 86.5 % exact at step 1, 99.5 % at
-    steps 4 and 8 (n 1,000); the monitor reads 99.4 % after 700 steps; 3 min 18 s of one core's time with its readings.
+    As sudoku-9x9, without hints, with N_super 8 and in eager mode. Measured (seed 0, n 1,000): 86.5 % exact at step 1,
+    99.5 % at steps 4 and 8. On validation puzzles 99.4 % are reached after 700 steps; 3 min 18 s of one core's time,
+    these readings included.
     """
     return derive(
         sudoku_9x9(),
@@ -161,7 +162,7 @@ def sudoku_6x6_groups() -> Config:
 def sudoku_9x9_long() -> Config:
     """sudoku-9x9 for two and a half times as long, transposed puzzles besides: two hours of one busy core.
 
-    Seed 0, bf16: 86.9 % of 5,000 unseen puzzles at step 16, from 1,000 (docs/log/structure.md).
+    Measured (seed 0, bf16, n 5,000): 86.9 % exact at step 16, from 1,000 puzzles (docs/log/structure.md).
     """
     return derive(sudoku_9x9(), {"training.steps": 20000, "data.augment": True})
 
