@@ -25,6 +25,7 @@ class Puzzle(ABC):
     judges = True  # do the rules alone tell a right answer? Then `solved` and `mistake` may be asked
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
+    open_cells = "._ "  # the characters of cells that a question leaves open
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
 
     @property
@@ -106,8 +107,9 @@ class Puzzle(ABC):
         return self.solved(questions, answers)
 
     def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart."""
-        return np.zeros(question.shape, bool)
+        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart; by default all but open ones."""
+        fixed = np.array([character not in self.open_cells for character in self.characters])
+        return fixed[question]
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""
@@ -140,12 +142,13 @@ class Puzzle(ABC):
         return self
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; line ends are passed over.
+        """Tokens (S,) of a typed board; line ends, and spaces where no cell is one, are passed over.
 
         Raises:
             DatasetError: a foreign character or a wrong number of cells.
         """
-        cells = [character for character in text if character not in "\r\n"]
+        passed = "\r\n" if " " in self.characters else "\r\n\t "
+        cells = [character for character in text if character not in passed]
         foreign = next((character for character in cells if character not in self.characters), None)
         if foreign is not None:
             raise DatasetError(f"{foreign!r} is no cell of {self.name}; its cells are {self.characters!r}")

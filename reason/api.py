@@ -30,9 +30,9 @@ from reason.rollout import unroll
 from reason.runs.archive import is_archive, unpack_run
 from reason.runs.directory import ROOT, accept_shape, load_run, read_shape
 from reason.runs.evaluation import evaluate_run, refuse_unreadable
-from reason.runs.solving import TRIES, Solution, solve_text
 from reason.runs.start import resume as resume_run
 from reason.runs.start import start
+from reason.solve import RESTARTS, Solution, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -164,14 +164,14 @@ class Run:
         batch = Batch(*(tensor.to(next(self.model.parameters()).device) for tensor in batch))
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
 
-    def solve(self, puzzle: str, steps: int | None = None, tries: int = TRIES) -> dict[str, Any]:
+    def solve(self, puzzle: str, steps: int | None = None, restarts: int = RESTARTS) -> dict[str, Any]:
         """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
-        return self.solution(puzzle, steps, tries).describe() | {"run": self.directory.resolve().name}
+        return self.solution(puzzle, steps, restarts).describe() | {"run": self.directory.resolve().name}
 
-    def solution(self, puzzle: str, steps: int | None = None, tries: int = TRIES) -> Solution:
+    def solution(self, puzzle: str, steps: int | None = None, restarts: int = RESTARTS) -> Solution:
         """The same as arrays."""
         with _torch_as_it_was():
-            return solve_text(self.directory, self.model, self.config, puzzle, steps, tries)
+            return solve_text(self.directory, self.model, self.config, puzzle, steps, restarts)
 
     def evaluate(
         self,

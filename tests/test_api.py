@@ -226,8 +226,8 @@ def test_errors_are_those_of_the_commands(run: reason.Run, sudoku_4x4: Path, tmp
         run.steps(np.ones((1, 16), int), 0)
     with pytest.raises(ConfigError, match="steps=-1: at least one"):
         run.solve("1... .... .... ....", steps=-1)
-    with pytest.raises(ConfigError, match="tries=1000000: a whole number from 1 to 1000"):
-        run.solve("1... .... .... ....", tries=10**6)
+    with pytest.raises(ConfigError, match="restarts=1000000: a whole number from 1 to 1000"):
+        run.solve("1... .... .... ....", restarts=10**6)
     with pytest.raises(ConfigError, match="weights=best: one of auto, ema, raw"):
         reason.load(run.directory, weights="best")
     with pytest.raises(ConfigError, match="rows=0: at least one"):

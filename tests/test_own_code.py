@@ -107,6 +107,35 @@ def test_a_puzzle_is_verified_trained_and_solved(here: Path, capsys: pytest.Capt
     assert "step 1" in capsys.readouterr().out
 
 
+GROUPS = """structure=Structure(
+        grid=(4, 4), symbols=(2, 3, 4, 5),
+        groups={"rows": np.repeat(range(4), 4).tolist(), "columns": np.tile(range(4), 4).tolist()}
+    ),
+"""
+
+
+def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its family knows the grid alone."""
+    script = (here / "my_puzzle.py").read_text().replace("vocab_size=6,\n", f"vocab_size=6, {GROUPS}")
+    (here / "my_puzzle.py").write_text(
+        script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
+    )
+    subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
+    words = ["sudoku-6x6-groups", "data=data/latin", "run=run", "data.augment=false", "--import", "my_puzzle.py"]
+    assert main(["train", *words, *SHORT]) == 0
+    capsys.readouterr()
+    main(["solve", "run", "12.. 34.. .... ..12", "steps=1", "--restarts", "1", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["question"] == ["12..", "34..", "....", "..12"]
+
+
+def test_the_cells_that_a_puzzle_fixes_are_marked_as_given(here: Path) -> None:
+    own_code.import_file(here / "my_puzzle.py")
+    puzzle = puzzles.FAMILIES["latin"](4)
+    question = puzzle.parse("12.. 34..\n....\t...4")
+    assert puzzle.given(question).nonzero()[0].tolist() == [0, 1, 4, 5, 15]
+
+
 REFUSED = {
     "missing": (["train", "none.py:mine"], "none.py is no Python file"),
     "no function": (["train", "my_term.py:mine"], "has no function mine"),

@@ -187,6 +187,10 @@ class Addition(Puzzle):
         moved[:, prompt:][ended] = PAD
         return moved
 
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none: a model is not asked to repeat the question."""
+        return np.zeros(question.shape, bool)
+
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"scored cells": (answers != PAD).sum(1)}

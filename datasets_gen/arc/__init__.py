@@ -132,6 +132,10 @@ class Arc(SquareBoard):
         """
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.arc.vote")
 
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(S,) bool: none: the answer is another grid."""
+        return np.zeros(question.shape, bool)
+
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}

@@ -21,8 +21,8 @@ from reason.report.drawing import animate, board
 from reason.runs.archive import unpacked
 from reason.runs.directory import load_run
 from reason.runs.evaluation import refuse_unreadable, unread_lines
-from reason.runs.solving import MOST_TRIES, TRIES, Solution, solve_text
 from reason.settings.base import Mark
+from reason.solve import MOST_RESTARTS, RESTARTS, Solution, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -47,9 +47,9 @@ and '+--+' may be drawn round it, and a line that ends early, or is empty, is fi
 Without steps=T a puzzle gets twice the supervision steps of training, and more where the board is larger than those
 of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
 terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
-Where the rules do not hold at the last step, more tries see the puzzle under its symmetries (a maze flipped and
-turned), or begin from other states where it has none. The exit status is 0 where the rules hold at the last step, 1
-where they do not or the puzzle is malformed."""
+Where the rules do not hold at the last step, restarts see the puzzle under its symmetries (a maze flipped and turned),
+or begin from other states where it has none. The exit status is 0 where the rules hold at the last step, 1 where they
+do not or the puzzle is malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
 FEW = 6  # boards that are all drawn
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     """Parse, think, draw; returns the exit status."""
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
-    parser.add_argument("--tries", type=int, default=TRIES, metavar="K", help=f"tries at most (default {TRIES})")
+    parser.add_argument("--restarts", type=int, default=RESTARTS, metavar="K", help=f"at most (default {RESTARTS})")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
@@ -74,8 +74,8 @@ def main(argv: list[str]) -> int:
             f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
             f"(models of the package: {models})"
         )
-    if not 1 <= arguments.tries <= MOST_TRIES:
-        raise ConfigError(f"--tries {arguments.tries}: a whole number from 1 to {MOST_TRIES} is needed")
+    if not 1 <= arguments.restarts <= MOST_RESTARTS:
+        raise ConfigError(f"--restarts {arguments.restarts}: a whole number from 1 to {MOST_RESTARTS} is needed")
     refuse_unreadable(pairs)
     run = unpacked(find_run(words[0]))
     config = override(read_config(run / "config.json"), pairs)
@@ -90,7 +90,7 @@ def main(argv: list[str]) -> int:
         print(line, file=sys.stderr)
     trained = load_run(run, device, config, config.evaluation.weights)
     text = _text(words[1])
-    solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.tries)
+    solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.restarts)
     solved = solution.describe() | {"run": run.resolve().name}
     if arguments.json:
         print(json.dumps(solved, indent=2))
@@ -167,10 +167,11 @@ def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
         word = f"[yellow]unsure[/yellow]: {against}" if against else "the model is sure"
         return f"{word}; no rule tells whether this answer is right"
     if solved["rules_hold"]:
-        first = solved["first_step_at_which_the_rules_hold"]
-        again = f", at try {solution.attempt}" if solution.attempt > 1 else ""
-        return f"[green]solved: the rules hold[/green], from step {first} of {len(solved['steps'])}{again}"
-    tried = f" in {solution.tries} tries" if solution.tries > 1 else ""
+        first, since = solved["first_step_at_which_the_rules_hold"], solved["step_from_which_the_rules_hold"]
+        before = "" if first == since else f" (at first at step {first})"
+        again = f", at restart {solution.restart}" if solution.restart > 1 else ""
+        return f"[green]solved: the rules hold[/green], from step {since} of {len(solved['steps'])} on{before}{again}"
+    tried = f" in {solution.restarts} restarts" if solution.restarts > 1 else ""
     lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
     lines += [f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"]
     if solved["steps"][-1]["changed"]:

@@ -20,14 +20,15 @@ from datasets_gen.layout import read_split
 from datasets_gen.maze import Maze
 from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
+from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.data import STILL, Moved, draw_symmetries
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
-from reason.models.base import Batch, Readout
+from reason.models.base import Batch, Readout, Shape
 from reason.report.drawing import board
-from reason.runs.solving import completed, describe, doubts
+from reason.solve import _difference, completed, describe, doubts
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
@@ -74,7 +75,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     told = json.loads(capsys.readouterr().out)
     assert [row["step"] for row in told["steps"]] == [1, 2, 3]
     assert told["rules_hold"] is told["sure"] is (status == 0)
-    assert told["tries"] == (told["attempt"] if status == 0 else 1 if name == "causal sum" else 8)
+    assert told["restarts"] == (told["restart"] if status == 0 else 1 if name == "causal sum" else 8)
     assert (told["mistake"] is None) == (status == 0)
     assert told["answer"] == told["steps"][-1]["answer"]
     assert (told["steps"][0]["halting"] is None) == (name == "causal sum")
@@ -99,26 +100,26 @@ def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def third(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries of which the third and the fifth are right."""
+    """Restarts of which the third and the fifth are right."""
     right = Sudoku(4).parse("1234 3412 2143 4321")
     wrong, number = np.where(np.arange(16) == 3, right[2], right), itertools.count(1)
 
     def thoughts(model: object, batch: Batch, *others: object, **more: object) -> list[Thought]:
         return [Thought(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
 
-    monkeypatch.setattr("reason.runs.solving.think", thoughts)
+    monkeypatch.setattr("reason.solve.think", thoughts)
 
 
-@pytest.mark.parametrize(("tries", "attempt", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
-def test_tries_end_with_the_first_that_is_right(
-    tries: int, attempt: int, made: int, third: None, runs: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("restarts", "right", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
+def test_restarts_end_with_the_first_that_is_right(
+    restarts: int, right: int, made: int, third: None, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--tries", str(tries), "--json"]
+    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--restarts", str(restarts), "--json"]
     status = main(words)
     told = json.loads(capsys.readouterr().out)
-    assert (told["attempt"], told["tries"]) == (attempt, made)
-    assert told["rules_hold"] is (status == 0) is (attempt == 3)
-    assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (attempt == 3)
+    assert (told["restart"], told["restarts"]) == (right, made)
+    assert told["rules_hold"] is (status == 0) is (right == 3)
+    assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (right == 3)
 
 
 def test_a_maze_is_tried_under_its_eight_turns(
@@ -131,10 +132,10 @@ def test_a_maze_is_tried_under_its_eight_turns(
         seen.append(moved.apply(batch.inputs))
         return [Thought(np.ones((1, 16), np.uint8), None) for _ in batch.inputs]
 
-    monkeypatch.setattr("reason.runs.solving.think", thoughts)
+    monkeypatch.setattr("reason.solve.think", thoughts)
     (tmp_path / "maze.txt").write_text("S#..\n.#..\n....\n.#.G\n")
-    assert main(["solve", str(runs / "maze"), str(tmp_path / "maze.txt"), "--tries", "12", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["tries"] == 8
+    assert main(["solve", str(runs / "maze"), str(tmp_path / "maze.txt"), "--restarts", "12", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["restarts"] == 8
     assert len(torch.cat(seen).unique(dim=0)) == 8
 
 
@@ -143,10 +144,10 @@ def test_all_draws_every_change(
 ) -> None:
     right = Sudoku(4).parse("1234 3412 2143 4321")
     answers = np.stack([np.where(np.arange(16) <= step, right, 1) for step in range(1, 10)])  # a cell more each step
-    monkeypatch.setattr("reason.runs.solving.think", lambda *_, **more: [Thought(answers, None)])
+    monkeypatch.setattr("reason.solve.think", lambda *_, **more: [Thought(answers, None)])
     drawn = {}
     for more in ([], ["--all"]):
-        assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--tries", "1", *more]) == 1
+        assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--restarts", "1", *more]) == 1
         out = capsys.readouterr().out
         assert re.findall(r"^step (\d): 1 cell changed", out, re.MULTILINE) == list("123456789")
         drawn[len(more)] = re.findall(r"^step (\d):.*\n1 2[' ]\|", out, re.MULTILINE)
@@ -240,8 +241,41 @@ def test_a_solution_is_called_one_from_the_step_at_which_it_is() -> None:
     assert (told["rules_hold"], told["mistake"]) == (True, None)
     assert [row["changed"] for row in told["steps"]] == [list(range(1, 16)), [3], []]
     assert told["answer"] == ["1234", "3412", "2143", "4321"]
+    assert told["step_from_which_the_rules_hold"] == 2
+    told = describe(puzzle, question, Thought(np.stack([answer, wrong, answer]), None))
+    assert (told["first_step_at_which_the_rules_hold"], told["step_from_which_the_rules_hold"]) == (1, 3)
     told = describe(puzzle, question, Thought(np.stack([wrong]), None))
+    assert told["step_from_which_the_rules_hold"] is None
     assert told["mistake"].startswith("row 1 of the answer holds 3 twice")
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ("wrr", "from step 2 of 3 on"),
+        ("rwr", "from step 3 of 3 on (at first at step 1)"),
+        ("rrr", "from step 1 of 3 on"),
+    ],
+)
+def test_a_verdict_names_the_step_from_which_the_rules_hold_for_good(
+    steps: str, words: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = Sudoku(4).parse("1234 3412 2143 4321")
+    answers = {"r": right, "w": np.where(np.arange(16) == 3, right[2], right)}
+    thought = Thought(np.stack([answers[step] for step in steps]), None)
+    monkeypatch.setattr("reason.solve.think", lambda *others, **more: [thought])
+    assert main(["solve", str(runs / "sudoku"), "1... .... .... ...."]) == 0
+    assert f"solved: the rules hold, {words}\n" in capsys.readouterr().out
+
+
+def test_a_puzzle_of_another_structure_is_refused_by_its_difference() -> None:
+    own = Shape(seq_len=16, vocab_size=6, structure=Sudoku(4).structure)
+    grid = Shape(seq_len=16, vocab_size=6, structure=Structure(grid=(4, 4)))
+    assert _difference(grid, own) == "the puzzle has other groups, symbols than the set that the model was built for"
+    large = Shape(seq_len=81, vocab_size=11)
+    assert _difference(large, own) == (
+        "the puzzle has 81 cells and 11 tokens, the model was built for 16 cells and 6 tokens"
+    )
 
 
 def test_a_maze_shows_its_path() -> None:

@@ -1,4 +1,4 @@
-"""One typed puzzle, solved by a trained model step by step."""
+"""Solve one typed puzzle with a trained model, step by step."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from reason.runs.evaluation import halting_read
 from reason.training.checkpoint import seeded
 
 PAD = 0  # of every family, behind a prompt
-TRIES = 8  # at a puzzle whose rules tell whether it is solved
-MOST_TRIES = 1000  # they are made together
+RESTARTS = 8  # of a puzzle whose rules tell whether it is solved, the first included
+MOST_RESTARTS = 1000  # they are made together
 
 
 class Solution(NamedTuple):
@@ -36,8 +36,8 @@ class Solution(NamedTuple):
     puzzle: Puzzle
     question: np.ndarray
     thought: Thought
-    attempt: int = 1  # the try that this is
-    tries: int = 1  # how many were made
+    restart: int = 1  # the one that this is
+    restarts: int = 1  # how many were made, the first included
 
     @property
     def frames(self) -> np.ndarray:
@@ -57,7 +57,7 @@ class Solution(NamedTuple):
         found = describe(self.puzzle, self.question, self.thought)
         against = doubts(self.puzzle, self.question, self.thought)
         sure = not against if found["rules_hold"] is None else found["rules_hold"]
-        return {"sure": sure, "doubts": against, "attempt": self.attempt, "tries": self.tries} | found
+        return {"sure": sure, "doubts": against, "restart": self.restart, "restarts": self.restarts} | found
 
 
 def family_of_run(run: Path) -> Puzzle:
@@ -74,27 +74,30 @@ def family_of_run(run: Path) -> Puzzle:
 
 
 def solve_text(
-    run: Path, model: Reasoner, config: Config, text: str, steps: int | None = None, tries: int = TRIES
+    run: Path, model: Reasoner, config: Config, text: str, steps: int | None = None, restarts: int = RESTARTS
 ) -> Solution:
-    """A puzzle as a person types or draws it, `steps` supervision steps from its initial state.
+    """Solve a puzzle as a person types or draws it.
 
-    steps: none for twice the trained ones, and as many times more as a larger board has more rows. tries: where the
-    rules do not hold at the last step, so many tries are made, the others under random symmetries of the puzzle, or
-    from random states where it has none; the first at which the rules hold is returned, else the first of all.
+    steps: none means twice the trained ones, times the ratio of rows where the board is larger. restarts: where the
+    rules do not hold at the last step, the puzzle is solved up to `restarts` times in all: under random symmetries, or
+    from random states where it has none. The first answer that keeps the rules is returned, else the very first.
 
     Raises:
-        ConfigError: it contradicts itself, its size is none that the model reads, or there is no step or try.
-        DatasetError: it is malformed.
+        ConfigError: the puzzle contradicts itself, the model cannot read it, or `steps` or `restarts` is no number.
+        DatasetError: the puzzle is malformed.
     """
-    if not 1 <= tries <= MOST_TRIES:
-        raise ConfigError(f"tries={tries}: a whole number from 1 to {MOST_TRIES} is needed")
+    if not 1 <= restarts <= MOST_RESTARTS:
+        raise ConfigError(f"restarts={restarts}: a whole number from 1 to {MOST_RESTARTS} is needed")
     if steps is not None and steps < 1:
         raise ConfigError(f"steps={steps}: at least one is needed")
-    puzzle = family_of_run(run).sized(text)
+    trained = family_of_run(run)
+    puzzle = trained.sized(text)
     question = puzzle.parse(text)
-    shape, device = shape_of_puzzle(puzzle), next(model.parameters()).device
+    # A board of the trained size has the structure that the training set declared, which may say more than the family.
+    shape = model.shape if puzzle == trained else shape_of_puzzle(puzzle)
+    device = next(model.parameters()).device
     if not model.reads(shape):
-        raise ConfigError(f"the puzzle has {shape}, the model was built for {model.shape}: {_mend(puzzle)}")
+        raise ConfigError(f"{_difference(shape, model.shape)}: {_mend(puzzle)}")
     steps = steps or 2 * config.rollout.trained_steps * _larger(shape, model.shape)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
@@ -105,29 +108,44 @@ def solve_text(
         first = Solution(puzzle, question, think(model, batch, steps, halting)[0])
     if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    if tries == 1 or puzzle.causal or first.right is not False:
+    if restarts == 1 or puzzle.causal or first.right is not False:
         return first
     if puzzle.symmetry is not None:
-        tries = puzzle.symmetry.distinct(tries)
-    many = Batch(*(tensor.expand(tries - 1, *tensor.shape[1:]) for tensor in batch))
+        restarts = puzzle.symmetry.distinct(restarts)
+    many = Batch(*(tensor.expand(restarts - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
-    streams = PuzzleSeeds(torch.arange(1, tries), config.seed)
+    seeds = PuzzleSeeds(torch.arange(1, restarts), config.seed)
     with seeded(config.seed, device):
         if puzzle.symmetry is None:
-            others = think(model, many, steps, halting, lambda state: random_like(state, streams.normal))
+            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal))
         else:
-            moved = draw_symmetries(tries - 1, puzzle.symmetry, generator, torch.arange(1, tries, device=device))
+            numbers = torch.arange(1, restarts, device=device)
+            moved = draw_symmetries(restarts - 1, puzzle.symmetry, generator, numbers)
             others = think(model, many, steps, halting, moved=moved)
-    for attempt, thought in enumerate(others, start=2):
-        other = Solution(puzzle, question, thought, attempt, attempt)
+    for restart, thought in enumerate(others, start=2):
+        other = Solution(puzzle, question, thought, restart, restart)
         if other.right:
             return other
-    return first._replace(tries=tries)
+    return first._replace(restarts=restarts)
 
 
 def _larger(shape: Shape, trained: Shape) -> int:
     """How many times as many rows, rounded up."""
     return math.ceil(math.sqrt(max(1.0, shape.seq_len / trained.seq_len)))
+
+
+def _difference(shape: Shape, trained: Shape) -> str:
+    """What keeps a model of shape `trained` from reading a puzzle, in words."""
+    sizes = (shape.seq_len, shape.vocab_size), (trained.seq_len, trained.vocab_size)
+    if sizes[0] != sizes[1]:
+        (cells, tokens), (of_cells, of_tokens) = sizes
+        difference = f"the puzzle has {cells} cells and {tokens} tokens, the model was built for {of_cells} cells and "
+        return f"{difference}{of_tokens} tokens"
+    unlike = [
+        key for key in type(shape.structure).model_fields
+        if getattr(shape.structure, key) != getattr(trained.structure, key)
+    ]  # fmt: skip
+    return f"the puzzle has other {', '.join(unlike) or 'puzzle identifiers'} than the set that the model was built for"
 
 
 def _mend(puzzle: Puzzle) -> str:
@@ -145,7 +163,7 @@ def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, d
 
 
 def doubts(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> list[str]:
-    """What speaks against the last answer, in words, without its rules or its label; empty: the model is sure."""
+    """Say what speaks against the last answer, without its rules or its label; empty: the model is sure."""
     frames = puzzle.frames(question, thought.answers)
     found = []
     if changed := int((puzzle.given(question) & (frames[-1] != question)).sum()):
@@ -177,13 +195,18 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
         }
         for m in range(1, len(frames))
     ]
+    holding = [m for m, right in enumerate(holds or [], start=1) if right]
+    broken = max((m for m, right in enumerate(holds or [], start=1) if not right), default=0)
     return {
         "task": puzzle.task,
         "question": _lines(puzzle, frames[0]),
         "answer": steps[-1]["answer"],
         "rules_hold": steps[-1]["rules_hold"],
         "mistake": puzzle.mistake(question, answers[-1]) if puzzle.judges else None,
-        "first_step_at_which_the_rules_hold": next((row["step"] for row in steps if row["rules_hold"]), None),
+        "first_step_at_which_the_rules_hold": holding[0] if holding else None,
+        "step_from_which_the_rules_hold": broken + 1
+        if holds and broken < len(holds)
+        else None,  # at every step up to the last
         "steps": steps,
     }
 
