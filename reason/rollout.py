@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import torch
 from pydantic import Field, model_validator
@@ -14,7 +14,7 @@ from torch import Tensor
 import reason.settings.capabilities as can
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 from reason.settings.loops import LoopsConfig
 
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
@@ -44,7 +44,9 @@ class RolloutConfig(BaseConfig):
         description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the exit "
         "gate has left with probability above gate_quantile (Ouro); none: at N_super",
     )
-    gate_quantile: float = Field(0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super")
+    gate_quantile: Annotated[float, When("halting", "gate")] = Field(
+        0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super"
+    )
     halt_exploration_prob: float = Field(
         0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}"
     )
@@ -97,9 +99,9 @@ class RolloutConfig(BaseConfig):
             found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
         return found
 
-    def inert(self) -> dict[str, str]:
-        """What rows of a single step have no use for; the quantile of a gate that nothing asks."""
-        found = {} if self.halting == "gate" else {"gate_quantile": f"rollout.halting={self.halting}"}
+    def unused(self) -> dict[str, str]:
+        """What rows of a single step have no use for; exploration where nothing halts early."""
+        found: dict[str, str] = {}
         if self.supervision_steps == 1:
             found |= dict.fromkeys(("halting", "halt_exploration_prob"), "every row halts after its one step")
             if self.accum_steps == 1:

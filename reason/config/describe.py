@@ -11,7 +11,7 @@ import reason.settings.capabilities as can
 from reason.config.overrides import leaves, value_text
 from reason.config.schema import Config
 from reason.models import FAMILIES
-from reason.settings.base import BaseConfig, Mark
+from reason.settings.base import BaseConfig, Mark, When, With
 
 
 class Setting(NamedTuple):
@@ -106,8 +106,15 @@ def unused(config: Config) -> dict[str, str]:
     there = can.counted(section.capabilities() for section in config.sections)
     found: dict[str, str] = {}
     for prefix, section in _nested(config, ""):
-        reasons = {key: f"needs {wanted}" for key, wanted in section.used_with().items() if not there[wanted]}
-        for key, why in (reasons | section.inert()).items():
+        wanted, reasons = dict(section.used_with()), dict[str, str]()
+        for key, field in type(section).settings().items():
+            for mark in field.metadata:
+                if isinstance(mark, With):
+                    wanted[key] = mark.capability
+                elif isinstance(mark, When) and (value := getattr(section, mark.setting)) not in mark.values:
+                    reasons[key] = f"{prefix}{mark.setting}={value}"
+        reasons |= {key: f"needs {capability}" for key, capability in wanted.items() if not there[capability]}
+        for key, why in (reasons | section.unused()).items():
             inner = getattr(section, key, None) if "." not in key else None
             keys = (
                 leaves(inner.model_dump(), f"{prefix}{key}.") if isinstance(inner, BaseConfig) else [f"{prefix}{key}"]

@@ -61,7 +61,7 @@ class Config(BaseConfig):
         duplicated = can.Need(f"init_layers={self.init_layers}", can.TRAINED_RUN, "init_layers=same")
         return [] if self.init_layers == "same" else [duplicated]
 
-    def inert(self) -> dict[str, str]:
+    def unused(self) -> dict[str, str]:
         """Names and places; evaluation."""
         placed = Elsewhere("it says what the run is called and where it is computed")
         found: dict[str, str] = {"name": placed, "device": placed}

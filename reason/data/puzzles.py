@@ -82,7 +82,7 @@ class DataConfig(BaseConfig):
         """What `generate` holds for the folders in turn, one by one."""
         return [] if self.generate is None else [command.strip() for command in self.generate.split(";")]
 
-    def inert(self) -> dict[str, str]:
+    def unused(self) -> dict[str, str]:
         """How a missing set is made."""
         return {"generate": Elsewhere("it makes the set where it is missing")}
 

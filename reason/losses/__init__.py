@@ -120,7 +120,7 @@ class LossConfig(BaseConfig):
                 found.append(can.Need("loss.jsrr.convex=true", can.CONSTANT_WEIGHTS, "loss.jsrr.convex=false"))
         return found
 
-    def inert(self) -> dict[str, str]:
+    def unused(self) -> dict[str, str]:
         """Settings of terms that take no part."""
         taken = {setting for name in self.present for setting in TERMS[name].settings}
         users: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -13,11 +13,12 @@ from torch import Tensor
 import reason.settings.capabilities as can
 from reason.losses import LossConfig
 from reason.rollout import RolloutConfig
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import Horizon
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
 Mean = Callable[[Tensor], Tensor]
+MEASURED = When("kind", "alg-grad-norm")
 TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
 
 
@@ -39,18 +40,13 @@ class BalanceConfig(BaseConfig):
         description="fixed: loss.weights; alg-grad-norm: gradients of all terms brought to one norm, from λ = 1 on "
         "(loss.weights then says which terms there are, not how heavy)",
     )
-    targets: dict[str, float] = Field(
+    targets: Annotated[dict[str, float], MEASURED] = Field(
         {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
     )
-    alpha: float = Field(0.25, ge=0, description="alg-grad-norm: α, how much more a term gets that falls slowly")
-    every: int = Field(
-        1, ge=1, description="alg-grad-norm: one supervision step of so many optimizer steps is measured"
+    alpha: Annotated[float, MEASURED] = Field(0.25, ge=0, description="α: how much more a term gets that falls slowly")
+    every: Annotated[int, MEASURED] = Field(
+        1, ge=1, description="optimizer steps of which one supervision step is measured"
     )
-
-    def inert(self) -> dict[str, str]:
-        """All that a balancer has, where there is none."""
-        own = [key for key in type(self).settings() if key != "kind"]
-        return dict.fromkeys(own, "balance.kind=fixed") if self.kind == "fixed" else {}
 
     def used_with(self) -> dict[str, can.Capability]:
         """Terms to weigh against each other."""

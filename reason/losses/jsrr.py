@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -10,7 +12,7 @@ import reason.settings.capabilities as can
 from reason.dynamics.jacobian import jvp, power_iteration, unit_normal_like, vjp
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, With
 
 
 class JsrrConfig(BaseConfig):
@@ -21,11 +23,9 @@ class JsrrConfig(BaseConfig):
         None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
     )
     transposed: bool = Field(False, description="vᵀJ for J v (the authors' code)")
-    convex: bool = Field(True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)")
-
-    def used_with(self) -> dict[str, can.Capability]:
-        """An LM to take weight from."""
-        return {"convex": can.term("lm")}
+    convex: Annotated[bool, With(can.term("lm"))] = Field(
+        True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)"
+    )
 
 
 def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:

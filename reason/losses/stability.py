@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor
@@ -17,7 +17,7 @@ from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 
 
 class TraceConfig(BaseConfig):
@@ -26,17 +26,15 @@ class TraceConfig(BaseConfig):
     method: Literal["hutchinson", "exact"] = Field(
         "hutchinson", description="estimate with random signs, or K products: for small K"
     )
-    probes: int = Field(1, ge=1, description="Hutchinson: random vectors; the squared estimate is biased upward by 1/n")
+    probes: Annotated[int, When("method", "hutchinson")] = Field(
+        1, ge=1, description="Hutchinson: random vectors; the squared estimate is biased upward by 1/n"
+    )
     scope: Literal["puzzle", "token"] = Field(
         "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
     )
     rows: int | None = Field(
         None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
     )
-
-    def inert(self) -> dict[str, str]:
-        """Probes of an exact trace."""
-        return {"probes": "loss.trace.method=exact"} if self.method == "exact" else {}
 
 
 def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -19,6 +19,7 @@ from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
+from reason.settings.base import When
 
 
 class LoopedConfig(MixingConfig):
@@ -37,7 +38,9 @@ class LoopedConfig(MixingConfig):
     )
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
-    final_norm: NormKind | None = Field(None, description="of the readout; none: as norm (STARS' code: layernorm)")
+    final_norm: Annotated[NormKind | None, When("readout", "norm", "final-only")] = Field(
+        None, description="of the readout; none: as norm (STARS' code: layernorm)"
+    )
     causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
     init_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
     dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
@@ -45,7 +48,9 @@ class LoopedConfig(MixingConfig):
     inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
     damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
     readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
-    final_from: int = Field(4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it")
+    final_from: Annotated[int, When("readout", "final-only")] = Field(
+        4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
@@ -86,13 +91,6 @@ class LoopedConfig(MixingConfig):
                 f"model.final_from={self.final_from}", can.TRAINED_STEPS, "model.final_from={have}", self.final_from
             ),
         ]
-
-    def inert(self) -> dict[str, str]:
-        """What another mixer has; a final norm that is not read through, the loop that it begins at."""
-        found = super().inert()
-        if self.readout != "final-only":
-            found["final_from"] = f"model.readout={self.readout}"
-        return found | ({"final_norm": "model.readout=raw"} if self.readout == "raw" else {})
 
     def per_process(self) -> list[str]:
         """Dropout."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from reason.models.base import ModelConfig, Shape
@@ -11,6 +13,7 @@ from reason.nn.gate import GateKind
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
+from reason.settings.base import When
 
 
 class MixingConfig(ModelConfig):
@@ -22,14 +25,14 @@ class MixingConfig(ModelConfig):
         description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
         "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes)",
     )
-    kernel: int = Field(3, ge=1, le=31, description="local: k")
-    neighbourhood: Neighbourhood = Field(
+    kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="local: k")
+    neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
         "moore", description="local: the k×k cells around; von-neumann: of these those within k // 2 straight moves"
     )
     symbols: bool = Field(
         False, description="with groups: a position for every (cell, symbol); renaming symbols then renames the answer"
     )
-    num_heads: int = Field(8, ge=1, description="attention heads")
+    num_heads: Annotated[int, When("mixer", "attention")] = Field(8, ge=1, description="attention heads")
     expansion: float = Field(
         4.0,
         gt=0,
@@ -37,17 +40,10 @@ class MixingConfig(ModelConfig):
         "TRM; along the structure expansion · D",
     )
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
-    rope_theta: float = Field(10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base")
+    rope_theta: Annotated[float, When("positions", "rotary", "rotary-2d")] = Field(
+        10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base"
+    )
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
-
-    def inert(self) -> dict[str, str]:
-        """What another mixer, or other positions, would have."""
-        found = {} if self.mixer == "attention" else {"num_heads": f"model.mixer={self.mixer} has no heads"}
-        if self.mixer != "local":
-            found |= dict.fromkeys(("kernel", "neighbourhood"), f"model.mixer={self.mixer} does not convolve")
-        if not self.positions.startswith("rotary"):
-            found["rope_theta"] = f"model.positions={self.positions} does not rotate"
-        return found
 
 
 def refuse_unfit(c: MixingConfig) -> None:

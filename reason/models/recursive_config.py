@@ -16,7 +16,7 @@ from reason.models.recursion import Cycles
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
-from reason.settings.base import Automatic, Readable
+from reason.settings.base import Automatic, Readable, When, With
 
 
 class RecursiveConfig(MixingConfig):
@@ -60,7 +60,9 @@ class RecursiveConfig(MixingConfig):
     noise: Readable[Noise] = Field(
         "none", description="added after every call (NSDE), additive, or multiplied with F(z)"
     )
-    sigma: Readable[float] = Field(0.01, gt=0, description="its magnitude σ")
+    sigma: Annotated[Readable[float], When("noise", "additive", "multiplicative")] = Field(
+        0.01, gt=0, description="its magnitude σ"
+    )
     noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
     gradient_checkpointing: Automatic[bool | Literal["auto"]] = Field(
         "auto",
@@ -72,7 +74,7 @@ class RecursiveConfig(MixingConfig):
         description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
         "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",
     )
-    q_from: Literal["first", "mean"] = Field(
+    q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
     )
     readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
@@ -130,17 +132,14 @@ class RecursiveConfig(MixingConfig):
             can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing is True or "model.gradient_checkpointing=true",
         }
 
-    def inert(self) -> dict[str, str]:
-        """What another mixer has; the size of noise that there is not; what evaluation or memory alone know of."""
-        found = super().inert() | {
+    def unused(self) -> dict[str, str]:
+        """What changes an evaluation, the memory or the speed alone."""
+        return {
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
             "fused_swiglu": "the same numbers are computed, rounded later",
         }
-        if self.noise == "none":
-            found["sigma"] = "model.noise=none"
-        return found
 
     def unread(self) -> dict[str, str]:
         """Noise that training alone has, the size of noise that there is not, and the settings of other integrators."""
@@ -152,10 +151,6 @@ class RecursiveConfig(MixingConfig):
         unused = "substeps" if self.integrator == "adaptive" else "tolerance"
         found[unused] = f"integrator={self.integrator}"
         return {f"model.{key}": f"model.{why}" for key, why in found.items()}
-
-    def used_with(self) -> dict[str, can.Capability]:
-        """Where q is read from, once it is trained."""
-        return {"q_from": can.trained(can.HALTING_HEAD)}
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
         """Another mixer, device, type or width, or a machine that the kernel is not for."""

@@ -35,6 +35,20 @@ class Elsewhere(str):
     """What a setting is for that changes no trained number: nothing to warn of."""
 
 
+class When:
+    """Field metadata: the setting changes a trained number only where another one of its section has such a value."""
+
+    def __init__(self, setting: str, *values: object):
+        self.setting, self.values = setting, values
+
+
+class With:
+    """Field metadata: the setting changes a trained number only where some section has the capability."""
+
+    def __init__(self, capability: Capability):
+        self.capability = capability
+
+
 class BaseConfig(BaseModel):
     """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
 
@@ -67,12 +81,12 @@ class BaseConfig(BaseModel):
         """What it asks of other sections."""
         return ()
 
-    def inert(self) -> dict[str, str]:
-        """Own settings and subsections that change no trained number beside the section's others, each with why."""
+    def unused(self) -> dict[str, str]:
+        """Own settings and subsections that change no trained number, each with why; those marked `When` come by it."""
         return {}
 
     def used_with(self) -> dict[str, Capability]:
-        """Own settings whose value changes a trained number only where some section has a capability."""
+        """Own settings that need a capability and have no Field of their own to be marked `With`."""
         return {}
 
     def per_process(self) -> Iterable[str]:

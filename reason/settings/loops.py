@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
+
+LOG_NORMAL, POISSON = When("distribution", "log-normal"), When("distribution", "poisson")
+RANDOM = When("distribution", "log-normal", "poisson", "uniform")
 
 
 class LoopsConfig(BaseConfig):
@@ -21,12 +24,12 @@ class LoopsConfig(BaseConfig):
         "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
     )
     count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
-    start: int = Field(0, ge=0, description="optimizer steps that take T = count before T becomes random")
-    mu: float = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
-    sigma: float = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
-    mean: float = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: int = Field(1, ge=1, le=10_000, description="smallest random T")
-    max: int = Field(100, ge=1, le=10_000, description="largest random T")
+    start: Annotated[int, RANDOM] = Field(0, ge=0, description="optimizer steps at T = count before T is random")
+    mu: Annotated[float, LOG_NORMAL] = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
+    sigma: Annotated[float, LOG_NORMAL] = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
+    mean: Annotated[float, POISSON] = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
+    min: Annotated[int, RANDOM] = Field(1, ge=1, le=10_000, description="smallest random T")
+    max: Annotated[int, RANDOM] = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
     )
@@ -37,17 +40,11 @@ class LoopsConfig(BaseConfig):
             raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
         return self
 
-    def inert(self) -> dict[str, str]:
-        """The parameters of other distributions, and what one loop has no use for."""
-        parameters = {"log-normal": {"mu", "sigma", "min", "max"}, "poisson": {"mean", "min", "max"}, "fixed": set()}
-        own = parameters.get(self.distribution, {"min", "max"}) | ({"start"} if self.distribution != "fixed" else set())
-        others = (key for key in ("start", "mu", "sigma", "mean", "min", "max") if key not in own)
-        found = dict.fromkeys(others, f"T is {self.distribution}")
-        if self.distribution != "fixed" and self.start == 0:
-            found["count"] = "T is random from the first step on"
-        if self.distribution == "fixed" and self.count == 1:
-            found["supervision"] = "there is one loop"
-        return found
+    def unused(self) -> dict[str, str]:
+        """A fixed T where T is random from the start on, and which loops are scored where there is one."""
+        if self.distribution != "fixed":
+            return {} if self.start else {"count": "T is random from the first step on"}
+        return {"supervision": "there is one loop"} if self.count == 1 else {}
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""

@@ -8,10 +8,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 
 Position = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0)]
+DECAYS = When("kind", "cosine", "exponential")
 
 
 class Horizon(NamedTuple):
@@ -29,10 +30,10 @@ class ScheduleConfig(BaseConfig):
         description="after the warm-up: constant, cosine or exponential down to `min_ratio`, or piecewise (`points`)",
     )
     warmup_steps: int = Field(0, ge=0, description="optimizer steps of linear warm-up")
-    min_ratio: float = Field(0.0, ge=0, description="cosine, exponential: the factor at `end`")
-    start: Position = Field(0.0, description="cosine, exponential: where the decay begins, after the warm-up")
-    end: Position | None = Field(None, description="cosine, exponential: where the decay ends; none: with the run")
-    after: Share | None = Field(None, description="the factor from `end` on; none: min_ratio")
+    min_ratio: Annotated[float, DECAYS] = Field(0.0, ge=0, description="the factor at `end` of a decay")
+    start: Annotated[Position, DECAYS] = Field(0.0, description="where the decay begins, after the warm-up")
+    end: Annotated[Position | None, DECAYS] = Field(None, description="where the decay ends; none: with the run")
+    after: Annotated[Share | None, DECAYS] = Field(None, description="the factor after `end`; none: min_ratio")
     unit: Literal["step", "epoch"] = Field("step", description="of start, end and points: optimizer steps or epochs")
     points: tuple[tuple[Position, Share], ...] = Field(
         (), description="piecewise: [[position,factor],…], each factor from its position on; 1 before the first"
@@ -50,13 +51,10 @@ class ScheduleConfig(BaseConfig):
             raise ValueError(f"points {[list(p) for p in self.points]} must rise in position")
         return self
 
-    def inert(self) -> dict[str, str]:
-        """What another kind of course has."""
-        decays = self._decays
-        found = {} if decays else dict.fromkeys(("min_ratio", "start", "end", "after"), f"kind={self.kind}")
-        if decays and self.end is None:
-            found["after"] = "the decay ends with the run"
-        if self.kind == "constant" or (decays and self.end is None and self.start == 0):
+    def unused(self) -> dict[str, str]:
+        """What follows a decay that ends with the run, and the unit of positions where none is given."""
+        found = {"after": "the decay ends with the run"} if self._decays and self.end is None else {}
+        if self.kind == "constant" or (self._decays and self.end is None and self.start == 0):
             found["unit"] = "no position is given"
         return found
 
@@ -74,7 +72,7 @@ class ScheduleConfig(BaseConfig):
 
     @property
     def _decays(self) -> bool:
-        return self.kind in ("cosine", "exponential")
+        return self.kind in DECAYS.values
 
     @property
     def _afterwards(self) -> float | None:

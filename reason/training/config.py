@@ -40,7 +40,7 @@ class TrainingConfig(BaseConfig):
     )
     monitor: MonitorConfig = MonitorConfig()
 
-    def inert(self) -> dict[str, str]:
+    def unused(self) -> dict[str, str]:
         """What is written down, and which checkpoint is chosen."""
         kept = Elsewhere("it is about what is kept")
         found: dict[str, str] = dict.fromkeys(("tracker", "log_every", "checkpoint_every", "keep_checkpoints"), kept)

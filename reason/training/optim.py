@@ -13,12 +13,13 @@ from torch import Tensor, nn
 import reason.settings.capabilities as can
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.settings.base import BaseConfig, Resumable
+from reason.settings.base import BaseConfig, Resumable, When, With
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.muon import MuonAdamW
 from reason.training.scaling import LossScaling
 
+EMBEDDED = With(can.PUZZLE_EMBEDDING)
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -29,7 +30,9 @@ class OptimizerConfig(BaseConfig):
         "adam-atan2",
         description="adam-atan2 (HRM, TRM, CMM); AdamW; Muon for the matrices of the networks and AdamW for the rest",
     )
-    muon_lr: float = Field(0.02, gt=0, le=1000, description="muon: learning rate of the matrices; lr is the others'")
+    muon_lr: Annotated[float, When("kind", "muon")] = Field(
+        0.02, gt=0, le=1000, description="learning rate of Muon's matrices"
+    )
     lr: float = Field(1e-4, gt=0, le=1000, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     eps: float | None = Field(
@@ -56,8 +59,10 @@ class OptimizerConfig(BaseConfig):
     freeze_embedding_after: float | None = Field(
         None, ge=0, description="epochs after which all that x̂ is made of stays as it is; none: never"
     )
-    puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
-    puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="its decay")
+    puzzle_emb_lr: Annotated[float, EMBEDDED] = Field(
+        1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD"
+    )
+    puzzle_emb_weight_decay: Annotated[float, EMBEDDED] = Field(0.1, ge=0, description="its decay")
 
     @model_validator(mode="after")
     def _adamw_has_none_of_atan2s(self) -> OptimizerConfig:
@@ -80,14 +85,9 @@ class OptimizerConfig(BaseConfig):
         """Whether the fused package computes this update."""
         return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
 
-    def inert(self) -> dict[str, str]:
-        """Another implementation of the same update; the rate of matrices that AdamW or Adam-atan2 moves."""
-        found = {"backend": "it computes the same update"}
-        return found if self.kind == "muon" else found | {"muon_lr": f"optimizer.kind={self.kind}"}
-
-    def used_with(self) -> dict[str, can.Capability]:
-        """Puzzle embeddings' own."""
-        return dict.fromkeys(("puzzle_emb_lr", "puzzle_emb_weight_decay"), can.PUZZLE_EMBEDDING)
+    def unused(self) -> dict[str, str]:
+        """Another implementation of the same update."""
+        return {"backend": "it computes the same update"}
 
     def needs(self) -> list[can.Need]:
         """Networks whose matrices Muon moves; an embedding that can be frozen alone."""

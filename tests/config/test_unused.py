@@ -1,4 +1,4 @@
-"""No dead settings: what a table's row states changes what is trained, and what cannot is known to be inert."""
+"""No dead settings: what a table's row states changes what is trained, and what cannot is known to be unused."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
     The halting head starts from random weights and biases at which half of the puzzles halt after a step, and F_H from
     larger weights, so that its trace is on both sides of 1; a config that was trained before is remembered.
     """
-    folder, known = tmp_path_factory.mktemp("inert"), {}
+    folder, known = tmp_path_factory.mktemp("unused"), {}
     sets = {}
     for causal in (False, True):
         rng = np.random.default_rng(0)
@@ -277,13 +277,13 @@ def walked(name: str) -> Iterator[tuple[str, Config, list[Config]]]:
 
 
 def holds(name: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
-    """A setting is inert if and only if no value of it that is accepted trains other weights."""
+    """A setting is unused if and only if no value of it that is accepted trains other weights."""
     wrong = {}
     for key, config, changed in walked(name):
         acts = any(not same(trained(config), trained(other)) for other in changed)
         silent = key in unused(config)
         if changed and acts == silent and key not in SILENT:
-            wrong[key] = "acts, though it is called inert" if acts else "does nothing, and no reason is given"
+            wrong[key] = "acts, though it is called unused" if acts else "does nothing, and no reason is given"
     assert wrong == {}
 
 
