@@ -23,7 +23,7 @@ from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
 from reason.runs.evaluation import halting_read
-from reason.training.checkpoint import seeded
+from reason.training.generators import seeded
 
 PAD = 0  # of every family, behind a prompt
 RESTARTS = 8  # of a puzzle whose rules tell whether it is solved, the first included

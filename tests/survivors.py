@@ -10,8 +10,7 @@ from typing import IO, Any
 import torch
 from safetensors.torch import load_file
 
-from reason.training.checkpoint import checkpoints
-from reason.training.integrity import seal
+from reason.training.checkpoint import checkpoints, seal
 
 
 def tensors(run: Path) -> dict[str, torch.Tensor]:

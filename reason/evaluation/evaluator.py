@@ -28,9 +28,9 @@ from reason.losses.lm import Likelihood
 from reason.models.base import Batch, Readout, Reasoner, State
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
-from reason.training.checkpoint import seeded
 from reason.training.device import await_device
 from reason.training.distributed import World
+from reason.training.generators import seeded
 
 
 class PuzzleSeeds:

@@ -25,8 +25,7 @@ from safetensors.torch import load_file, save
 from reason.errors import ConfigError
 from reason.runs.directory import read_record, refuse_existing
 from reason.runs.folders import scratch_beside
-from reason.training.checkpoint import checkpoints, readable, torn
-from reason.training.integrity import FILES, MANIFEST, seal, sha256
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal, sha256, torn
 
 SUFFIX = ".tar.gz"
 LIMIT = 16_000_000  # bytes; a model of a million numbers must fit, whatever its carry

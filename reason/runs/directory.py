@@ -25,7 +25,7 @@ from reason.models.base import Reasoner, Shape
 from reason.own_code import IMPORTED
 from reason.runs.folders import directory_lock, plain_name
 from reason.runs.limits import refuse_large_model
-from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_config, step_of
+from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_state, step_of
 from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes
 from reason.version import __version__
@@ -188,7 +188,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
             are not finite, or it has no EMA and one was asked for.
     """
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)
-    refuse_other_config(saved_config(folder), read_record(run)["config"], folder)
+    refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
     which = which_weights(folder, weights)
     shape = read_shape(run)
     refuse_large_model(config.model, shape, device)
@@ -233,7 +233,7 @@ def which_weights(folder: Path, asked: str) -> str:
     Raises:
         ConfigError: the checkpoint has none of those asked for.
     """
-    exported = read_json(folder / "state.json").get("exported")  # what it holds without its training
+    exported = saved_state(folder).exported  # what it holds without its training
     has_ema = (folder / "ema.safetensors").exists() or exported == "ema"
     if asked == "ema" and not has_ema:
         raise ConfigError(f"evaluation.weights=ema: {folder} keeps no EMA; type evaluation.weights=raw")

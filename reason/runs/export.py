@@ -31,7 +31,7 @@ from reason.runs.directory import chosen_checkpoint, create_run, read_record, re
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import scratch_beside
 from reason.settings.base import Mark
-from reason.training.checkpoint import load_weights, save_checkpoint, saved_config, step_of
+from reason.training.checkpoint import load_weights, save_checkpoint, saved_state, step_of
 from reason.training.log import read_metrics
 from reason.version import __version__
 
@@ -89,7 +89,7 @@ def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
     command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
     create_run(folder, own, read_shape(run), record["task"], command, record["training_set"], files)
     state = {"step": step_of(checkpoint), "exported": which}
-    if saved_config(checkpoint):
+    if saved_state(checkpoint).config:
         state["config"] = own.model_dump(mode="json")
     save_checkpoint(folder, step_of(checkpoint), weights, None, state, keep=1)
     return folder

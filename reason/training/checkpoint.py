@@ -4,15 +4,15 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
                             ema.safetensors       averaged parameters, where the run keeps an EMA
                             state.safetensors     every other tensor: moments, carry, random states
                             state.json            the tree those tensors hang in, and every number
-                            manifest.json         SHA-256 of each of these
+                            manifest.json         SHA-256 of each of these, written last
 RUN/checkpoints/best.json                         the step that read best on the monitor's split, and what it read:
                                                   for people; the newest checkpoint's state decides
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -20,20 +20,78 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.files import read_json, written_beside
-from reason.training.distributed import World
-from reason.training.integrity import FILES, fault, seal
+from reason.files import read_json, refuse_irregular, written_beside
+from reason.training.monitor import Reading
 
+MANIFEST = "manifest.json"
+NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
+FILES = (*NEEDED, "ema.safetensors")
 TENSOR = "tensor:"
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
+
+
+class Manifest(RootModel[dict[Literal[FILES], str]]):  # type: ignore[valid-type]
+    """manifest.json: the SHA-256 of every file of the checkpoint."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @field_validator("root")
+    @classmethod
+    def _whole(cls, sums: dict[str, str]) -> dict[str, str]:
+        if not set(NEEDED) <= sums.keys():
+            raise ValueError("a file is missing")
+        return sums
+
+
+class SavedState(BaseModel):
+    """state.json as far as it is read without its tensors; an imported or exported checkpoint holds no training."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step: int | None = Field(None, ge=0, strict=True)
+    averaged: bool = False  # is there an ema.safetensors?
+    exported: Literal["raw", "ema"] | None = None  # the weights that an exported model holds
+    config: dict[str, Any] = {}
+    best: Reading | None = None
+    optimizer: dict[str, Any] | None = None
+
+
+def saved_state(folder: Path) -> SavedState:
+    """What state.json says.
+
+    Raises:
+        ConfigError: naming the entry that is none of this schema.
+    """
+    tree = read_json(folder / "state.json")
+    if not isinstance(tree, dict) or not tree:
+        raise ConfigError("state.json holds no state")
+    try:
+        return SavedState.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"state.json: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def seal(folder: Path) -> None:
+    """Write the manifest of a checkpoint folder."""
+    sums = {name: sha256(folder / name) for name in FILES if (folder / name).exists()}
+    (folder / MANIFEST).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
 
 
 def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
@@ -151,9 +209,8 @@ def record_best(run: Path, best: dict[str, Any]) -> None:
 def best_checkpoint(run: Path) -> Path | None:
     """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
     newest = next(readable(run), None)
-    best = read_json(newest / "state.json").get("best") if newest is not None else None
-    step = best.get("step") if isinstance(best, dict) else None
-    folder = next((path for path in checkpoints(run) if step_of(path) == step), None)
+    best = saved_state(newest).best if newest is not None else None
+    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
     return folder if folder is not None and torn(folder) is None else None
 
 
@@ -162,15 +219,9 @@ def load_state(folder: Path) -> Any:
     return unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
 
 
-def saved_config(folder: Path) -> dict[str, Any]:
-    """The config that a checkpoint was made with; empty for an imported one."""
-    config = read_json(folder / "state.json").get("config", {})
-    return config if isinstance(config, dict) else {}
-
-
 def refuse_weights_alone(folder: Path) -> None:
     """Raises ConfigError for a checkpoint without a training to go on with, as an imported one is."""
-    if "optimizer" not in read_json(folder / "state.json"):
+    if saved_state(folder).optimizer is None:
         raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
 
 
@@ -222,17 +273,15 @@ def readable(run: Path) -> Iterator[Path]:
 
 
 def torn(folder: Path) -> str | None:
-    """What keeps a checkpoint from being read whole."""
+    """What keeps a checkpoint from being the one that was saved, whole; None: nothing."""
     reason = fault(folder)
     if reason is not None:
         return reason
     try:
-        state = read_json(folder / "state.json")
-        if not isinstance(state, dict) or not state:
-            return "state.json holds no state"
-        if state.get("step", step_of(folder)) != step_of(folder):
-            return f"its state is of step {state['step']}"
-        if state.get("averaged") and not (folder / "ema.safetensors").exists():
+        state = saved_state(folder)
+        if state.step not in (None, step_of(folder)):
+            return f"its state is of step {state.step}"
+        if state.averaged and not (folder / "ema.safetensors").exists():
             return "ema.safetensors is missing"
         for path in (folder / name for name in FILES if name.endswith(".safetensors") and (folder / name).exists()):
             with safe_open(path, "pt"):  # reads the header and holds it against the file's length
@@ -242,51 +291,23 @@ def torn(folder: Path) -> str | None:
     return None
 
 
-def random_state(device: torch.device) -> dict[str, Tensor]:
-    """The states of the default generators, the CPU's and the device's: exploration, random initial states, noise."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    elif device.type == "mps":
-        state["mps"] = torch.mps.get_rng_state()
-    return state
-
-
-def restore_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Put the default generators where `random_state` found them."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state["cuda"], device)
-    elif device.type == "mps":
-        torch.mps.set_rng_state(state["mps"])
-
-
-@contextlib.contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Within the block the default generators draw from the seed; after it, they go on where they were."""
-    before = random_state(device)
-    torch.manual_seed(seed)
+def fault(folder: Path) -> str | None:
+    """What keeps a checkpoint's files from being those that were sealed; None: nothing."""
     try:
-        yield
-    finally:
-        restore_random_state(before, device)
-
-
-def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]:
-    """`random_state` of every process."""
-    here = random_state(device)
-    every = {name: world.gather(state[None]) for name, state in here.items()}  # (processes, bytes)
-    return [{name: states[rank] for name, states in every.items()} for rank in range(world.size)]
-
-
-def restore_random_states(states: Any, device: torch.device, world: World) -> None:
-    """Each process goes on with its own; one that was not there when they were saved keeps the stream it began with."""
-    every = states if isinstance(states, list) else [states]
-    if len(every) != world.size:
-        warnings.warn(
-            f"saved by {len(every)} processes, going on with {world.size}: exploration and noise are drawn per process "
-            "and differ from an unbroken run",
-            stacklevel=2,
-        )
-    if world.rank < len(every):
-        restore_random_state(every[world.rank], device)
+        sums = Manifest.model_validate(read_json(folder / MANIFEST)).root
+        for name in FILES:
+            if name in sums:
+                refuse_irregular(folder / name)
+                if sha256(folder / name) != sums[name]:
+                    return f"{name} has changed since it was written"
+            elif (folder / name).exists():
+                return f"{name} is not of this checkpoint"
+    except ValidationError:
+        return f"{MANIFEST} does not list its files"
+    except FileNotFoundError as error:
+        return f"{Path(str(error.filename)).name} is missing"
+    except ConfigError as error:
+        return str(error)
+    except OSError as error:
+        return f"{error.strerror} ({Path(str(error.filename)).name})"
+    return None

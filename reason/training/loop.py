@@ -6,7 +6,8 @@ import contextlib
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, Literal, TextIO
 
 import torch
 from tqdm import tqdm
@@ -17,12 +18,12 @@ from reason.losses.balance import weighted_sum
 from reason.models.base import Batch
 from reason.rollout import supervise
 from reason.training.device import peak_memory
-from reason.training.folder import RunFolder
 from reason.training.interrupt import StopRequest
-from reason.training.log import MetricsLog
+from reason.training.log import MetricsLog, tracker_of
 from reason.training.optim import unscaled_gradient
 from reason.training.state import TrainingState
-from reason.training.trackers import tracker_of
+
+KEPT = ("config.json", "wandb-id")  # what no checkpoint holds
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,37 @@ class Unread:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class RunFolder:
+    """A run's folder as training found it. `state` is asked before every checkpoint."""
+
+    def __init__(self, run: Path):
+        self.run = run
+        self._kept = {name: (run / name).read_bytes() for name in KEPT if (run / name).is_file()}
+        self._identity = _identity(run)
+
+    def state(self) -> Literal["there", "gone", "another's"]:
+        """`gone`: the folder or its config.json was removed; `another's`: another run lies there now."""
+        same = _identity(self.run) == self._identity
+        whole = all((self.run / name).exists() for name in self._kept)
+        if same:
+            return "there" if whole else "gone"
+        return "another's" if (self.run / "config.json").exists() else "gone"
+
+    def remake(self) -> None:
+        """Make the folder again, with what was kept of it; metrics and the checkpoint are then written as ever."""
+        self.run.mkdir(parents=True, exist_ok=True)
+        for name, content in self._kept.items():
+            (self.run / name).write_bytes(content)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class Trainer(TrainingState):

@@ -17,7 +17,7 @@ from reason.settings.base import BaseConfig, Resumable, When, With
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.adam_atan2 import AdamAtan2, BiasCorrection, fused_adam_atan2
 from reason.training.muon import MuonAdamW
-from reason.training.scaling import LossScaling
+from reason.training.precision import LossScaling
 
 EMBEDDED = With(can.PUZZLE_EMBEDDING)
 Decay = Annotated[float, Field(ge=0, lt=1)]

@@ -25,10 +25,11 @@ from reason.training.compatible import (
 )
 from reason.training.distributed import World
 from reason.training.ema import Ema
+from reason.training.generators import random_states, restore_random_states
 from reason.training.log import Meters
 from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers
-from reason.training.scaling import LossScaling
+from reason.training.precision import LossScaling
 from reason.training.sets import Samplers
 
 _NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, SafetensorError, TypeError, ValueError)
@@ -169,7 +170,7 @@ class TrainingState:
             "averaged": self.ema is not None,
             "best": None if self.best is None else self.best.as_dict(),
             "carry": [{name: world.gather_rows(v) for name, v in vars(carry).items()} for carry in self.carries],
-            "random": checkpoint.random_states(self.device, world),
+            "random": random_states(self.device, world),
             **{name: part.state_dict() for name, part in self.parts().items()},
         }
 
@@ -196,7 +197,7 @@ class TrainingState:
             self.best = Reading(**best)
         if "carry" in state:  # an archive may lack it: every row then starts with a new puzzle
             self._restore_carry(state)
-        checkpoint.restore_random_states(state["random"], self.device, self.world)
+        restore_random_states(state["random"], self.device, self.world)
 
     def _restore_carry(self, state: dict[str, Any]) -> None:
         own, kind = self.world.own_rows, type(self.carry.state)

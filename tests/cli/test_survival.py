@@ -16,8 +16,7 @@ from reason.config.overrides import read_config
 from reason.errors import ConfigError
 from reason.runs import directory as runs
 from reason.training import checkpoint
-from reason.training.checkpoint import checkpoints
-from reason.training.integrity import seal
+from reason.training.checkpoint import checkpoints, seal
 from reason.training.log import read_metrics
 
 

@@ -148,7 +148,7 @@ def tampered(draw: st.DrawFn) -> Case:
 
 def _seal(folder: Path) -> None:
     try:
-        from reason.training.integrity import seal
+        from reason.training.checkpoint import seal
     except ImportError:  # a version that keeps no checksums
         return
     seal(folder)

@@ -21,8 +21,7 @@ from reason.cli import main
 from reason.errors import ConfigError
 from reason.runs.archive import pack_run, unpack_run
 from reason.training import checkpoint
-from reason.training.checkpoint import checkpoints
-from reason.training.integrity import seal
+from reason.training.checkpoint import checkpoints, seal
 
 Members = dict[str, bytes]
 

@@ -17,10 +17,9 @@ from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import Diverged
-from reason.training import checkpoint, integrity
-from reason.training.checkpoint import best_checkpoint, checkpoints, readable
+from reason.training import checkpoint
+from reason.training.checkpoint import FILES, MANIFEST, best_checkpoint, checkpoints, fault, readable, seal
 from reason.training.compatible import refuse_unlike_moments
-from reason.training.integrity import FILES, MANIFEST, fault, seal
 
 RESUME = ["train", "run=half", "--resume"]
 
@@ -78,7 +77,7 @@ def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
     assert fault(tmp_path) is None
     (tmp_path / "notes.txt").write_text("mine")  # no part of it
     assert fault(tmp_path) is None
-    assert json.loads((tmp_path / MANIFEST).read_text()) == {name: integrity.sha256(tmp_path / name) for name in FILES}
+    assert json.loads((tmp_path / MANIFEST).read_text()) == {name: checkpoint.sha256(tmp_path / name) for name in FILES}
 
 
 def test_a_pipe_in_its_place_does_not_block(three: Path) -> None:

@@ -12,10 +12,9 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
 from reason.presets import PRESETS
-from reason.training import checkpoint, scaling
+from reason.training import checkpoint
 from reason.training.log import read_metrics
-from reason.training.precision import dtypes
-from reason.training.scaling import LossScaling
+from reason.training.precision import PATIENCE, LossScaling, dtypes
 
 HALF = {"training.precision": "fp16"}
 
@@ -79,8 +78,8 @@ def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
 
 def test_overflow_without_end_stops(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients that no scale brings back: the run stops with the step and the last good checkpoint."""
-    assert scaling.PATIENCE == 100
-    monkeypatch.setattr(scaling, "PATIENCE", 12)
+    assert PATIENCE == 100
+    monkeypatch.setattr("reason.training.precision.PATIENCE", 12)
     trainer = trainer_of(override(tiny, HALF | {"training.steps": "500"}), tmp_path / "run")
     trainer.train(max_steps=3)
     step = trainer.optimizers.step

@@ -14,8 +14,7 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.training import checkpoint
-from reason.training.log import read_metrics
-from reason.training.trackers import numbers, tracker_of
+from reason.training.log import numbers, read_metrics, tracker_of
 
 
 def interrupted(config: Config, run: Path) -> None:

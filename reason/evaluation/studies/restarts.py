@@ -22,7 +22,7 @@ from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, sha
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import last_step, unroll
-from reason.training.checkpoint import seeded
+from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
