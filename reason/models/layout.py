@@ -5,62 +5,17 @@ A model without a size-bound weight (no MLP over cells, no learned positions) se
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.nn.block import Mixer
+from reason.models.mixing import MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
-Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-STRUCTURED = ("local", "groups")
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
-
-
-class Needs(NamedTuple):
-    """What a model asks of a puzzle's structure."""
-
-    mixer: Mixer
-    positions: Positions = "none"
-    symbols: bool = False  # a position for every (cell, symbol)
-    prefix: int = 0  # positions before the cells
-    head_dim: int = 0
-    rope_theta: float = 10_000.0
-
-    @property
-    def size_free(self) -> bool:
-        """Is no weight bound to the number of cells?"""
-        return self.mixer != "mlp" and self.positions != "learned"
-
-    @property
-    def structure(self) -> bool:
-        """Does the model look at grid, groups or symbols at all?"""
-        return self.mixer in STRUCTURED or self.positions == "rotary-2d"
-
-    def positions_of(self, shape: Shape) -> int:
-        """S': prefix + S cells, K positions each with symbols."""
-        return self.prefix + shape.seq_len * (len(shape.structure.symbols) if self.symbols else 1)
-
-    def embeddings(self, shape: Shape) -> int:
-        """Rows of the token embedding: V, or with symbols two and one for every token that is none."""
-        return 2 + shape.vocab_size - len(shape.structure.symbols) if self.symbols else shape.vocab_size
-
-    def lacking(self, shape: Shape) -> str | None:
-        """What `shape` does not declare and this model cannot do without; None: nothing."""
-        structure = shape.structure
-        if (self.mixer == "local" or self.positions == "rotary-2d") and structure.grid is None:
-            key = "model.mixer=local" if self.mixer == "local" else "model.positions=rotary-2d"
-            return f"{key} looks at a grid, and the set declares none"
-        if self.mixer == "groups" and not structure.groups and not self.symbols:
-            return "model.mixer=groups looks at groups of cells, and the set declares none"
-        if self.symbols and not structure.symbols:
-            return "model.symbols=true takes a position for every symbol, and the set declares none"
-        return None
 
 
 class Layout(nn.Module):
@@ -76,23 +31,23 @@ class Layout(nn.Module):
     kinds: Tensor | None
     columns: Tensor | None
 
-    def __init__(self, needs: Needs, shape: Shape):
+    def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
         structure = shape.structure
-        self.shape, self.length, self.grid = shape, needs.positions_of(shape), structure.grid
-        self.outside = structure.outside if needs.mixer == "local" else None
-        self.symbols = len(structure.symbols) if needs.symbols else 1
-        groups = [structure.partition(name) for name in structure.groups] if needs.mixer == "groups" else []
+        self.shape, self.length, self.grid = shape, config.positions_of(shape), structure.grid
+        self.outside = structure.outside if config.mixer == "local" else None
+        self.symbols = len(structure.symbols) if config.symbols else 1
+        groups = [structure.partition(name) for name in structure.groups] if config.mixer == "groups" else []
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
         axes = factored(structure.grid, groups) if groups and structure.grid else None
         self.axes, self.kept = axes or ((), ())
         constants = {
-            "rotary": _rotary(needs, self.length, structure.grid),
+            "rotary": _rotary(config, self.length, structure.grid),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
-            "kinds": torch.from_numpy(_kinds(shape)) if needs.symbols else None,
-            "columns": torch.tensor(structure.symbols) if needs.symbols else None,
+            "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
+            "columns": torch.tensor(structure.symbols) if config.symbols else None,
         }
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
@@ -120,10 +75,10 @@ class Layout(nn.Module):
         return out.index_copy(-1, self.columns, scores)
 
 
-def _rotary(needs: Needs, length: int, grid: tuple[int, int] | None) -> Tensor | None:
-    if needs.positions == "rotary-2d" and grid is not None:
-        return rotary_2d_table(grid, needs.head_dim, needs.rope_theta, needs.prefix)
-    return rotary_table(length, needs.head_dim, needs.rope_theta) if needs.positions == "rotary" else None
+def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> Tensor | None:
+    if config.positions == "rotary-2d" and grid is not None:
+        return rotary_2d_table(grid, config.head_dim, config.rope_theta, config.prefix)
+    return rotary_table(length, config.head_dim, config.rope_theta) if config.positions == "rotary" else None
 
 
 def _kinds(shape: Shape) -> np.ndarray:
@@ -137,16 +92,16 @@ def _kinds(shape: Shape) -> np.ndarray:
 class Layouts(nn.Module):
     """The layouts of the sizes that a model has met, found by their number of cells or of positions."""
 
-    def __init__(self, needs: Needs, shape: Shape):
+    def __init__(self, config: MixingConfig, shape: Shape):
         """Start with the shape that the model is built for.
 
         Raises:
-            ConfigError: the shape lacks what the model needs.
+            ConfigError: the shape lacks what the model config.
         """
         super().__init__()
-        if reason := needs.lacking(shape):
+        if reason := config.lacking(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
-        self.needs, self.known = needs, nn.ModuleList([Layout(needs, shape)])
+        self.config, self.known = config, nn.ModuleList([Layout(config, shape)])
 
     def of_cells(self, tokens: Tensor) -> Layout:
         """The layout of tokens (B, S); of a text that still grows, that of its end.
@@ -157,7 +112,7 @@ class Layouts(nn.Module):
         count, sizes = tokens.shape[1], [layout.shape.seq_len for layout in self._all()]
         if count in sizes:
             return self._all()[sizes.index(count)]
-        if count > sizes[0] or self.needs.structure or self.needs.mixer == "mlp":
+        if count > sizes[0] or self.config.structured or self.config.mixer == "mlp":
             raise ConfigError(
                 f"puzzles of {count} cells, and the model was built for {', '.join(map(str, sizes))}: name puzzles of "
                 "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
@@ -182,17 +137,17 @@ class Layouts(nn.Module):
             return False
         same = next((layout.shape for layout in self._all() if layout.shape.seq_len == shape.seq_len), None)
         if same is not None:
-            fits = same.structure == shape.structure or not self.needs.structure
+            fits = same.structure == shape.structure or not self.config.structured
             return fits and same.vocab_size == shape.vocab_size
-        tokens = self.needs.embeddings(shape) == self.needs.embeddings(own)
-        relations = list(shape.structure.groups) == list(own.structure.groups) or self.needs.mixer != "groups"
-        return self.needs.size_free and tokens and relations and self.needs.lacking(shape) is None
+        tokens = self.config.embeddings(shape) == self.config.embeddings(own)
+        relations = list(shape.structure.groups) == list(own.structure.groups) or self.config.mixer != "groups"
+        return self.config.size_free and tokens and relations and self.config.lacking(shape) is None
 
     def add(self, shape: Shape) -> None:
         """Serve puzzles of this shape, which the model `reads`, from now on."""
         assert self.reads(shape), "asked before"
         if all(layout.shape.seq_len != shape.seq_len for layout in self._all()):
-            layout, buffers = Layout(self.needs, shape), list(self.buffers())
+            layout, buffers = Layout(self.config, shape), list(self.buffers())
             if buffers:
                 layout = layout.to(buffers[0].device)
             if wide := [b.dtype for b in buffers if b.is_floating_point()]:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 import reason.settings.capabilities as can
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
-from reason.models.layout import Layouts, Positions
-from reason.models.mixing import MixingConfig, inner_of, needs_of, refuse_unfit, structured_mixer
+from reason.models.layout import Layouts
+from reason.models.mixing import MixingConfig, Positions, inner_of, refuse_unfit, structured_mixer
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
 from reason.nn.gate import build_gate
@@ -117,10 +117,11 @@ class LoopedModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         width = config.hidden_size
-        self.layouts = Layouts(needs_of(config), shape)
-        self.tokens = Embedding(self.layouts.needs.embeddings(shape), width, config.init_std)
-        length = self.layouts.needs.positions_of(shape)
-        self.positions = Embedding(length, width, config.init_std) if config.positions == "learned" else None
+        self.layouts = Layouts(config, shape)
+        self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
+        self.positions = (
+            Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
+        )
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
         self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None

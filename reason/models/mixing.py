@@ -1,19 +1,21 @@
-"""The settings by which positions see each other, which both families have."""
+"""How positions see each other: the settings that both families have, and what they ask of a puzzle."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from reason.models.base import ModelConfig, Shape
-from reason.models.layout import STRUCTURED, Needs, Positions
 from reason.nn.block import Mixer, StructuredMixer
 from reason.nn.gate import GateKind
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
 from reason.settings.base import When
+
+Positions = Literal["none", "rotary", "rotary-2d", "learned"]
+STRUCTURED = ("local", "groups")
 
 
 class MixingConfig(ModelConfig):
@@ -45,6 +47,46 @@ class MixingConfig(ModelConfig):
     )
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
+    @property
+    def prefix(self) -> int:
+        """Positions before those of the cells."""
+        return 0
+
+    @property
+    def head_dim(self) -> int:
+        """Features of an attention head."""
+        return self.hidden_size // self.num_heads
+
+    @property
+    def size_free(self) -> bool:
+        """Is no weight bound to the number of cells?"""
+        return self.mixer != "mlp" and self.positions != "learned"
+
+    @property
+    def structured(self) -> bool:
+        """Does the model look at grid, groups or symbols at all?"""
+        return self.mixer in STRUCTURED or self.positions == "rotary-2d"
+
+    def positions_of(self, shape: Shape) -> int:
+        """S': prefix + S cells, K positions each with symbols."""
+        return self.prefix + shape.seq_len * (len(shape.structure.symbols) if self.symbols else 1)
+
+    def embeddings(self, shape: Shape) -> int:
+        """Rows of the token embedding: V, or with symbols two, and one for every token that is no symbol."""
+        return 2 + shape.vocab_size - len(shape.structure.symbols) if self.symbols else shape.vocab_size
+
+    def lacking(self, shape: Shape) -> str | None:
+        """What the model cannot do without and `shape` does not declare; None: nothing."""
+        structure = shape.structure
+        if (self.mixer == "local" or self.positions == "rotary-2d") and structure.grid is None:
+            key = "model.mixer=local" if self.mixer == "local" else "model.positions=rotary-2d"
+            return f"{key} looks at a grid, and the set declares none"
+        if self.mixer == "groups" and not structure.groups and not self.symbols:
+            return "model.mixer=groups looks at groups of cells, and the set declares none"
+        if self.symbols and not structure.symbols:
+            return "model.symbols=true takes a position for every symbol, and the set declares none"
+        return None
+
 
 def refuse_unfit(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""
@@ -71,11 +113,6 @@ def refuse_unfit(c: MixingConfig) -> None:
 def inner_of(c: MixingConfig) -> int:
     """I of the mixers along the structure."""
     return round(c.expansion * c.hidden_size)
-
-
-def needs_of(c: MixingConfig, prefix: int = 0) -> Needs:
-    """What a model of these settings asks of a puzzle."""
-    return Needs(c.mixer, c.positions, c.symbols, prefix, c.hidden_size // c.num_heads, c.rope_theta)
 
 
 def structured_mixer(

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import STRUCTURED, Layouts
-from reason.models.mixing import needs_of, structured_mixer
+from reason.models.layout import Layouts
+from reason.models.mixing import STRUCTURED, structured_mixer
 from reason.models.recursion import (
     Cycles,
     Move,
@@ -41,10 +41,9 @@ class RecursiveModel(Reasoner):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
         self.random_start = config.initial == "random"
-        self.layouts = Layouts(needs_of(config, config.puzzle_emb_len), shape)
-        needs, width, self.prefix = self.layouts.needs, config.hidden_size, config.puzzle_emb_len
-        length = needs.positions_of(shape)
-        self.tokens = Embedding(needs.embeddings(shape), width)
+        self.layouts = Layouts(config, shape)
+        width, length, self.prefix = config.hidden_size, config.positions_of(shape), config.prefix
+        self.tokens = Embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:
             count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width

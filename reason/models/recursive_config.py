@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 import reason.settings.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
-from reason.models.layout import STRUCTURED
-from reason.models.mixing import MixingConfig, refuse_unfit
+from reason.models.mixing import STRUCTURED, MixingConfig, refuse_unfit
 from reason.models.recursion import Cycles
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
@@ -108,6 +107,11 @@ class RecursiveConfig(MixingConfig):
         if self.fused_swiglu is True and self.mixer in STRUCTURED:
             raise ValueError(f"the mixer {self.mixer} has no SwiGLU to fuse: type model.fused_swiglu=false")
         return self
+
+    @property
+    def prefix(self) -> int:
+        """P, the puzzle tokens."""
+        return self.puzzle_emb_len
 
     @property
     def cycles(self) -> Cycles:

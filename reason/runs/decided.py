@@ -12,7 +12,7 @@ from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.models.mixing import MixingConfig, needs_of
+from reason.models.mixing import MixingConfig
 from reason.nn.dtypes import Dtypes
 from reason.runs.fusing import fuses
 from reason.runs.limits import DEEPEST, available_memory
@@ -135,8 +135,7 @@ def _exceeding(config: Config, shapes: list[Shape], device: torch.device, comput
 def _states(config: Config, shape: Shape) -> int:
     """Bytes of z_H and z_L in float32."""
     assert isinstance(config.model, MixingConfig), "no other family recomputes"
-    prefix = getattr(config.model, "puzzle_emb_len", 0)
-    positions = needs_of(config.model, prefix).positions_of(shape)
+    positions = config.model.positions_of(shape)
     return 8 * config.training.batch_size * positions * config.model.hidden_size
 
 
