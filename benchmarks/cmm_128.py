@@ -21,6 +21,7 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import main as reason
+from reason.config.overrides import override, read_config
 from reason.runs.evaluation import evaluate_run
 from reason.training.log import read_metrics
 
@@ -46,7 +47,8 @@ def train_in_pieces(run: Path, settings: list[str], minutes: float, pieces: int)
 
 def read(run: Path, label: str, puzzles: int, **pairs: str) -> dict[str, object]:
     limit = {"evaluation.limit": str(puzzles), "evaluation.batch_size": "1000"}
-    results, folder = evaluate_run(run, limit | {key.replace("__", "."): value for key, value in pairs.items()})
+    asked = limit | {key.replace("__", "."): value for key, value in pairs.items()}
+    results, folder = evaluate_run(run, override(read_config(run / "config.json"), asked))
     exact = results["exact_by_step"]
     steps = [1, results["trained_steps"], len(exact)]
     print(f"{label}: exact " + ", ".join(f"{exact[m - 1]:.1%} at step {m}" for m in steps))

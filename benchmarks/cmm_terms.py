@@ -17,7 +17,8 @@ import torch
 
 from reason.config.overrides import override
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.loop import Trainer
 
 TERMS = {"rep_x": 1e3, "rep_z": 1e3, "equil_x": 1, "equil_z": 1, "rh_unstable_x": 10, "rh_stable_z": 1e4}

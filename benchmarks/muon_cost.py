@@ -19,7 +19,8 @@ from torch import Tensor
 import reason.training.muon as muon
 from reason.config.overrides import derive
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set, make_data_once
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set, make_data_once
 from reason.training.loop import Trainer
 
 STEPS = 6  # of each kind in a turn

@@ -22,13 +22,13 @@ from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
+from reason.machine.auto import CUDA_ITSELF
+from reason.machine.memory import estimate_memory, readable_size
 from reason.models import build_model
 from reason.models.base import Batch, Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
 from reason.rollout import first_carry, supervise
-from reason.runs.decided import CUDA_ITSELF
-from reason.runs.memory import estimate_memory, readable_size
 
 RECIPES = (
     "trm-mlp-sudoku",

@@ -19,7 +19,8 @@ import torch
 
 from reason.config.overrides import Changes, derive
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.loop import Trainer
 
 FIXED: Changes = {"rollout.loops.distribution": "fixed", "rollout.loops.count": 4}

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, splits_of, write_dataset
 from datasets_gen.structure import Structure
-from reason.config.overrides import as_typed, derive, flattened, leaves, read_config
+from reason.config.overrides import derive, flattened, read_config
 from reason.config.schema import Config
 from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
@@ -28,10 +28,10 @@ from reason.presets import preset
 from reason.pretrained import find_run
 from reason.rollout import unroll
 from reason.runs.archive import is_archive, unpack_run
+from reason.runs.build import resume as resume_run
+from reason.runs.build import start
 from reason.runs.directory import ROOT, accept_shape, load_run, read_shape
 from reason.runs.evaluation import evaluate_run, refuse_unreadable
-from reason.runs.start import resume as resume_run
-from reason.runs.start import start
 from reason.solve import RESTARTS, Solution, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
@@ -187,16 +187,13 @@ class Run:
         settings: sections of the config, `evaluation={"policies": True}`, `model={"integrator": "rk4"}`; what was named
         to `load` (a setting, the device, the weights) holds here too.
         """
-        recorded = read_config(self.directory / "config.json")
-        own, loaded = (leaves(config.model_dump(mode="json")) for config in (recorded, self.config))
-        changes = {key: value for key, value in loaded.items() if own.get(key) != value}
-        if self.weights == "raw" and recorded.ema.decay is not None:
-            changes["evaluation.weights"] = "raw"
         asked = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
-        changes |= flattened(settings) | {key: value for key, value in asked.items() if value is not None}
-        pairs = dict(typed.split("=", 1) for typed in as_typed(changes))
+        changes = flattened(settings) | {key: value for key, value in asked.items() if value is not None}
+        if self.weights == "raw" and self.config.ema.decay is not None:
+            changes = {"evaluation.weights": "raw"} | changes
+        refuse_unreadable(changes)
         with _torch_as_it_was():
-            return evaluate_run(self.directory, pairs | ({} if name is None else {"name": name}))[0]
+            return evaluate_run(self.directory, derive(self.config, changes), name)[0]
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -268,9 +265,8 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
     """
     _refuse_limits(max_steps, max_minutes)
-    pairs = dict(typed.split("=", 1) for typed in as_typed(flattened(settings)))
     with contextlib.ExitStack() as held, _torch_as_it_was():
-        return _trained(resume_run(Path(run), pairs, held), max_steps, max_minutes)
+        return _trained(resume_run(Path(run), flattened(settings), held), max_steps, max_minutes)
 
 
 @contextlib.contextmanager

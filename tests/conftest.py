@@ -21,7 +21,8 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.models.base import Reasoner
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.device import float32_by_onednn
 
 settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault

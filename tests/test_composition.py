@@ -13,7 +13,8 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import TERMS as LOSS_TERMS
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 
 LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {

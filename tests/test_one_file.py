@@ -13,7 +13,8 @@ import torch
 from datasets_gen.__main__ import main as generate
 from reason.config.overrides import override
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
 FILE = Path(__file__).parents[1] / "examples" / "one_file.py"

@@ -12,7 +12,8 @@ from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.presets import PRESETS, preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
 NARROW = {

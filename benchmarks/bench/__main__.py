@@ -33,12 +33,13 @@ from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import written_beside
+from reason.machine.memory import estimate_memory, readable_size
+from reason.machine.work import work_of
 from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll
-from reason.runs.build import build_trainer, load_training_set
-from reason.runs.memory import estimate_memory, readable_size
-from reason.runs.work import work_of
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.device import pick_device
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes

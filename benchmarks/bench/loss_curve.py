@@ -8,9 +8,9 @@ from typing import Any, cast
 from benchmarks.bench.original import original_step
 from reason.errors import ConfigError
 from reason.interop.original import to_original
+from reason.machine.memory import LiveBytes
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
-from reason.runs.memory import LiveBytes
 from reason.training.device import torchs_own_float32
 from reason.training.loop import Trainer
 

@@ -9,8 +9,8 @@ from typing import Any
 from datasets_gen.layout import splits_of
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.runs.build import make_data_once
-from reason.runs.start import start
+from reason.runs.build import start
+from reason.runs.sets import make_data_once
 
 
 def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> dict[str, Any]:

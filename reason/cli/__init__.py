@@ -19,7 +19,7 @@ from datasets_gen.terminal import open_missing_streams
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
-from reason.own_code import import_asked
+from reason.plugins import import_asked
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …

@@ -15,21 +15,21 @@ from tqdm import tqdm
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
-from reason.config.overrides import split_arguments
-from reason.errors import ConfigError
-from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
-from reason.report.section import Results, Table, view
-from reason.runs.ablation import EVALUATION, PRESET, Ablation, Cell, opened
-from reason.runs.ablation_checks import (
+from reason.ablation.checks import (
     refuse_alike,
     refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
 )
-from reason.runs.build import make_data_once, require_set
+from reason.ablation.queue import Queue
+from reason.ablation.study import EVALUATION, PRESET, Ablation, Cell, opened
+from reason.config.overrides import split_arguments
+from reason.errors import ConfigError
+from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
+from reason.report.section import Results, Table, view
 from reason.runs.folders import replaced_folder
-from reason.runs.queue import Queue
+from reason.runs.sets import make_data_once, require_set
 from reason.training.interrupt import StopRequest
 
 DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
@@ -88,7 +88,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
     """Train, evaluate and print; returns the exit status."""
     variants = [variant.name for variant in ablation.variants()]
     print(f"{folder}: variants × seeds = {len(variants)} × {ablation.seeds} = {len(cells)} runs")
-    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes)
+    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.cell")
     with (
         StopRequest(others=HANG_UP) as stop,
         tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar,

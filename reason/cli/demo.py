@@ -15,7 +15,7 @@ from datasets_gen.layout import splits_of
 from datasets_gen.maze import Maze
 from datasets_gen.typed import Parser, typed
 from reason.cli import solve, train
-from reason.config.overrides import read_config
+from reason.config.overrides import override, read_config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
@@ -111,7 +111,7 @@ def _evaluated(pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     words = {"data.directory": "data", "evaluation.steps": "steps"}
     asked = " ".join(f"{words.get(key, key)}={value}" for key, value in pairs.items())
     print(typed(f"demo: python evaluate.py {RUN} {asked}"))
-    return evaluate_run(RUN, pairs)
+    return evaluate_run(RUN, override(read_config(RUN / "config.json"), pairs))
 
 
 def _curve(results: dict[str, Any]) -> str:

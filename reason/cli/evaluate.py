@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 
 from reason.cli.arguments import Parser
-from reason.config.overrides import split_arguments
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
+from reason.pretrained import find_run
 from reason.report.section import headline
+from reason.runs.archive import unpacked
 from reason.runs.directory import newest_run
-from reason.runs.evaluation import evaluate_run
+from reason.runs.evaluation import evaluate_run, refuse_unreadable
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
@@ -24,11 +24,14 @@ def main(argv: list[str]) -> int:
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
     if words:
-        run: Path | str = words[0]
+        run = unpacked(find_run(words[0]))
     else:
         run = newest_run()
         print(f"no run named; taking the newest: {run}")
-    results, folder = evaluate_run(run, pairs)
+    name = pairs.pop("name", None)
+    config = override(read_config(run / "config.json"), pairs)
+    refuse_unreadable(pairs)
+    results, folder = evaluate_run(run, config, name)
     if not results:  # a process that only took part
         return 0
     print_results(results, Console())

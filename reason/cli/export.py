@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from datasets_gen.typed import Parser, quoted, typed
-from reason.config.overrides import split_arguments
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
+from reason.machine.memory import readable_size
 from reason.pretrained import find_run
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.evaluation import refuse_unreadable
 from reason.runs.export import STORED, export_run
-from reason.runs.memory import readable_size
 
 DESCRIPTION = """Make a model to give away: the weights of a run's newest checkpoint, without the training, and a card
 (card.json, README.md) with its data, seed, command, and accuracy by supervision step.
@@ -36,10 +36,11 @@ def main(argv: list[str]) -> int:
     words, pairs = split_arguments(arguments.words, SHORTCUTS)
     if len(words) != 2:
         raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
-    refuse_unreadable(pairs)
+    run, out = find_run(words[0]), Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
-    out = Path(words[1])
-    card = export_run(find_run(words[0]), out, arguments.stored, sets, pairs)
+    config = override(read_config(run / "config.json"), pairs)
+    refuse_unreadable(pairs)
+    card = export_run(run, out, config, arguments.stored, sets)
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
     for one in card["evaluations"]:
         for what in ("exact_by_step", "exact_by_step_in_float32"):

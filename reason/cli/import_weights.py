@@ -22,9 +22,9 @@ from reason.errors import ConfigError
 from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original
 from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
+from reason.machine.check import refuse_large_model
 from reason.models import RecursiveModel, Shape, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
-from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.

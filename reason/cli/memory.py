@@ -12,11 +12,11 @@ from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.data import shape_of
 from reason.errors import ConfigError
+from reason.machine.auto import CUDA_ITSELF
+from reason.machine.memory import Memory, estimate_memory, readable_size
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
-from reason.runs.decided import CUDA_ITSELF
-from reason.runs.memory import Memory, estimate_memory, readable_size
 from reason.training.device import pick_device
 from reason.training.precision import dtypes
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
+from reason.machine.memory import readable_size
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.runs.directory import read_record
-from reason.runs.memory import readable_size
 from reason.training.checkpoint import best_checkpoint, readable
 
 DESCRIPTION = f"""Put a run's config, newest checkpoint and metrics into one file.

@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
         )
     if arguments.gif and not arguments.gif.parent.is_dir():
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
-    for line in unread_lines(pairs, config.model.unread(), "this answer"):
+    for line in unread_lines(dict(pairs), config.model.unread(), "this answer"):
         print(line, file=sys.stderr)
     trained = load_run(run, device, config, config.evaluation.weights)
     text = _text(words[1])

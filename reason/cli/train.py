@@ -13,14 +13,13 @@ from datasets_gen.typed import quoted, typed
 from reason.cli.arguments import Parser
 from reason.cli.memory import print_memory
 from reason.config.describe import unused
-from reason.config.overrides import override, read_config, split_arguments
+from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.own_code import IMPORTED
+from reason.plugins import IMPORTED
 from reason.presets import preset
 from reason.runs.archive import SUFFIX, is_archive, unpack_run
-from reason.runs.build import why_processes_differ
+from reason.runs.build import resume, start, why_processes_differ
 from reason.runs.directory import ROOT
-from reason.runs.start import resume, start
 from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
@@ -118,10 +117,10 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
 
 def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
     run, words = _unpacked(words, pairs)
-    name = read_config(run / "config.json").name
-    if words and words != [name]:
-        raise ConfigError(f"{run} was started from preset {name}, not {words[0]}; leave the preset out")
-    return resume(run, pairs, held)
+    config = read_config(run / "config.json")
+    if words and words != [config.name]:
+        raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
+    return resume(run, parsed(config, pairs), held)
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:

@@ -21,7 +21,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.models import FAMILIES
-from reason.own_code import IMPORTED
+from reason.plugins import IMPORTED
 from reason.settings.base import BaseConfig
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
@@ -92,6 +92,22 @@ def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
             raise ConfigError(_other_family(value, tree))
         _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))), f"={value}")
     return validated(tree, shown=pairs)
+
+
+def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
+    """What a command line says, as values of the settings' own types.
+
+    Raises:
+        ConfigError: as `override`.
+    """
+    values = leaves(override(config, pairs).model_dump())
+    return {key: value for key, value in values.items() if any(f"{key}.".startswith(f"{typed}.") for typed in pairs)}
+
+
+def changes_between(own: Config, other: Config) -> Changes:
+    """The settings of `other` that `own` has otherwise."""
+    before, after = (leaves(config.model_dump()) for config in (own, other))
+    return {key: value for key, value in after.items() if key not in before or before[key] != value}
 
 
 def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> None:
@@ -255,7 +271,7 @@ def read_config(path: Path | str) -> Config:
     path = Path(path)
     try:
         record = read_json(path)
-        with _naming_own_code(record):
+        with _naming_plugins(record):
             return validated(record["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
@@ -266,7 +282,7 @@ def read_config(path: Path | str) -> Config:
 
 
 @contextlib.contextmanager
-def _naming_own_code(record: Mapping[str, Any]) -> Iterator[None]:
+def _naming_plugins(record: Mapping[str, Any]) -> Iterator[None]:
     """Within the block a ConfigError also names the file of the user's own that the run was made with."""
     try:
         yield

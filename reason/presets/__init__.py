@@ -15,7 +15,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.own_code import own_recipe
+from reason.plugins import own_recipe
 from reason.presets import small, structured
 from reason.presets.bases import (
     ARC_8,

@@ -1,233 +1,214 @@
-"""From a config to a trainer before its first step: the set, the model, the random streams."""
+"""From a config to a trainer: `check` refuses what cannot be trained here, `build` makes model and streams.
+
+`start` and `resume` do both, in a run's folder; then `Trainer.train` trains.
+"""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Sequence
+import contextlib
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 
-import reason.settings.capabilities as can
-from datasets_gen.__main__ import main as generate
-from datasets_gen.layout import splits_of
-from datasets_gen.typed import typed
-from reason.config.overrides import derive
+from datasets_gen.typed import quoted
+from reason.config.describe import has_mark, keys_of
+from reason.config.differences import run_name
+from reason.config.overrides import Changes, derive, read_config
 from reason.config.schema import Config
-from reason.data import PuzzleData, task_of
+from reason.data import task_of
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import SplitMonitor
+from reason.machine.auto import choices
+from reason.machine.check import Checked, Machine, check
 from reason.models import build_model
-from reason.models.base import Reasoner
-from reason.presets import PRESETS
-from reason.runs.decided import choices, decided
-from reason.runs.fusing import refuse_unfused
-from reason.runs.limits import refuse_large_model, refuse_large_training, refuse_long_traces
-from reason.training.checkpoint import checkpoints
+from reason.plugins import require_imports
+from reason.runs.directory import (
+    change_config,
+    create_run,
+    has_lost_checkpoints,
+    locked,
+    read_record,
+    refuse_existing,
+    refuse_full_disk,
+    refuse_undecodable,
+    reserve_run,
+)
+from reason.runs.sets import (
+    fingerprints,
+    load_monitor_sets,
+    load_training_set,
+    make_data_once,
+    names_presets_own_set,
+    refuse_other_set,
+)
+from reason.settings.base import Mark
+from reason.training.checkpoint import (
+    checkpoints,
+    readable,
+    refuse_weights_alone,
+    refuse_what_is_in_the_way,
+    step_of,
+)
 from reason.training.compiling import compile_model
-from reason.training.distributed import World
+from reason.training.device import pick_device
+from reason.training.distributed import World, device_of_process, joined
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
 
 
-def names_presets_own_set(config: Config) -> bool:
-    """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
-    preset = PRESETS.get(config.name)
-    own = preset.config().data if preset is not None else None
-    return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
+def start(
+    asked: Config,
+    run: Path | None,
+    held: contextlib.ExitStack,
+    *,
+    make_data: bool,
+    base: Config | None = None,
+) -> Trainer:
+    """A new run; `held` keeps its folder locked and its processes joined.
 
+    run: None for runs/NAME-N, where NAME says how the config differs from `base` (`run_name`).
 
-def make_data_once(config: Config) -> None:
-    """Make the set that a preset names, where it is not there yet, saying how.
-
-    Raises:
-        ConfigError: the preset names no set, or making it failed.
-    """
-    directories, commands = config.data.directories, config.data.commands
-    for number, directory in enumerate(directories):
-        if Path(directory).exists() and any(Path(directory).iterdir()):
-            continue
-        if number >= len(commands) or not commands[number]:
-            raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
-        arguments = [*shlex.split(commands[number]), "--output-dir", directory]
-        print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
-        status = generate(arguments)
-        if status == 130:
-            raise KeyboardInterrupt
-        if status and not splits_of(directory):  # else another process has made it meanwhile
-            raise ConfigError(f"the set {directory} could not be made; see above")
-    if not directories:
-        raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
-
-
-def require_set(config: Config, directory: str) -> None:
-    """Where a set is not there, name the command that makes one like that of the config.
+    make_data: a missing set is made as data.generate says.
 
     Raises:
-        ConfigError: the folder is missing, and the config says how its set was made.
+        ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
     """
-    commands = config.data.commands
-    if Path(directory).is_dir() or not (commands and commands[0]):
-        return
-    preset = PRESETS.get(config.name)  # whose folders the commands are for, whatever was typed since
-    folders = config.data.directories if preset is None else preset.config().data.directories
-    own = dict(zip(folders, commands, strict=False))
-    command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
-    one = "one" if directory in own else "one like the preset's own"
-    raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")
+    if run is not None:
+        refuse_undecodable(run)
+        refuse_existing(run)
+    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
+    config, world = _world(asked, held)
+    if world.first and make_data:
+        make_data_once(config)
+    world.await_first()  # to make the set
+    data = load_training_set(config, pick_device(config.device))
+    reserved = reserve_run(run_name(base or asked, asked)) if run is None and world.first else None
+    run = Path(world.tell(str(run or reserved or "")))
+    try:
+        trainer = build_trainer(config, run, data, world)
+    except BaseException:
+        if reserved is not None:
+            with contextlib.suppress(OSError):
+                reserved.rmdir()
+        raise
+    if world.first:
+        create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
+        held.enter_context(locked(run))
+        refuse_full_disk(run, trainer.checkpoint_size())
+    return trainer
 
 
-def load_training_set(config: Config, device: torch.device) -> TrainingSets:
-    """The train splits on the device.
+def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
+    """A run at its newest checkpoint; `changes` are settings that may change, and they stay.
 
     Raises:
-        ConfigError: none is named, one is empty, or they are no puzzles of one family in several sizes.
-        DatasetError: missing, torn or inconsistent.
+        ConfigError, DatasetError: a setting may not change, there is no checkpoint, the set is another, or the run is
+            finished.
     """
-    if config.data.directory is None:
-        raise ConfigError("the run names no data set of its own; type data=DIR")
-    for directory in config.data.directories:
-        require_set(config, directory)
-    parts = [PuzzleData(directory, "train", device) for directory in config.data.directories]
-    for data in parts:
-        if data.groups == 0:
-            there = ", ".join(splits_of(data.directory))
-            raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        config.refuse_unmet(_asked_by(data))
-        if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
-            raise ConfigError(
-                f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
-            )
-    return TrainingSets(parts)
+    fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
+    if fixed:
+        raise ConfigError(
+            f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
+            f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')})"
+        )
+    asked = read_config(run / "config.json")
+    require_imports(read_record(run).get("imports", []), run)
+    changed = derive(asked, changes)
+    config, world = _world(changed, held)
+    if world.first:
+        held.enter_context(locked(run))
+    folder = _newest(run, world)
+    if folder is not None and step_of(folder) >= config.training.steps:
+        raise ConfigError(f"{run} is finished ({step_of(folder)} steps); next: python evaluate.py {quoted(run)}")
+    if world.first and names_presets_own_set(config):
+        make_data_once(config)  # an archive may come without its set
+    world.await_first()  # to make the set
+    data = load_training_set(config, pick_device(config.device))
+    trainer = build_trainer(config, run, data, world)
+    refuse_other_set(trainer, read_record(run)["training_set"])
+    if folder is not None:
+        trainer.resume(folder)
+    if world.first:
+        refuse_full_disk(run, trainer.checkpoint_size())
+        if (recorded := _recorded(changed, trainer)) != asked:
+            change_config(run, recorded)  # the next --resume need not repeat them
+    return trainer
 
 
-def _asked_by(data: PuzzleData) -> list[can.Need]:
-    """What the meaning of a set's labels, and its puzzle identifiers, ask of a model."""
-    causal = bool(data.metadata.task.get("causal"))
-    labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
-    other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
-    needs = [can.Need(labels, can.CAUSAL if causal else can.ALL_CELLS, other)]
-    if (count := data.shape.num_puzzle_identifiers) > 1:
-        identified = f"{data.directory}, whose puzzles have {count} identifiers,"
-        needs.append(can.Need(identified, can.PUZZLE_IDENTIFIERS, "data=DIR of a set without"))
-    return needs
+def _recorded(config: Config, trainer: Trainer) -> Config:
+    """The config with what `auto` came to for this training, so that every --resume computes alike."""
+    return derive(config, choices(trainer.config))
 
 
-def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
-    """The splits that choose the best checkpoint, on the device; none where a set has none, or none is wanted.
+def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
+    """The config with this process's device, and the processes."""
+    config = derive(config, {"device": device_of_process(config.device)})
+    return config, held.enter_context(joined(pick_device(config.device)))
+
+
+def _newest(run: Path, world: World) -> Path | None:
+    """The checkpoint to resume from, the same in every process; None if training ended before its first.
 
     Raises:
-        ConfigError: a split was named that is not there.
+        ConfigError: there are checkpoints and none can be read, something lies where one would be saved, or it is an
+            imported one.
     """
-    wanted, found = config.training.monitor, []
-    for data in sets.parts:
-        there = splits_of(data.directory)
-        if wanted.puzzles == 0 or (wanted.split not in there and wanted.split == "validation"):
-            continue
-        if wanted.split not in there:
-            raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
-        found.append(PuzzleData(data.directory, wanted.split, data.device))
-    return [data for data in found if len(data.scored_examples(min(len(data), wanted.puzzles)))]
-
-
-def fingerprints(trainer: Trainer) -> dict[str, str]:
-    """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
-    return fingerprints_of(
-        [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
-    )
-
-
-def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:
-    """SHA-256 of splits by their names: "train", "train 2" of a second set, "validation"."""
-    found: dict[str, str] = {}
-    for data in read:
-        before = sum(name.split()[0] == data.split for name in found)
-        found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
-    return found
-
-
-def refuse_other_set(trainer: Trainer, recorded: object) -> None:
-    """Raises ConfigError where a number that training reads is not that of the set which the run was started with."""
-    present = fingerprints(trainer)
-    if present == recorded:
-        return
-    was = recorded if isinstance(recorded, dict) else {}
-    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
-    raise ConfigError(
-        f"{trainer.samplers.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
-        "has changed since; name that one with data=DIR"
-    )
+    refuse_what_is_in_the_way(run)
+    folder = next(readable(run), None) if world.first else None
+    folder = Path(name) if (name := world.tell(str(folder or ""))) else None
+    if folder is None and checkpoints(run):
+        raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
+    if folder is None and has_lost_checkpoints(run):
+        raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
+    if folder is not None:
+        refuse_weights_alone(folder)
+    return folder
 
 
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
-    """A trainer before its first step; every random stream comes from config.seed.
+    """`check`, then `build`: a trainer before its first step.
+
+    Raises:
+        ConfigError: as both.
+    """
+    machine = Machine(data.device, world or World())
+    return build(check(config, data, machine), run, data, machine)
+
+
+def build(checked: Checked, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
+    """The model, its optimizer and the random streams, all of which come from config.seed.
 
     All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,
     noise) each draws from a stream of its own, the first as a single process would.
 
     Raises:
-        ConfigError: the batch does not divide among the processes, it would not fit into memory, or something cannot be
-            compiled or run here.
+        ConfigError: the weights to begin from do not fit.
     """
-    world = world or World()
-    config.model.refuse_training()
-    batch_size = config.training.batch_size
-    if batch_size % world.size:
-        near = max(1, round(batch_size / world.size)) * world.size
-        raise ConfigError(
-            f"training.batch_size={batch_size} does not divide among {world.size} processes; "
-            f"type training.batch_size={near}"
-        )
-    shapes = [part.shape for part in data.parts]
-    refuse_large_model(config.model, data.shape, data.device)
-    refuse_long_traces(config, shapes)
-    config, reasons = decided(config, shapes, data.device, world.size)
-    config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # memory may differ between GPUs
-    refuse_unfused(config, data.device)
+    (config, reasons), (device, world) = checked, machine
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
-    model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
-    _add_sizes(model, data)
+    model = build_model(config.model, data.shape, *dtypes(config.training.precision, device))
+    for part in data.parts:
+        model.add_shape(part.shape)
     if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
         warm_start(model, Path(config.init_from), config.init_layers)
     if config.training.only == "gate":
         train_gate_alone(model)
-    model = model.to(data.device)
-    refuse_large_training(config, model, data, world.size)
+    model = model.to(device)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    compiled = compile_model(model, config.training, data.device, config.model.fusing is True)
+    compiled = compile_model(model, config.training, device, config.model.fusing is True)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
-    if config.data.hints and not data.shape.structure.symbols:
-        raise ConfigError(
-            f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
-            "type data.hints=0"
-        )
     found = [None if each is None else each.symmetry for each in puzzles]
     symmetries = [each if each is not None and each.keeps_label else None for each in found]
-    samplers = Samplers(data, batch_size, data_seed, symmetries, config.data.hints)
+    samplers = Samplers(data, config.training.batch_size, data_seed, symmetries, config.data.hints)
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
     trainer.compiled, trainer.reasons = compiled, reasons
     return trainer
-
-
-def _add_sizes(model: Reasoner, data: TrainingSets) -> None:
-    """Tell the model of every set's shape.
-
-    Raises:
-        ConfigError: its weights are bound to one size.
-    """
-    for part in data.parts:
-        if not model.reads(part.shape):
-            raise ConfigError(
-                f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
-                "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
-            )
-        model.add_shape(part.shape)
 
 
 def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor | None:

@@ -20,11 +20,11 @@ from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, printable
 from reason.files import read_json, written_beside
+from reason.machine.check import refuse_large_model
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.own_code import IMPORTED
+from reason.plugins import IMPORTED
 from reason.runs.folders import directory_lock, plain_name
-from reason.runs.limits import refuse_large_model
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_state, step_of
 from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes

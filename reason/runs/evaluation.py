@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
-from reason.config.overrides import leaves, override, read_config
+from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate, write_report
 from reason.files import read_json
+from reason.machine.auto import fuses, resolve_reading
 from reason.nn.dtypes import Dtypes
-from reason.pretrained import FOLDER, find_run
+from reason.pretrained import FOLDER
 from reason.rollout import Halting
-from reason.runs.archive import unpacked
-from reason.runs.build import require_set
-from reason.runs.curve import training_curve
-from reason.runs.decided import decided_reading
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
-from reason.runs.fusing import fuses
+from reason.runs.results import training_curve
+from reason.runs.sets import require_set
 from reason.settings import capabilities as can
 from reason.settings.base import Mark
 from reason.training.compiling import compile_networks, require_inductor
@@ -40,30 +38,28 @@ def halting_read(config: Config) -> Halting | None:
     return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
 
 
-def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
-    """Evaluate a run as the command line's pairs say; returns the results and the folder they were written to.
+def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[dict[str, Any], Path]:
+    """Evaluate a run with a config that may differ from its own; returns the results and the folder they are in.
 
-    Of several sets that a run was trained on the first is read, unless the pairs name one.
+    Of several sets that a run was trained on the first is read, unless the config names another.
     Evaluations of a model of the package are written below runs/NAME.
     Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
 
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
-    pairs, run = dict(pairs), unpacked(find_run(run))
-    name = pairs.pop("name", None)
     if name is not None:
         plain_name(name, "name")
     own = read_config(run / "config.json")
-    config = override(own, pairs)
-    refuse_unreadable(pairs)
+    changes = changes_between(own, config)
+    refuse_unreadable(changes)
     settings = config.evaluation
     trained_steps = own.rollout.trained_steps
     steps = settings.steps or 2 * trained_steps
     if not config.data.directories:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     directory = config.data.directories[0]
-    if len(config.data.directories) > 1 and "data.directory" in pairs:
+    if len(config.data.directories) > 1 and "data.directory" in changes:
         raise ConfigError(f"data={config.data.directory}: one set at a time; type data={directory}")
     device = pick_device(device_of_process(config.device))
     require_set(config, directory)
@@ -73,14 +69,14 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
     refuse_other_puzzles(data, read_record(run)["task"], run)
-    folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, pairs))
+    folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
     refuse_foreign(folder, "an evaluation")
     if name is None:
         _refuse_other_set(folder, directory)
     _refuse_unwritable(folder.parent)
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
-        config, reasons = decided_reading(config, data.shape, device, share, steps)
+        config, reasons = resolve_reading(config, data.shape, device, share, steps)
         compiled = config.evaluation.compile == "inductor"
         if compiled:
             require_inductor(device, "evaluation.compile")
@@ -101,7 +97,7 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
-        unread = unread_lines(pairs, settings.unread() | config.model.unread(), "this evaluation")
+        unread = unread_lines(changes, settings.unread() | config.model.unread(), "this evaluation")
         for line in (first, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
@@ -126,7 +122,7 @@ def evaluate_run(run: Path | str, pairs: dict[str, str]) -> tuple[dict[str, Any]
         "device": str(device),
         "puzzles_per_second": found["puzzles"] / found["seconds"],
         "version": __version__,
-        "settings": {key: chosen[key] for key in chosen if key in pairs or key == "evaluation.compile"},
+        "settings": {key: chosen[key] for key in chosen if key in changes or key == "evaluation.compile"},
         **found,
         "training": training_curve(run),
     }
@@ -152,14 +148,15 @@ def _written_to(run: Path) -> Path:
     return folder
 
 
-def unread_lines(pairs: Mapping[str, object], unread: Mapping[str, str], where: str) -> list[str]:
-    """A line for every setting typed that changes nothing where a trained model is read, with the reason."""
-    return [f"{key}={pairs[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in pairs]
+def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:
+    """A line for every changed setting that a trained model does not read, with the reason."""
+    named = {key: value_text(value) for key, value in changes.items()}
+    return [f"{key}={named[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in named]
 
 
-def refuse_unreadable(pairs: Mapping[str, object]) -> None:
+def refuse_unreadable(settings: Iterable[str]) -> None:
     """Raises ConfigError for a setting that cannot change for a trained model."""
-    refused = [key for key in pairs if not has_mark(key, Mark.READABLE)]
+    refused = [key for key in settings if not has_mark(key, Mark.READABLE)]
     if refused:
         raise ConfigError(
             f"{refused[0]} cannot change for a trained model; what can: {', '.join(keys_of(Mark.READABLE))}"
@@ -198,8 +195,8 @@ def _refuse_unwritable(folder: Path) -> None:
         ) from None
 
 
-def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, str]) -> str:
-    """SET-SPLIT-T16 and the other settings typed, so that two evaluations of a run do not overwrite each other.
+def _default_name(directory: str, steps: int, config: Config, changes: Changes) -> str:
+    """SET-SPLIT-T16 and the other settings that change, so that two evaluations of a run do not overwrite each other.
 
     A setting's section is left out where no other section has a setting of that name which may be typed.
 
@@ -208,8 +205,8 @@ def _default_name(directory: str, steps: int, config: Config, pairs: dict[str, s
     """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     known = [key.rsplit(".")[-1] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]
-    short = {key: last if known.count(last := key.rsplit(".")[-1]) == 1 else key for key in pairs}
-    asked = [f"{short[key]}={value}" for key, value in sorted(pairs.items()) if key not in named]
+    short = {key: last if known.count(last := key.rsplit(".")[-1]) == 1 else key for key in changes}
+    asked = [f"{short[key]}={value_text(changes[key])}" for key in sorted(changes) if key not in named]
     name = "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])
     try:
         return plain_name(name, "name")

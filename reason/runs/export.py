@@ -20,16 +20,16 @@ from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark
 from reason.config.differences import differing
-from reason.config.overrides import as_typed, derive, override, read_config
+from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS
 from reason.pretrained.card import write_card
-from reason.runs.build import names_presets_own_set
-from reason.runs.curve import is_number
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
-from reason.runs.evaluation import evaluate_run
+from reason.runs.evaluation import evaluate_run, refuse_unreadable
 from reason.runs.folders import scratch_beside
+from reason.runs.results import is_number
+from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark
 from reason.training.checkpoint import load_weights, save_checkpoint, saved_state, step_of
 from reason.training.log import read_metrics
@@ -40,36 +40,37 @@ KEPT = ("split", "puzzles", "steps", "precision", "exact_by_step", "cell_by_step
 STORED = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def export_run(run: Path, out: Path, stored: str, sets: list[str], pairs: Mapping[str, str]) -> dict[str, Any]:
+def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str]) -> dict[str, Any]:
     """Make the folder `out`, whole or not at all; returns the card.
 
     stored: the type of the weights in the file. The exported weights are evaluated on the test split of every set, as
-    `pairs` say; rounded ones beside the float32 ones. sets: none given: those that the run was trained on.
+    `config` says; rounded ones beside the float32 ones. sets: none given: those that the run was trained on.
 
     Raises:
         ConfigError, DatasetError: there is no checkpoint, `out` is there already, or a set is not.
     """
     if os.path.lexists(out):
         raise ConfigError(f"{out} is there already; name another folder, or remove it")
-    config = override(read_config(run / "config.json"), dict(pairs))
+    changes = changes_between(read_config(run / "config.json"), config)
+    refuse_unreadable(changes)
     if not (sets or config.data.directories):
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     sets = sets or config.data.directories
     read_metrics(run)  # refused before the evaluation
     with scratch_beside(out) as scratch:
         model = _model(run, scratch / out.name, config, STORED[stored])
-        read = [_results(model, directory, pairs) for directory in sets]
+        read = [_results(model, directory, changes) for directory in sets]
         unrounded = read
         if stored != "fp32":
             whole = _model(run, scratch / "float32", config, torch.float32)
-            unrounded = [_results(whole, directory, pairs) for directory in sets]
+            unrounded = [_results(whole, directory, changes) for directory in sets]
         step = read[0]["checkpoint_step"]
         card = _card(run, out.name, stored, step) | {
             "step": step,
             "weights": read[0]["weights"],
             "parameters": read[0]["parameters"],
             "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
-            "evaluations": [_evaluation(out.name, *both, pairs) for both in zip(read, unrounded, strict=True)],
+            "evaluations": [_evaluation(out.name, *both, changes) for both in zip(read, unrounded, strict=True)],
         }
         write_card(model, card)
         model.rename(out)
@@ -120,23 +121,23 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
     return ["train.py", config.name, *words]
 
 
-def _results(model: Path, directory: str, pairs: Mapping[str, str]) -> dict[str, Any]:
+def _results(model: Path, directory: str, changes: Changes) -> dict[str, Any]:
     """results.json of an evaluation; its folder is not kept."""
-    asked = {key: value for key, value in pairs.items() if key not in CHOICE}
-    results, folder = evaluate_run(
-        model, asked | {"data.directory": directory, "evaluation.boards": "0", "name": "card"}
-    )
+    asked = {key: value for key, value in changes.items() if key not in CHOICE}
+    asked |= {"data.directory": directory, "evaluation.boards": 0}
+    results, folder = evaluate_run(model, derive(read_config(model / "config.json"), asked), "card")
     shutil.rmtree(folder.parent)
     return results
 
 
 def _evaluation(
-    name: str, results: Mapping[str, Any], unrounded: Mapping[str, Any], pairs: Mapping[str, str]
+    name: str, results: Mapping[str, Any], unrounded: Mapping[str, Any], changes: Changes
 ) -> dict[str, Any]:
     """A set's entry in the card."""
     directory = Path(results["dataset"]).resolve().name
     words = [f"data=data/{directory}", f"steps={results['steps']}"]
-    words += [f"{key}={pairs[key]}" for key in pairs if key not in (*CHOICE, "evaluation.steps", "data.directory")]
+    left = (*CHOICE, "evaluation.steps", "data.directory")
+    words += as_typed({key: value for key, value in changes.items() if key not in left})
     entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
     entry["command"] = f"python evaluate.py {quoted(name)} {shlex.join(words)}"

@@ -1,8 +1,9 @@
-"""What may be read back of a results.json that anyone may have written."""
+"""What evaluations and trainings have written: results.json that anyone may have changed, the training curve."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,10 @@ from reason.config.overrides import leaves
 from reason.errors import ConfigError, printable
 from reason.files import read_json
 from reason.pretrained import FOLDER, pretrained_models
+from reason.training.log import read_metrics
 
+LINES = 1000  # of a curve; of a longer one every so many
+TRAINING, MONITOR = ("loss", "exact", "cell"), ("monitor/exact", "monitor/cell")
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
@@ -92,3 +96,23 @@ def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
         return {}
     own: dict[str, Any] = _on_one_line(found)
     return own | results["settings"]
+
+
+def training_curve(run: Path) -> dict[str, list[list[float]]]:
+    """{"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, finite numbers alone."""
+    try:
+        lines = read_metrics(run)
+    except (OSError, ConfigError):
+        return {}
+    curves: dict[str, list[list[float]]] = {}
+    for line in lines:
+        if is_number(line["step"]):
+            for key in (*TRAINING, *MONITOR):
+                if is_number(line.get(key)):
+                    curves.setdefault(key, []).append([line["step"], line[key]])
+    return {key: points[:: -(-len(points) // LINES)] for key, points in curves.items()}
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, of a size that a float has."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max

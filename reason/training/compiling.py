@@ -24,7 +24,7 @@ def inductor_works(device: torch.device) -> bool:
 def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device, fused: bool = False) -> bool:
     """Compile every network call where training.compile=inductor, and say whether it did.
 
-    `auto` has been decided before (`reason.runs.decided`), as has whether gated layers are `fused`.
+    `auto` has been decided before (`reason.machine.auto`), as has whether gated layers are `fused`.
 
     Raises:
         ConfigError: no code can be generated here.

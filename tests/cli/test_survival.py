@@ -24,13 +24,13 @@ def test_the_run_is_locked_while_it_is_read(
     half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second process finds the run taken before the first has read its checkpoint."""
-    from reason.runs import start
+    from reason.runs import build
 
     def second(run: Path) -> object:
         assert main(["train", "run=half", "--resume"]) == 1
         raise ConfigError("read")
 
-    monkeypatch.setattr(start, "readable", second)
+    monkeypatch.setattr(build, "readable", second)
     assert main(["train", "run=half", "--resume"]) == 1
     assert "half is being trained by another process" in capsys.readouterr().err
 

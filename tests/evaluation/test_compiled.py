@@ -18,12 +18,12 @@ from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
+from reason.machine import auto
+from reason.machine.auto import resolve_reading
+from reason.machine.work import Work, work_of, work_of_reading
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
-from reason.runs import decided as decisions
-from reason.runs.decided import decided_reading
-from reason.runs.work import Work, work_of, work_of_reading
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
@@ -37,21 +37,21 @@ def evaluator_of(model: Any, data: PuzzleData, **changes: Any) -> Evaluator:
 
 
 def test_long_evaluation_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "work_of_reading", lambda *_: Work(int(decisions.MACHINES["cpu"].flops), 0, 0))
+    monkeypatch.setattr(auto, "work_of_reading", lambda *_: Work(int(auto.SPEEDS["cpu"].flops), 0, 0))
     asked = override(tiny, {"evaluation.batch_size": "10"})
     for works, puzzles, expected in ((True, 100, "inductor"), (True, 80, "none"), (False, 100, "none")):
-        monkeypatch.setattr(decisions, "inductor_works", lambda _, works=works: works)
-        config, reasons = decided_reading(asked, SMALL, CPU, puzzles, 10)
+        monkeypatch.setattr(auto, "inductor_works", lambda _, works=works: works)
+        config, reasons = resolve_reading(asked, SMALL, CPU, puzzles, 10)
         assert (config.evaluation.compile, len(reasons)) == (expected, expected == "inductor")
     typed = override(asked, {"evaluation.compile": "none"})
-    assert decided_reading(typed, SMALL, CPU, 10**6, 10) == (typed, [])
+    assert resolve_reading(typed, SMALL, CPU, 10**6, 10) == (typed, [])
     adaptive = override(asked, {"model.integrator": "adaptive"})
-    assert decided_reading(adaptive, SMALL, CPU, 10**6, 10).config.evaluation.compile == "none"
+    assert resolve_reading(adaptive, SMALL, CPU, 10**6, 10).config.evaluation.compile == "none"
 
 
 def test_short_evaluation_is_not_counted(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "work_of_reading", lambda *_: pytest.fail("it was counted"))
-    assert decided_reading(tiny, SMALL, CPU, 1, 10**6 // 10**5).config.evaluation.compile == "none"
+    monkeypatch.setattr(auto, "work_of_reading", lambda *_: pytest.fail("it was counted"))
+    assert resolve_reading(tiny, SMALL, CPU, 1, 10**6 // 10**5).config.evaluation.compile == "none"
 
 
 def test_a_read_step_has_no_backward_pass(tiny: Config) -> None:

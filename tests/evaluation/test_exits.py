@@ -13,12 +13,13 @@ from safetensors.torch import load_file
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.train import main as train
-from reason.config.overrides import override
+from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
 from reason.runs.directory import load_run
 from reason.runs.evaluation import evaluate_run
+from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
@@ -115,7 +116,8 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     one, two = (load_file(checkpoints(Path(run))[-1] / "weights.safetensors") for run in ("one", "two"))
     assert {name for name in one if not torch.equal(one[name], two[name])} == {"gate.out.weight", "gate.out.bias"}
     pairs = {"evaluation.blind_spot": "true", "evaluation.caches": "true", "evaluation.batch_size": "5"}
-    results, folder = evaluate_run(Path("two"), pairs)
+    config = override(read_config("two/config.json"), pairs)
+    results, folder = evaluate_run(Path("two"), config)
     found = results["exits"]
     assert sum(found["p"]) == pytest.approx(1)
     assert [row["exact"] for row in found["fixed"]] == results["exact_by_step"][:4]
@@ -137,7 +139,7 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return loaded
 
     monkeypatch.setattr("reason.runs.evaluation.load_run", diverging)
-    broken, _ = evaluate_run(Path("two"), {**pairs, "name": "nan"})
+    broken, _ = evaluate_run(Path("two"), config, "nan")
     assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
     assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
 
@@ -146,5 +148,6 @@ def test_caches_are_for_what_generates(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     assert generate(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--seed", "0", "--output-dir", "set"]) == 0
     assert train(["sudoku-4x4", "data=set", "run=one", *(f"{key}={value}" for key, value in SMALL.items())]) == 0
+    config = override(read_config("one/config.json"), {"evaluation.caches": "true"})
     with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        evaluate_run(Path("one"), {"evaluation.caches": "true"})
+        evaluate_run(Path("one"), config)

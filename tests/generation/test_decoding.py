@@ -17,7 +17,8 @@ from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.presets import preset
 from reason.rollout import unroll
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 
 END = 14
 

@@ -23,7 +23,8 @@ from reason.losses import LossConfig, LossWeights
 from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
 from reason.presets import PRESETS, preset
 from reason.rollout import RolloutConfig
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer

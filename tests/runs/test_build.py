@@ -14,7 +14,8 @@ from reason.config.schema import Config
 from reason.data import Sampler
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import build_trainer, load_training_set, require_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set, require_set
 
 
 def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:

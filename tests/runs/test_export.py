@@ -13,12 +13,17 @@ from safetensors.torch import load_file
 import reason
 from reason import pretrained
 from reason.cli import main
-from reason.config.overrides import derive
+from reason.config.overrides import derive, override, read_config
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.pretrained.card import markdown
 from reason.runs.export import _card, _command, export_run
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
+
+
+def configured(run: Path, settings: dict[str, str] | None = None) -> Config:
+    return override(read_config(run / "config.json"), settings or {})
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +50,7 @@ def test_an_exported_model_is_the_run_rounded(run: reason.Run, exported: Path) -
 
 
 def test_float32_weights_are_the_same_to_the_bit(run: reason.Run, tmp_path: Path) -> None:
-    export_run(run.directory, tmp_path / "same", "fp32", [], {"evaluation.steps": "1"})
+    export_run(run.directory, tmp_path / "same", configured(run.directory, {"evaluation.steps": "1"}), "fp32", [])
     ours, theirs = reason.load(tmp_path / "same").model.state_dict(), run.model.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     card = json.loads((tmp_path / "same" / "card.json").read_text())
@@ -69,7 +74,13 @@ def test_a_card_says_what_was_changed_in_reading_and_when_its_weights_were_made(
     run: reason.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`seconds` of the step of the weights, and a command that gives the figures of the card."""
-    export_run(run.directory, tmp_path / "mine", "fp32", [], {"evaluation.steps": "2", "model.h_cycles": "1"})
+    export_run(
+        run.directory,
+        tmp_path / "mine",
+        configured(run.directory, {"evaluation.steps": "2", "model.h_cycles": "1"}),
+        "fp32",
+        [],
+    )
     card = json.loads((tmp_path / "mine" / "card.json").read_text())
     words = card["evaluations"][0]["command"].split()
     assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
@@ -86,12 +97,12 @@ def test_a_damaged_log_costs_its_lines_alone(run: reason.Run, tmp_path: Path, mo
     log = copy / "metrics.jsonl"
     lines = log.read_bytes()
     log.write_bytes(b"\xff{\n" + lines + b'{"step": 4, "seconds": "long"}\n[]\n')
-    assert export_run(copy, tmp_path / "mine", "fp32", [], {})["seconds"] > 0
+    assert export_run(copy, tmp_path / "mine", configured(copy), "fp32", [])["seconds"] > 0
     log.unlink()
     log.mkdir()
     monkeypatch.setattr("reason.runs.export.evaluate_run", lambda *_: pytest.fail("it was evaluated"))
     with pytest.raises(ConfigError, match="is no regular file"):
-        export_run(copy, tmp_path / "other", "fp32", [], {})
+        export_run(copy, tmp_path / "other", configured(copy), "fp32", [])
 
 
 def test_a_preset_of_ones_own_is_named_by_its_file(run: reason.Run) -> None:
@@ -121,11 +132,11 @@ def test_the_command_of_the_card_gives_the_config(
 
 def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is there already"):
-        export_run(run.directory, exported, "fp32", [], {})
+        export_run(run.directory, exported, configured(run.directory), "fp32", [])
     with pytest.raises(ConfigError, match="with its EMA alone"):
-        export_run(exported, tmp_path / "raw", "fp32", [], {"evaluation.weights": "raw"})
+        export_run(exported, tmp_path / "raw", configured(exported, {"evaluation.weights": "raw"}), "fp32", [])
     with pytest.raises(ConfigError, match="no run at"):
-        export_run(tmp_path / "none", tmp_path / "out", "fp32", [], {})
+        export_run(tmp_path / "none", tmp_path / "out", configured(tmp_path / "none"), "fp32", [])
     assert not list(tmp_path.iterdir())
 
 

@@ -23,7 +23,8 @@ from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.runs.build import build_trainer, load_training_set, why_processes_differ
+from reason.runs.build import build_trainer, why_processes_differ
+from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
 from reason.training.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics

@@ -113,7 +113,7 @@ def test_it_trains_resumes_to_the_bit_and_evaluates(mine: Config, tmp_path: Path
     assert untimed(tmp_path / "parts") == lines
     assert all(line["loss"] == pytest.approx(line["loss/lm"] + 0.1 * line["loss/drift"]) for line in lines)
     assert all(line["loss/drift"] > 0 for line in lines)
-    results, _ = evaluate_run(tmp_path / "whole", {"evaluation.steps": "1"})
+    results, _ = evaluate_run(tmp_path / "whole", derive(mine, {"evaluation.steps": 1}))
     assert results["steps"] == 1
     assert results["preset"] == "custom"
 

@@ -13,11 +13,11 @@ from test_loop import trainer_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.machine import auto
+from reason.machine.auto import resolve
 from reason.nn import fused_swiglu
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.runs import fusing
-from reason.runs.decided import decided
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
@@ -60,7 +60,7 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
     monkeypatch.setattr(fused_swiglu, "works", lambda: True)
-    monkeypatch.setattr(fusing, "bfloat16_is_faster", lambda: True)
+    monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: True)
     return
 
 
@@ -70,7 +70,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
 
     def comes_to(**changes: str) -> object:
         changes = {key.replace("__", "."): value for key, value in changes.items()}
-        return decided(override(narrow, changes), shape, CPU).config.model.fused_swiglu
+        return resolve(override(narrow, changes), shape, CPU).config.model.fused_swiglu
 
     assert comes_to() is True
     assert comes_to(training__compile="none") == "auto"  # an evaluation may compile
@@ -79,7 +79,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     assert comes_to(model__hidden_size="40", model__num_heads="1") is False
     assert comes_to(model__mixer="groups") is False
     assert comes_to(model__fused_swiglu="false") is False
-    monkeypatch.setattr(fusing, "bfloat16_is_faster", lambda: False)
+    monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
     assert comes_to(model__fused_swiglu="true") is True
 
@@ -104,6 +104,6 @@ def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, m
     monkeypatch.setattr(fused_swiglu, "works", lambda: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16 and without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused_swiglu": "true"}), tmp_path / "run")
-    assert not fusing.fuses(config, Dtypes(torch.bfloat16), CPU)
+    assert not auto.fuses(config, Dtypes(torch.bfloat16), CPU)
     with pytest.raises((ConfigError, ValidationError), match="the mixer local has no SwiGLU to fuse"):
         override(narrow, {"model.fused_swiglu": "true", "model.mixer": "local"})

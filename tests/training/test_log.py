@@ -13,7 +13,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, Unroll
-from reason.runs.curve import training_curve
+from reason.runs.results import training_curve
 from reason.training.log import Meters, MetricsLog, read_metrics
 
 

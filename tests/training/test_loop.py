@@ -22,8 +22,9 @@ from survivors import wait_for
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
 from reason.runs.directory import create_run
+from reason.runs.sets import load_training_set
 from reason.training import checkpoint
 from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics

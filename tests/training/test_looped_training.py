@@ -11,12 +11,12 @@ from test_loop import everything, hold_against_golden, trainer_of, untimed
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
-from reason.config.overrides import override
+from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import load_training_set
 from reason.runs.evaluation import evaluate_run
+from reason.runs.sets import load_training_set
 from reason.training import checkpoint
 from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics
@@ -156,7 +156,8 @@ def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: P
     lines = read_metrics(tmp_path / "run")
     assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
     assert lines[-1]["cell"] > 0.6
-    results, _ = evaluate_run(tmp_path / "run", {"evaluation.split": "train"})
+    config = override(read_config(tmp_path / "run/config.json"), {"evaluation.split": "train"})
+    results, _ = evaluate_run(tmp_path / "run", config)
     assert results["trained_steps"] == 3
     assert results["steps"] == 6
     assert results["cell_by_step"][2] > 0.6

@@ -12,7 +12,8 @@ from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.loop import Trainer
 
 CPU = torch.device("cpu")

@@ -16,7 +16,8 @@ from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, bui
 from reason.models.base import Batch
 from reason.presets import preset
 from reason.rollout import unroll
-from reason.runs.build import build_trainer, load_training_set
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 from reason.training.warm_start import duplicated

@@ -15,18 +15,20 @@ from pathlib import Path
 import pytest
 
 from datasets_gen.__main__ import main as generate
-from reason.cli import main
-from reason.cli.ablate import asked
-from reason.data import PuzzleData
-from reason.errors import ConfigError
-from reason.runs.ablation import opened
-from reason.runs.ablation_checks import (
+from reason.ablation.checks import (
     refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
 )
-from reason.runs.queue import alone, why_ended, work
+from reason.ablation.queue import alone, why_ended
+from reason.ablation.study import opened
+from reason.cli import main
+from reason.cli.ablate import asked
+from reason.cli.cell import work
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.runs.build import start
 
 
 @contextlib.contextmanager
@@ -68,7 +70,7 @@ def test_a_signal_stops_what_is_at_work(
             """Noted, too."""
             heard.append("waited for")
 
-    monkeypatch.setattr("reason.runs.queue.subprocess.Popen", AtWork)
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", AtWork)
     with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
     assert heard == [signal.SIGINT, "waited for"]
@@ -91,7 +93,9 @@ def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4
     own = f"training.log_every={config['training']['log_every']}"
     ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *words, own], False)
     with opened(folder, ablation):
-        assert main(["train", *ablation.cells(folder)[0].words(ablation), "--max-steps", "3"]) == 0
+        cell = ablation.cells(folder)[0]
+        with contextlib.ExitStack() as held:
+            start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
         run = folder / "00-seed0"
         shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
         assert work(folder, "00-seed0") == 0
@@ -146,8 +150,8 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsy
     words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
     ablation = asked(words, False)
     cells = ablation.cells(here / "a")
-    with opened(here / "a", ablation):
-        assert main(["train", *cells[0].words(ablation), "--max-steps", "1"]) == 0
+    with opened(here / "a", ablation), contextlib.ExitStack() as held:
+        start(cells[0].config, cells[0].run, held, make_data=False).train(max_steps=1)
     refuse_other_sets(cells)
     shutil.rmtree(here / "set")
     other = ["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]

@@ -13,17 +13,18 @@ from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import build_model
+from reason.machine import auto, check, memory
+from reason.machine.check import Machine, refuse_large_model, refuse_large_training
+from reason.machine.memory import available_memory, estimate_memory
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.runs import decided as decisions
-from reason.runs import limits
-from reason.runs.build import build_trainer, load_training_set
-from reason.runs.limits import available_memory, refuse_large_model, refuse_large_training
-from reason.runs.memory import estimate_memory
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
+from reason.training.distributed import World
 
 CPU = torch.device("cpu")
+ALONE = Machine(CPU)
 SMALL = Shape(seq_len=16, vocab_size=6)
 EXACT = {"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact"}
 
@@ -47,29 +48,26 @@ def test_what_activations_take_is_estimated(tiny: Config, monkeypatch: pytest.Mo
     """The weights and the carry fit, and what autograd keeps of the cycles does not."""
     large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
     needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
-    data = load_training_set(large, CPU)
-    model = build_model(large.model, data.shape)
-    monkeypatch.setattr(limits, "available_memory", lambda _: needed - 1)
+    monkeypatch.setattr(check, "available_memory", lambda _: needed - 1)
     with pytest.raises(ConfigError, match=r"training would hold [0-9.]+ MB, [0-9.]+ MB are available on cpu"):
-        refuse_large_training(large, model, data)
-    monkeypatch.setattr(limits, "available_memory", lambda _: needed)
+        refuse_large_training(large, [SMALL], ALONE)
+    monkeypatch.setattr(check, "available_memory", lambda _: needed)
     random = torch.get_rng_state()
-    refuse_large_training(large, model, data)
-    refuse_large_training(override(large, {"training.batch_size": "128"}), model, data, processes=2)
+    refuse_large_training(large, [SMALL], ALONE)
+    refuse_large_training(override(large, {"training.batch_size": "128"}), [SMALL], Machine(CPU, World(0, 2)))
     assert torch.equal(random, torch.get_rng_state())
 
 
 def test_small_runs_are_let_through_unestimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate takes a second."""
-    monkeypatch.setattr(limits, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
-    data = load_training_set(tiny, CPU)
-    refuse_large_training(tiny, build_model(tiny.model, data.shape), data)
+    monkeypatch.setattr(check, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    refuse_large_training(tiny, [SMALL], ALONE)
 
 
 def test_long_traces_are_refused_before_anything_is_estimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly any memory is free, auto would estimate."""
-    monkeypatch.setattr(decisions, "available_memory", lambda _: 1)
-    monkeypatch.setattr(decisions, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    monkeypatch.setattr(auto, "available_memory", lambda _: 1)
+    monkeypatch.setattr(auto, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
     large = override(tiny, EXACT | {"model.hidden_size": "512"})
     with pytest.raises(ConfigError, match="S·D = 8192 products a step, 4096 at most"):
         build_trainer(large, Path("unmade"), load_training_set(large, CPU))
@@ -115,8 +113,8 @@ def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: py
     """The machine's own memory, or what is left of the container's, whichever is less."""
     info, limit, used, stat = (tmp_path / name for name in ("meminfo", "max", "current", "stat"))
     info.write_text("MemTotal:  9000000 kB\nMemAvailable:    2000 kB\n")
-    monkeypatch.setattr(limits, "INFO", str(info))
-    monkeypatch.setattr(limits, "CONTAINERS", [(str(limit), str(used), str(stat), "inactive_file")])
+    monkeypatch.setattr(memory, "INFO", str(info))
+    monkeypatch.setattr(memory, "CONTAINERS", [(str(limit), str(used), str(stat), "inactive_file")])
     assert available_memory(CPU) == 2_048_000
     limit.write_text("max\n")
     used.write_text("1000\n")

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from reason.config.overrides import derive
+from reason.machine.work import _Written, work_of
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
-from reason.runs.work import _Written, work_of
 
 TYPES = [(Dtypes(torch.float32), "cpu"), (Dtypes(torch.bfloat16), "cpu"), (Dtypes(torch.bfloat16), "cuda")]
 

@@ -11,13 +11,13 @@ import torch
 from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
+from reason.machine import auto
+from reason.machine.auto import resolve
+from reason.machine.memory import estimate_memory
+from reason.machine.work import Work, work_of
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import inner_width
 from reason.presets import PRESETS, preset
-from reason.runs import decided as decisions
-from reason.runs.decided import decided
-from reason.runs.memory import estimate_memory
-from reason.runs.work import Work, work_of
 
 CPU = torch.device("cpu")
 SMALL = PRESETS["sudoku-4x4"].shape
@@ -28,30 +28,30 @@ def test_gradients_are_checkpointed_where_training_would_not_fit(tiny: Config, m
     large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
     needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
     for available, expected in ((needed, False), (needed - 1, True)):
-        monkeypatch.setattr(decisions, "available_memory", lambda _, size=available: size)
-        config, reasons = decided(large, [SMALL], CPU)
+        monkeypatch.setattr(auto, "available_memory", lambda _, size=available: size)
+        config, reasons = resolve(large, [SMALL], CPU)
         assert config.model.gradient_checkpointing is expected
         assert [line.partition(":")[0] for line in reasons] == ["gradient checkpointing"] * expected
-    assert decided(large, [SMALL], CPU, processes=2).config.model.gradient_checkpointing is False
+    assert resolve(large, [SMALL], CPU, processes=2).config.model.gradient_checkpointing is False
     typed = override(large, {"model.gradient_checkpointing": "false", "training.compile": "none"})
-    assert decided(typed, [SMALL], CPU) == (typed, [])
+    assert resolve(typed, [SMALL], CPU) == (typed, [])
 
 
 def test_long_training_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = Work(flops=int(decisions.MACHINES["cpu"].flops), bytes=0, kernels=0)
-    monkeypatch.setattr(decisions, "work_of", lambda *_: second)
+    second = Work(flops=int(auto.SPEEDS["cpu"].flops), bytes=0, kernels=0)
+    monkeypatch.setattr(auto, "work_of", lambda *_: second)
     for works, steps, expected in ((True, 240, "inductor"), (True, 239, "none"), (False, 240, "none")):
-        monkeypatch.setattr(decisions, "inductor_works", lambda _, works=works: works)
+        monkeypatch.setattr(auto, "inductor_works", lambda _, works=works: works)
         asked = override(tiny, {"training.steps": str(steps), "training.compile": "auto"})
-        config, reasons = decided(asked, [SMALL, SMALL], CPU)
+        config, reasons = resolve(asked, [SMALL, SMALL], CPU)
         assert config.training.compile == expected
         assert len(reasons) == (steps == 240)
 
 
 def test_short_training_is_not_counted(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "work_of", lambda *_: pytest.fail("it was counted"))
-    monkeypatch.setattr(decisions, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
-    config = decided(override(tiny, {"training.compile": "auto"}), [SMALL], CPU).config
+    monkeypatch.setattr(auto, "work_of", lambda *_: pytest.fail("it was counted"))
+    monkeypatch.setattr(auto, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    config = resolve(override(tiny, {"training.compile": "auto"}), [SMALL], CPU).config
     assert (config.training.compile, config.model.gradient_checkpointing) == ("none", False)
 
 

@@ -25,6 +25,7 @@ from reason.runs.evaluation import refuse_unreadable
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
 from reason.settings.base import Mark
+from reason.training.checkpoint import readable, step_of
 
 SPEC = "ablation.json"
 OWN = (".lock", f".{SPEC}.partial")  # what a folder holds before its ablation.json
@@ -47,10 +48,10 @@ class Ablation(BaseModel):
     evaluation: dict[str, str] = {}
     also_on: list[str] = []
 
-    def evaluations(self) -> dict[str, list[str]]:
-        """The evaluations of every run by name, and what each adds to the words of evaluate.py."""
-        others = {f"{EVALUATION}-{plain_name(Path(sets).name, 'set')}": [f"data={sets}"] for sets in self.also_on}
-        return {EVALUATION: []} | others
+    def evaluations(self) -> dict[str, str | None]:
+        """The evaluations of every run by name, and the set of each; None: the run's own."""
+        others = {f"{EVALUATION}-{plain_name(Path(directory).name, 'set')}": directory for directory in self.also_on}
+        return {EVALUATION: None, **others}
 
     def variants(self) -> list[Variant]:
         """The first values of all settings, which is the base, and the others: each by itself, or all together."""
@@ -102,14 +103,9 @@ class Ablation(BaseModel):
         steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
         return override(config, {"training.steps": str(max(1, steps))})
 
-    def typed(self, variant: Variant) -> tuple[str, dict[str, str]]:
-        """A variant's preset and its settings."""
-        settings = self.shared | variant.settings
-        return settings.pop(PRESET, self.preset), settings
-
     def _of(self, variant: Variant) -> Config:
-        name, settings = self.typed(variant)
-        return override(preset(name).config(), settings)
+        settings = self.shared | variant.settings
+        return override(preset(settings.pop(PRESET, self.preset)).config(), settings)
 
 
 def _puzzle_steps(config: Config) -> int:
@@ -149,15 +145,14 @@ class Cell:
             said = str(error) if str(file) in str(error) else f"{file}: {error}"
             raise ConfigError(f"{said}; or remove it to evaluate again") from None
 
-    def missing(self, ablation: Ablation) -> dict[str, list[str]]:
+    def missing(self, ablation: Ablation) -> dict[str, str | None]:
         """The evaluations that it still needs."""
-        return {name: words for name, words in ablation.evaluations().items() if self.results(name) is None}
+        return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
 
-    def words(self, ablation: Ablation) -> list[str]:
-        """The command line of train.py that begins it."""
-        name, own = ablation.typed(self.variant)
-        own |= {"seed": str(self.seed), "training.steps": str(self.config.training.steps), "run": str(self.run)}
-        return [name, *(f"{key}={value}" for key, value in own.items())]
+    def trained(self) -> bool:
+        """Whether the checkpoint that it would go on from is its last."""
+        newest = next(readable(self.run), None)
+        return newest is not None and step_of(newest) >= self.config.training.steps
 
 
 @contextlib.contextmanager

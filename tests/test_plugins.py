@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from datasets_gen import puzzles
-from reason import own_code
+from reason import plugins
 from reason.cli import main
 from reason.config.overrides import read_config
 from reason.errors import ConfigError
@@ -27,7 +27,7 @@ SHORT = ["training.steps=4", "training.batch_size=8", "training.log_every=1", "t
 
 @pytest.fixture(autouse=True)
 def _registries_as_they_were() -> Iterator[None]:
-    registries = (FAMILIES, TERMS, puzzles.FAMILIES, own_code.IMPORTED)
+    registries = (FAMILIES, TERMS, puzzles.FAMILIES, plugins.IMPORTED)
     before = [dict(registry) for registry in registries]
     yield
     for registry, kept in zip(registries, before, strict=True):
@@ -55,7 +55,7 @@ def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path, caps
     assert main(["evaluate", "run", "steps=2", "--import=my_model.py"]) == 0
     assert "mine" in json.loads((here / "run/evaluation").glob("*/results.json").__next__().read_text())["preset"]
     del FAMILIES["pooled"]
-    own_code.IMPORTED.clear()
+    plugins.IMPORTED.clear()
     capsys.readouterr()
     assert main(["evaluate", "run"]) == 1
     assert f"the run was made with --import {here / 'my_model.py'}" in capsys.readouterr().err
@@ -68,7 +68,7 @@ def test_a_term_trains(here: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixtu
     assert all(line["loss/drift"] > 0 for line in lines)
     own = here / "my_term.py"
     assert f"next: python evaluate.py run --import {own}" in capsys.readouterr().out
-    own_code.IMPORTED.clear()
+    plugins.IMPORTED.clear()
     assert main(["train", "run=run", "--resume"]) == 1
     assert f"run was made with {own}, which may change what is trained: add --import {own}" in capsys.readouterr().err
 
@@ -85,7 +85,7 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
         def poll(self) -> int:
             return 1
 
-    monkeypatch.setattr("reason.runs.queue.subprocess.Popen", Seen)
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Seen)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
     assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""What `auto` comes to for a run, decided once, before its first step; config.json and checkpoints record it."""
+"""What `auto` comes to on this machine, once, before the first step; config.json and checkpoints record it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from reason.config.describe import keys_of
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models.base import Shape
+from reason.machine.memory import DEEPEST, available_memory, estimate_memory, readable_size
+from reason.machine.work import Work, work_of, work_of_reading
+from reason.models.base import ModelConfig, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.dtypes import Dtypes
-from reason.runs.fusing import fuses
-from reason.runs.limits import DEEPEST, available_memory
-from reason.runs.memory import estimate_memory, readable_size
-from reason.runs.work import Work, work_of, work_of_reading
 from reason.settings.base import Mark
 from reason.training.compiling import inductor_works
-from reason.training.precision import dtypes
+from reason.training.precision import bfloat16_is_faster, dtypes
 
 REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
 REPAID_READING = 90.0  # of eager evaluation, whose graphs are without gradient: 10 to 40 s, at 1.2 to 2 × the speed
@@ -28,7 +26,7 @@ SHORTEST = 50  # optimizer steps, or steps of batches, below which nothing is co
 CUDA_ITSELF = 600_000_000  # bytes, of its context
 
 
-class Machine(NamedTuple):
+class Speed(NamedTuple):
     """Roughly: FLOP/s of float32 and of 16-bit products, bytes/s written, seconds a kernel launch."""
 
     flops: float
@@ -37,10 +35,10 @@ class Machine(NamedTuple):
     launch: float
 
 
-MACHINES = {"cpu": Machine(1e11, 2e11, 8e9, 2e-5), "cuda": Machine(2e13, 1e14, 5e11, 1e-5)}  # a laptop, a GPU
+SPEEDS = {"cpu": Speed(1e11, 2e11, 8e9, 2e-5), "cuda": Speed(2e13, 1e14, 5e11, 1e-5)}  # a laptop, a GPU
 
 
-class Decided(NamedTuple):
+class Resolved(NamedTuple):
     """A config without `auto` where one was left to the machine, and why, a line for each."""
 
     config: Config
@@ -52,7 +50,7 @@ def choices(config: Config) -> Changes:
     return {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in keys_of(Mark.AUTO)}
 
 
-def decided(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Decided:
+def resolve(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Resolved:
     """Whether to checkpoint gradients and whether to compile, where the config leaves it open.
 
     model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
@@ -82,26 +80,32 @@ def decided(config: Config, shapes: list[Shape], device: torch.device, processes
     config = derive(config, changes) if changes else config
     if config.model.fusing == "auto" and config.training.compile != "none":
         config = derive(config, {"model.fused_swiglu": fuses(config.model, computed, device)})
-    return Decided(config, reasons)
+    return Resolved(config, reasons)
 
 
-def decided_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Decided:
+def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Resolved:
     """evaluation.compile where it is auto: inductor where it works and reading would take a minute and a half without.
 
     Counted as for training; `puzzles` are those that this process reads, of every pass.
     """
     if config.evaluation.compile != "auto":
-        return Decided(config, [])
+        return Resolved(config, [])
     rows = min(puzzles, config.evaluation.batch_size)
     taken = steps * -(-puzzles // rows)
-    pays = device.type in MACHINES and config.model.has(can.NETWORKS) and taken >= SHORTEST and _has_fixed_work(config)
+    pays = device.type in SPEEDS and config.model.has(can.NETWORKS) and taken >= SHORTEST and _has_fixed_work(config)
     if pays:
         computed = dtypes(config.training.precision, device)
         work = work_of_reading(config, shape, computed, device.type, rows)
         pays = taken * _seconds(work, device, computed) >= REPAID_READING
     works = pays and inductor_works(device)
     reasons = ["torch.compile: half a minute before the first step, the rest faster"] if works else []
-    return Decided(derive(config, {"evaluation.compile": "inductor" if works else "none"}), reasons)
+    return Resolved(derive(config, {"evaluation.compile": "inductor" if works else "none"}), reasons)
+
+
+def fuses(config: ModelConfig, computed: Dtypes, device: torch.device) -> bool:
+    """Are they? `auto`: where bfloat16 is the faster type. What another machine decided holds as far as it can here."""
+    asked = config.fusing is True or (config.fusing == "auto" and bfloat16_is_faster())
+    return asked and config.unfused(computed, device) is None
 
 
 def _has_fixed_work(config: Config) -> bool:
@@ -114,9 +118,9 @@ def _has_fixed_work(config: Config) -> bool:
 
 
 def _seconds(work: Work, device: torch.device, computed: Dtypes) -> float:
-    machine = MACHINES[device.type]
-    flops = machine.flops if (computed.products or computed.states) == torch.float32 else machine.half_flops
-    return work.seconds(flops, machine.bytes, machine.launch)
+    speed = SPEEDS[device.type]
+    flops = speed.flops if (computed.products or computed.states) == torch.float32 else speed.half_flops
+    return work.seconds(flops, speed.bytes, speed.launch)
 
 
 def _exceeding(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> tuple[int | None, int]:
@@ -141,7 +145,7 @@ def _states(config: Config, shape: Shape) -> int:
 
 def _takes_long(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> bool:
     """Would training take REPAID seconds or more in eager mode?"""
-    if device.type not in MACHINES or not config.model.has(can.NETWORKS) or config.training.steps < SHORTEST:
+    if device.type not in SPEEDS or not config.model.has(can.NETWORKS) or config.training.steps < SHORTEST:
         return False
     each = [work_of(config, shape, computed, device.type) for shape in shapes]
     seconds = sum(_seconds(work, device, computed) for work in each) / len(each)

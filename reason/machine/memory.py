@@ -1,12 +1,14 @@
-"""Memory of a training, estimated before it starts."""
+"""The memory that a training needs, estimated before it starts, and the memory that the machine has left."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +26,16 @@ from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry, first_carry, supervise
 from reason.training.optim import matrices_of, unscaled_gradient
+
+DEEPEST = 20_000  # times its states that a training holds, about at most: below that no estimate is worth its seconds
+INFO = "/proc/meminfo"
+CONTAINERS = [  # (limit, used, figures with the cache of files that can be dropped) of cgroup v2 and v1
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file",
+    ),
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,6 +183,37 @@ def blank_batch(rows: int, shape: Shape) -> Batch:
     """Puzzles of zeros."""
     tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that may still be taken on a device; None where the system does not tell.
+
+    On a CPU: what the kernel calls available, or what is left of the container's limit.
+    """
+    if device.type == "cuda":
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, to be used again
+        return torch.cuda.mem_get_info(device)[0] + kept
+    if device.type == "mps":
+        return torch.mps.recommended_max_memory()
+    left = [_number(INFO, "MemAvailable")]
+    for limit, used, figures, cache in CONTAINERS:
+        most, taken = _number(limit), _number(used)
+        left.append(None if most is None or taken is None else most - taken + (_number(figures, f"{cache} ") or 0))
+    known = [size for size in left if size is not None]
+    if known:
+        return max(0, min(known))
+    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else -1
+    return pages * os.sysconf("SC_PAGE_SIZE") if pages > 0 else None
+
+
+def _number(file: str, line: str = "") -> int | None:
+    """The bytes that a file of the kernel states, on the line that begins so."""
+    try:
+        text = next((text for text in Path(file).read_text(encoding="utf-8").splitlines() if text.startswith(line)), "")
+    except OSError:
+        return None
+    words = text.removeprefix(line).removeprefix(":").split()
+    return int(words[0]) * (1024 if words[1:] == ["kB"] else 1) if words and words[0].isdecimal() else None
 
 
 def readable_size(size: float) -> str:

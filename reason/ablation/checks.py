@@ -7,17 +7,17 @@ from collections.abc import Iterable
 import torch
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
+from reason.ablation.study import PRESET, Ablation, Cell, Variant
 from reason.config.describe import unused
 from reason.config.overrides import leaves, override
 from reason.config.schema import Config
 from reason.data import task_of
 from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
+from reason.machine.memory import fake_model
 from reason.nn.dtypes import Dtypes
-from reason.runs.ablation import PRESET, Ablation, Cell, Variant
-from reason.runs.build import fingerprints_of, load_monitor_sets, load_training_set
 from reason.runs.directory import read_record
-from reason.runs.memory import fake_model
+from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
 from reason.settings.base import Elsewhere
 
 

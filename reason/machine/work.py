@@ -13,9 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
+from reason.machine.memory import blank_batch, fake_model, products_of_trace, rehearsal, with_probes
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
-from reason.runs.memory import blank_batch, fake_model, products_of_trace, rehearsal, with_probes
 
 aten = torch.ops.aten
 

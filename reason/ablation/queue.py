@@ -14,10 +14,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from reason.files import read_json
-from reason.own_code import IMPORTED, import_file
-from reason.runs.ablation import SPEC, Ablation, Cell
-from reason.training.checkpoint import readable, step_of
+from reason.ablation.study import Ablation, Cell
+from reason.plugins import IMPORTED
 from reason.training.interrupt import StopRequest
 
 PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and without a total
@@ -26,9 +24,9 @@ PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and w
 class Queue:
     """Trains and evaluates cells in processes of their own, `jobs` at a time; what was stopped goes on where it was."""
 
-    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float):
-        """until: the time (monotonic seconds) at which everything is saved and stopped."""
-        self.ablation, self.left, self.jobs, self.until = ablation, list(cells), jobs, until
+    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float, worker: str):
+        """until: the time (monotonic seconds) at which everything is saved and stopped. worker: the module of a run."""
+        self.ablation, self.left, self.jobs, self.until, self.worker = ablation, list(cells), jobs, until, worker
         self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
         self.failed: dict[str, str] = {}  # by run: why it ended
         cores = os.environ.get("OMP_NUM_THREADS", "")
@@ -51,10 +49,11 @@ class Queue:
 
     def _begin(self, cell: Cell) -> None:
         """Training, or evaluation of a run that is trained, in a process of its own session."""
+        imports = [f"--import={file}" for file in IMPORTED]
         log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
         with log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "reason.runs.queue", str(cell.run.parent), cell.run.name, *IMPORTED],
+                [sys.executable, "-m", self.worker, *imports, str(cell.run.parent), cell.run.name],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -91,26 +90,6 @@ def why_ended(status: int, log: Path) -> str:
     return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
 
 
-def work(folder: Path, name: str) -> int:
-    """One cell, in this process: begin it or go on with it, then evaluate it; returns the exit status."""
-    from reason.cli import main
-
-    ablation = Ablation.model_validate(read_json(folder / SPEC))
-    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
-    with alone(cell.run):
-        if not _trained(cell):
-            begun = (cell.run / "config.json").exists()
-            status = main(["train", *([f"run={cell.run}", "--resume"] if begun else cell.words(ablation))])
-            if not _trained(cell):  # stopped, or failed
-                return status
-        pairs = [f"{key}={value}" for key, value in ablation.evaluation.items()]
-        for evaluation, words in cell.missing(ablation).items():
-            status = main(["evaluate", str(cell.run), f"name={evaluation}", *pairs, *words])
-            if status:
-                return status
-    return 0
-
-
 @contextlib.contextmanager
 def alone(run: Path) -> Iterator[None]:
     """Work on a run once the process has ended that an earlier command, killed since, left at work on it."""
@@ -122,14 +101,3 @@ def alone(run: Path) -> Iterator[None]:
         held = lock.acquire()
     with held:
         yield
-
-
-def _trained(cell: Cell) -> bool:
-    newest = next(readable(cell.run), None)  # the checkpoint that --resume goes on from
-    return newest is not None and step_of(newest) >= cell.config.training.steps
-
-
-if __name__ == "__main__":
-    for file in sys.argv[3:]:
-        import_file(file)
-    sys.exit(work(Path(sys.argv[1]), sys.argv[2]))

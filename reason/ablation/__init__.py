@@ -1,0 +1,1 @@
+"""An ablation: variants of a preset with several seeds each, checked, trained as a queue, compared."""

@@ -1,0 +1,165 @@
+"""Before training, what this machine cannot hold or compute is refused, and `auto` becomes a choice."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import torch
+
+from reason.config.overrides import derive
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.machine.auto import choices, resolve
+from reason.machine.memory import (
+    DEEPEST,
+    available_memory,
+    blank_batch,
+    estimate_memory,
+    fake_model,
+    products_of_trace,
+    readable_size,
+)
+from reason.models import ModelConfig, build_model
+from reason.models.base import Reasoner, Shape
+from reason.nn.dtypes import Dtypes
+from reason.training.distributed import World
+from reason.training.precision import dtypes
+from reason.training.sets import TrainingSets
+
+EXACT_AT_MOST = 4096  # products in each exact trace
+
+
+class Machine(NamedTuple):
+    """The device of this process, and the processes that train together."""
+
+    device: torch.device
+    world: World = World()
+
+
+class Checked(NamedTuple):
+    """A config that this machine can train, without `auto`, and why each `auto` became what it is."""
+
+    config: Config
+    reasons: list[str]
+
+
+def check(config: Config, data: TrainingSets, machine: Machine) -> Checked:
+    """Refuse a training that the machine, the set or the processes cannot have; decide what `auto` is.
+
+    Nothing is allocated: models are built without memory.
+
+    Raises:
+        ConfigError: naming the setting, the reason and what to type.
+    """
+    device, processes = machine.device, machine.world.size
+    config.model.refuse_training()
+    batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
+    if batch_size % processes:
+        near = max(1, round(batch_size / processes)) * processes
+        raise ConfigError(
+            f"training.batch_size={batch_size} does not divide among {processes} processes; "
+            f"type training.batch_size={near}"
+        )
+    if config.data.hints and not data.shape.structure.symbols:
+        raise ConfigError(
+            f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
+            "type data.hints=0"
+        )
+    refuse_large_model(config.model, data.shape, device)
+    refuse_long_traces(config, shapes)
+    config, reasons = resolve(config, shapes, device, processes)
+    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # GPUs may differ in memory
+    refuse_unfused(config, device)
+    refuse_other_sizes(config, data)
+    refuse_large_training(config, shapes, machine)
+    return Checked(config, reasons)
+
+
+def refuse_large_model(model: ModelConfig, shape: Shape, device: torch.device) -> None:
+    """Count a model's weights without memory.
+
+    Raises:
+        ConfigError: they take more than is available.
+    """
+    with torch.device("meta"):
+        built = build_model(model, shape)
+    size, available = _size(built), available_memory(device)
+    if available is not None and size > available:
+        raise ConfigError(
+            f"the weights of this model for {shape} take {readable_size(size)}, {readable_size(available)} are "
+            f"available on {device}; type a smaller model.hidden_size or model.num_layers"
+        )
+
+
+def _size(model: Reasoner) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
+
+
+def refuse_long_traces(config: Config, shapes: list[Shape]) -> None:
+    """Raises ConfigError where an exact trace takes too many products."""
+    products = max(products_of_trace(config, shape) for shape in shapes)
+    if products > EXACT_AT_MOST:
+        raise ConfigError(
+            f"loss.trace.method=exact takes S·D = {products} products a step, {EXACT_AT_MOST} at most are allowed; "
+            "type loss.trace.method=hutchinson"
+        )
+
+
+def refuse_unfused(config: Config, device: torch.device) -> None:
+    """Raises ConfigError where a training was asked for the fused kernel and cannot have it."""
+    if config.model.fusing is not True:
+        return
+    why = "nothing is compiled (training.compile=inductor)" if config.training.compile == "none" else None
+    why = why or config.model.unfused(dtypes(config.training.precision, device), device)
+    if why is not None:
+        raise ConfigError(f"model.fused_swiglu=true: {why}; type model.fused_swiglu=false")
+
+
+def refuse_other_sizes(config: Config, data: TrainingSets) -> None:
+    """Raises ConfigError where one model cannot read the puzzles of all sets."""
+    first, *others = data.parts
+    for part in others:
+        with fake_model(config, first.shape, Dtypes(torch.float32), "cpu") as model:
+            if not model.reads(part.shape):
+                raise ConfigError(
+                    f"{part.directory} has {part.shape}, {first.directory} {first.shape}, and this model cannot "
+                    "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
+                )
+
+
+def refuse_large_training(config: Config, shapes: list[Shape], machine: Machine) -> None:
+    """Refuse what would not fit: by what must be held at least, and on a CPU, which gives no error, by an estimate.
+
+    Raises:
+        ConfigError: with both numbers.
+    """
+    device, available = machine.device, available_memory(machine.device)
+    if available is None:
+        return
+    rows = config.training.batch_size // machine.world.size
+    computed = dtypes(config.training.precision, device)
+    weights, states = 0, 0
+    for shape in shapes:
+        with fake_model(config, shape, computed, device.type) as model, torch.no_grad():
+            weights = max(weights, _size(model))
+            state = model.initial_state(model.encode(blank_batch(rows, shape)))
+            states += sum(z.numel() * z.element_size() for z in state)
+    tokens = sum(32 * rows * shape.seq_len for shape in shapes)
+    moments = 1 if config.optimizer.kind == "muon" else 2  # at least
+    kept = 1 + moments + (config.ema.decay is not None)
+    _refuse(kept * weights + states + tokens, available, config, device, "at least ")
+    if device.type == "cpu" and DEEPEST * states > available / 2:
+        share = derive(config, {"training.batch_size": rows})
+        for shape in shapes:
+            _refuse(estimate_memory(share, shape, computed, "cpu").total, available, config, device, "")
+
+
+def _refuse(size: int, available: int, config: Config, device: torch.device, how: str) -> None:
+    if size > available:
+        rows = config.training.batch_size
+        fewer = max(1, int(rows * available / size / 2))
+        raise ConfigError(
+            f"training.batch_size={rows}: training would hold {how}{readable_size(size)}, {readable_size(available)} "
+            f"are available on {device}; type training.batch_size={fewer}, or a smaller model"
+        )

@@ -1,0 +1,150 @@
+"""The sets that a run trains on: made where they are missing, read, told apart by their SHA-256."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+import reason.settings.capabilities as can
+from datasets_gen.layout import splits_of
+from datasets_gen.typed import typed
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.presets import PRESETS
+from reason.training.loop import Trainer
+from reason.training.sets import TrainingSets
+
+
+def names_presets_own_set(config: Config) -> bool:
+    """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
+    preset = PRESETS.get(config.name)
+    own = preset.config().data if preset is not None else None
+    return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
+
+
+def make_data_once(config: Config) -> None:
+    """Make the set that a preset names, where it is not there yet, saying how.
+
+    Raises:
+        ConfigError: the preset names no set, or making it failed.
+    """
+    from datasets_gen.__main__ import main as generate  # every family, where a set is made
+
+    directories, commands = config.data.directories, config.data.commands
+    for number, directory in enumerate(directories):
+        if Path(directory).exists() and any(Path(directory).iterdir()):
+            continue
+        if number >= len(commands) or not commands[number]:
+            raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
+        arguments = [*shlex.split(commands[number]), "--output-dir", directory]
+        print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
+        status = generate(arguments)
+        if status == 130:
+            raise KeyboardInterrupt
+        if status and not splits_of(directory):  # else another process has made it meanwhile
+            raise ConfigError(f"the set {directory} could not be made; see above")
+    if not directories:
+        raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
+
+
+def require_set(config: Config, directory: str) -> None:
+    """Where a set is not there, name the command that makes one like that of the config.
+
+    Raises:
+        ConfigError: the folder is missing, and the config says how its set was made.
+    """
+    commands = config.data.commands
+    if Path(directory).is_dir() or not (commands and commands[0]):
+        return
+    preset = PRESETS.get(config.name)  # whose folders the commands are for, whatever was typed since
+    folders = config.data.directories if preset is None else preset.config().data.directories
+    own = dict(zip(folders, commands, strict=False))
+    command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
+    one = "one" if directory in own else "one like the preset's own"
+    raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")
+
+
+def load_training_set(config: Config, device: torch.device) -> TrainingSets:
+    """The train splits on the device.
+
+    Raises:
+        ConfigError: none is named, one is empty, or they are no puzzles of one family in several sizes.
+        DatasetError: missing, torn or inconsistent.
+    """
+    if config.data.directory is None:
+        raise ConfigError("the run names no data set of its own; type data=DIR")
+    for directory in config.data.directories:
+        require_set(config, directory)
+    parts = [PuzzleData(directory, "train", device) for directory in config.data.directories]
+    for data in parts:
+        if data.groups == 0:
+            there = ", ".join(splits_of(data.directory))
+            raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
+        config.refuse_unmet(_asked_by(data))
+        if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
+            raise ConfigError(
+                f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
+            )
+    return TrainingSets(parts)
+
+
+def _asked_by(data: PuzzleData) -> list[can.Need]:
+    """What the meaning of a set's labels, and its puzzle identifiers, ask of a model."""
+    causal = bool(data.metadata.task.get("causal"))
+    labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
+    other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
+    needs = [can.Need(labels, can.CAUSAL if causal else can.ALL_CELLS, other)]
+    if (count := data.shape.num_puzzle_identifiers) > 1:
+        identified = f"{data.directory}, whose puzzles have {count} identifiers,"
+        needs.append(can.Need(identified, can.PUZZLE_IDENTIFIERS, "data=DIR of a set without"))
+    return needs
+
+
+def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
+    """The splits that choose the best checkpoint, on the device; none where a set has none, or none is wanted.
+
+    Raises:
+        ConfigError: a split was named that is not there.
+    """
+    wanted, found = config.training.monitor, []
+    for data in sets.parts:
+        there = splits_of(data.directory)
+        if wanted.puzzles == 0 or (wanted.split not in there and wanted.split == "validation"):
+            continue
+        if wanted.split not in there:
+            raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
+        found.append(PuzzleData(data.directory, wanted.split, data.device))
+    return [data for data in found if len(data.scored_examples(min(len(data), wanted.puzzles)))]
+
+
+def fingerprints(trainer: Trainer) -> dict[str, str]:
+    """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
+    return fingerprints_of(
+        [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
+    )
+
+
+def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:
+    """SHA-256 of splits by their names: "train", "train 2" of a second set, "validation"."""
+    found: dict[str, str] = {}
+    for data in read:
+        before = sum(name.split()[0] == data.split for name in found)
+        found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
+    return found
+
+
+def refuse_other_set(trainer: Trainer, recorded: object) -> None:
+    """Raises ConfigError where a number that training reads is not that of the set which the run was started with."""
+    present = fingerprints(trainer)
+    if present == recorded:
+        return
+    was = recorded if isinstance(recorded, dict) else {}
+    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
+    raise ConfigError(
+        f"{trainer.samplers.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
+        "has changed since; name that one with data=DIR"
+    )
