@@ -130,7 +130,7 @@ def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path, caps
 
 
 def test_the_cells_that_a_puzzle_fixes_are_marked_as_given(here: Path) -> None:
-    own_code.import_file(here / "my_puzzle.py")
+    plugins.import_file(here / "my_puzzle.py")
     puzzle = puzzles.FAMILIES["latin"](4)
     question = puzzle.parse("12.. 34..\n....\t...4")
     assert puzzle.given(question).nonzero()[0].tolist() == [0, 1, 4, 5, 15]
