@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | clean        everything runs inside .venv, which the first target makes
+# make demo | test | lint | bench | docs | clean        everything runs inside .venv, which the first target makes
 # MINUTES=M            make demo trains M minutes at most, and reads what it has come to
 # TORCH_INDEX=URL      where torch comes from, as https://download.pytorch.org/whl/cpu; else the default index
 PYTHON ?= python3
@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help env demo test test-slow lint bench clean
+.PHONY: help env demo test test-slow lint bench docs clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -38,6 +38,10 @@ lint: $(STAMP)  ## ruff and mypy
 
 bench: $(STAMP)  ## throughput of a training step, and where the time goes
 	$(BIN)/python -m benchmarks.bench sudoku-6x6 training.precision=fp32,auto
+
+docs: $(STAMP)  ## the site, in build/site; every link is followed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python docs/build.py
 
 clean:  ## remove the environment and caches (data/ and runs/ stay)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
