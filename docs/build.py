@@ -46,11 +46,12 @@ def relinked(text: str, source: Path, target: Path) -> str:
 
     def turned(found: re.Match[str]) -> str:
         file = (source.parent / found[1]).resolve()
+        said = f"error: {source.relative_to(ROOT)} links to {found[1]}"
         if not file.exists():
-            raise SystemExit(f"error: {source.relative_to(ROOT)} links to {found[1]}, which is not there")
+            raise SystemExit(f"{said}, which is not there")
         page = staged(file)
         if page is None:
-            raise SystemExit(f"error: {source.relative_to(ROOT)} links to {found[1]}: name it in BESIDE of docs/build.py")
+            raise SystemExit(f"{said}: name it in BESIDE of docs/build.py")
         return f"]({Path(os.path.relpath(page, target.parent)).as_posix()}{found[2] or ''})"
 
     return Link.sub(turned, text)
