@@ -88,20 +88,30 @@ def untimed(run: Path) -> list[dict[str, object]]:
     return [{k: v for k, v in line.items() if k not in MEASURED} for line in read_metrics(run)]
 
 
+def resumed(config: Config, run: Path) -> Trainer:
+    """A trainer at the newest checkpoint of a run, whatever another process left in the random generators."""
+    torch.manual_seed(12345)
+    trainer = trainer_of(config, run)
+    trainer.resume(next(checkpoint.readable(run)))
+    return trainer
+
+
+def hold_equal(one: Path, other: Path) -> None:
+    """Two runs ended with the same tensors to the bit, and wrote the same metrics but for times."""
+    ours, theirs = everything(one), everything(other)
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+    assert untimed(one) == untimed(other)
+
+
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_resuming_equals_not_stopping(changes: dict[str, str], tiny: Config, tmp_path: Path) -> None:
     """Stopped at step 3 of 6, between two log lines: weights, EMA, moments, carry, random states and metrics."""
     config = override(tiny, changes)
     trainer_of(config, tmp_path / "whole").train()
     assert trainer_of(config, tmp_path / "parts").train(max_steps=3).stopped_by == "--max-steps 3"
-    torch.manual_seed(12345)  # whatever another process left behind
-    second = trainer_of(config, tmp_path / "parts")
-    second.resume(next(checkpoint.readable(tmp_path / "parts")))
-    assert second.train().stopped_by is None
-    whole, parts = everything(tmp_path / "whole"), everything(tmp_path / "parts")
-    assert whole.keys() == parts.keys()
-    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
-    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
+    assert resumed(config, tmp_path / "parts").train().stopped_by is None
+    hold_equal(tmp_path / "parts", tmp_path / "whole")
 
 
 def test_metrics_are_those_of_an_unbroken_run(tiny: Config, tmp_path: Path) -> None:

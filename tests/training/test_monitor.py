@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_loop import everything, trainer_of, untimed
+from test_loop import everything, resumed, trainer_of, untimed
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -94,8 +94,7 @@ def test_the_best_is_remembered_over_an_interruption(watched: Config, tmp_path: 
     trainer_of(config, tmp_path / "whole").train()
     first = trainer_of(config, tmp_path / "parts")
     first.train(max_steps=4)
-    second = trainer_of(config, tmp_path / "parts")
-    second.resume(next(checkpoint.readable(tmp_path / "parts")))
+    second = resumed(config, tmp_path / "parts")
     assert second.best == first.best is not None
     second.train()
     assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
