@@ -11,7 +11,6 @@ from pathlib import Path
 
 from datasets_gen.typed import quoted, typed
 from reason.cli.arguments import Parser
-from reason.cli.memory import print_memory
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
@@ -39,6 +38,8 @@ def main(argv: list[str]) -> int:
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
     if arguments.memory:
+        from reason.cli.memory import print_memory
+
         return print_memory(words, pairs)
     begin = _resumed if arguments.resume else _started
     with contextlib.ExitStack() as held:

@@ -32,8 +32,6 @@ def make_data_once(config: Config) -> None:
     Raises:
         ConfigError: the preset names no set, or making it failed.
     """
-    from datasets_gen.__main__ import main as generate  # every family, where a set is made
-
     directories, commands = config.data.directories, config.data.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
@@ -41,6 +39,8 @@ def make_data_once(config: Config) -> None:
         if number >= len(commands) or not commands[number]:
             raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
         arguments = [*shlex.split(commands[number]), "--output-dir", directory]
+        from datasets_gen.__main__ import main as generate  # which imports every family of puzzles
+
         print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
         status = generate(arguments)
         if status == 130:
