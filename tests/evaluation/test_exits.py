@@ -148,6 +148,5 @@ def test_caches_are_for_what_generates(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     assert generate(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--seed", "0", "--output-dir", "set"]) == 0
     assert train(["sudoku-4x4", "data=set", "run=one", *(f"{key}={value}" for key, value in SMALL.items())]) == 0
-    config = override(read_config("one/config.json"), {"evaluation.caches": "true"})
     with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        evaluate_run(Path("one"), config)
+        override(read_config("one/config.json"), {"evaluation.caches": "true"})
