@@ -57,13 +57,19 @@ def relinked(text: str, source: Path, target: Path) -> str:
     return Link.sub(turned, text)
 
 
+def unbroken(text: str) -> str:
+    """A page's text whose figures in tables stay on one line, with their deviation and unit."""
+    rows = re.compile(r"^\|.*$", re.MULTILINE)
+    return rows.sub(lambda row: re.sub(r"(?<=\d) (?=[%±])|(?<=±) (?=\d)", "\u00a0", row[0]), text)
+
+
 def stage() -> None:
     """Copy pages and pictures to build/docs."""
     shutil.rmtree(STAGED, ignore_errors=True)
     shutil.copytree(DOCS, STAGED, ignore=shutil.ignore_patterns("*.py", "results", "__pycache__"))
     for page in STAGED.rglob("*.md"):
         source = DOCS / page.relative_to(STAGED)
-        page.write_text(relinked(source.read_text(), source, page))
+        page.write_text(unbroken(relinked(source.read_text(), source, page)))
     for name, place in BESIDE.items():
         source, page = ROOT / name, STAGED / place
         text = source.read_text()
