@@ -244,6 +244,7 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
         done = readout.q_halt > readout.q_continue
     else:
         done = readout.q_halt > 0
+    # A head that is always obeyed would never learn what one more step does to a puzzle that it holds for solved.
     explores = torch.rand_like(survival) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))

@@ -138,7 +138,7 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
         ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
         ("stars-small", "loss.weights.q_continue", "0.5", "type loss.weights.q_continue=0"),
         ("stars-small", "rollout.halting", "bce", "type rollout.halting=none"),
-        ("stars-small", "rollout.loops.min", "101", "least 101 lies above most 100"),
+        ("stars-small", "rollout.loops.min", "101", "min=101 is greater than max=100"),
         ("stars-small", "rollout.loops.distribution", "normal", "'log-normal'"),
         ("stars-small", "loss.jsrr.iterations", "0", "greater than or equal to 1"),
         ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed, or loss.jsrr.convex=false"),

@@ -19,7 +19,7 @@ from reason.rollout import last_step, unroll
 
 
 class Rereading:
-    """Keeps the text alone: every token costs a whole unroll of `steps` loops over the cells so far."""
+    """Keep the text alone: every token costs an unroll of `steps` loops over all cells so far."""
 
     def __init__(self, model: Reasoner, steps: int):
         self.model, self.steps, self.pieces = model, steps, list[Tensor]()
@@ -32,7 +32,7 @@ class Rereading:
 
 
 class Caches:
-    """What a text that grows keeps: of the prelude and the coda as of any transformer, of the block loop by loop."""
+    """Keep keys and values of a growing text: one set for prelude and coda, one for each loop of the block."""
 
     def __init__(self, model: LoopedModel, loops: int):
         self.model = model
@@ -77,7 +77,7 @@ def decode(reader: Rereading | Caches, last: Tensor, count: int, end: int | None
 
 @dataclass(frozen=True)
 class Generated:
-    """What was said after a prompt."""
+    """The answer to a prompt."""
 
     tokens: Tensor  # (B, n) the likeliest ones, each chosen given those before it
     logits: Tensor  # (B, n, V) from which they were chosen

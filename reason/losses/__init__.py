@@ -44,7 +44,7 @@ class LossWeights(BaseConfig):
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
-        """One a term."""
+        """One setting for each term."""
         fields = {name: Field(term.weight, ge=0, description=term.description) for name, term in TERMS.items()}
         return {name: FieldInfo.from_annotated_attribute(float, field) for name, field in fields.items()}
 
@@ -60,7 +60,7 @@ class LossWeights(BaseConfig):
 
 
 class LossConfig(BaseConfig):
-    """Which terms, how heavy, and of what kind."""
+    """The loss terms, their weights and their settings."""
 
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     reduction: Reduction = Field(
@@ -100,7 +100,7 @@ class LossConfig(BaseConfig):
         return self
 
     def capabilities(self) -> can.Offers:
-        """Every term that takes part, what it gives, and whether it is alone."""
+        """The terms that take part, what each of them trains, and whether there are several."""
         offers: can.Offers = {can.SEVERAL_TERMS: len(self.present) > 1 or "loss.weights.TERM=1"}
         for name, term in TERMS.items():
             here = name in self.present or f"loss.weights.{name}=1"
@@ -130,7 +130,7 @@ class LossConfig(BaseConfig):
         return {s: f"no {' or '.join(names)} in this loss, to use it" for s, names in users.items() if s not in taken}
 
     def used_with(self) -> dict[str, can.Capability]:
-        """Weights that count, unless a balancer begins at 1."""
+        """The weights, which a balancer does not read: its own begin at 1."""
         return {f"weights.{name}": can.CONSTANT_WEIGHTS for name in self.present}
 
     def per_process(self) -> list[str]:

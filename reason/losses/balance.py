@@ -53,7 +53,7 @@ class BalanceConfig(BaseConfig):
         return dict.fromkeys(type(self).settings(), can.SEVERAL_TERMS)
 
     def capabilities(self) -> can.Offers:
-        """A balancer, or weights that stay."""
+        """Whether a balancer moves the weights, or they stay."""
         return {
             can.CONSTANT_WEIGHTS: self.kind == "fixed" or "balance.kind=fixed",
             can.BALANCER: self.kind != "fixed" or "balance.kind=alg-grad-norm",
@@ -152,6 +152,7 @@ class AlgGradNorm:
 
     @torch.no_grad()
     def _move(self, losses: Tensor, norms: Tensor, target: Tensor, reset: bool) -> None:
+        # A satisfied loss (a ReLU term at 0, BCE at first) has no gradient to weigh: its factor would be infinite.
         active = (losses > TINY) & (norms > TINY) & torch.isfinite(losses) & torch.isfinite(norms)
         fresh = active & (self.reference == 0)
         self.reference = torch.where(fresh, losses, self.reference)

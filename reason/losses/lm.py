@@ -30,7 +30,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
-    wide = logits.to(widest_float(logits.device))
+    wide = logits.to(widest_float(logits.device))  # s grows slowly: Σ s hides small terms in float32 (HRM, TRM)
     scored = labels != IGNORE
     index = labels.clamp(min=0).unsqueeze(-1)
     if likelihood == "softmax":

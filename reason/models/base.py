@@ -59,20 +59,20 @@ class ModelConfig(BaseConfig):
 
     @property
     def recomputation(self) -> bool | str | None:
-        """gradient_checkpointing: true, false or auto; None of a family that has none."""
+        """The setting gradient_checkpointing (true, false or auto); None where the family has no such setting."""
         return getattr(self, "gradient_checkpointing", None)
 
     @property
     def fusing(self) -> bool | str | None:
-        """fused_swiglu: true, false or auto; None of a family that has none."""
+        """The setting fused_swiglu (true, false or auto); None where the family has no such setting."""
         return getattr(self, "fused_swiglu", None)
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
         """What keeps the gated layers from one kernel (`reason.nn.fused_swiglu`); None where nothing does."""
-        return "the family has none"
+        return "models of this family have no SwiGLU"
 
     def unread(self) -> dict[str, str]:
-        """Own settings that change no number of a trained model that is read, each with why."""
+        """Own settings that change nothing when a trained model is read, each with the reason."""
         return {}
 
     def refuse_training(self) -> None:
@@ -102,15 +102,15 @@ class Reasoner(nn.Module, ABC):
         """One supervision step; the gradient reaches back as far as the config says."""
 
     def path(self, state: State, x: Tensor) -> list[State]:
-        """The states on the way through one `step`, its end last; a model of one call a step has no other."""
+        """The states after each network call of one `step`; the last one is what `step` returns."""
         return [self.step(state, x)]
 
     @abstractmethod
     def readout(self, state: State, step: int | None = None) -> Readout:
-        """Logits, halting and gate values of the state after `step` steps, counted from 1; none: a final readout."""
+        """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
 
     def fuse(self, fused: bool) -> None:
-        """Whether gated layers are one kernel each, once compiled; of a family that has none nothing."""
+        """Compute each gated layer in one kernel, once compiled, or not; a family without such layers does nothing."""
 
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it.
@@ -127,8 +127,8 @@ class Reasoner(nn.Module, ABC):
     def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """`map`, 0 at positions beyond the edge: what a Jacobian is taken of (ours).
 
-        They send nothing, so the eigenvalues of the others stay. Their own mean nothing, and at x̂, which is 0 there, a
-        norm has the derivative 1/√ε.
+        Such positions send nothing, so the eigenvalues of the others stay. Their own eigenvalues mean nothing: x̂ is 0
+        there, where a norm has the derivative 1/√ε.
         """
         g, z = self.map(state, x, kind)
         inside = self.inside(x)
@@ -163,7 +163,7 @@ class Reasoner(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     def networks(self) -> Sequence[nn.Module]:
-        """F: what is called again and again, and what torch.compile is worth its while for."""
+        """The networks F, which a step calls again and again; torch.compile is given these."""
         return []
 
     @property
@@ -175,7 +175,7 @@ class Reasoner(nn.Module, ABC):
         """torch.autocast to `products` for what is entered within, or nothing where there are none.
 
         A family enters it in `encode`, `step` and `readout` around its products; `map` computes in the type of its
-        argument. Casts of weights are not cached: one made without gradient would be used where there is one.
+        argument. Casts of weights are not cached: the cast of a call without gradient would serve calls with one.
         """
         if self.products is None:
             return contextlib.nullcontext()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.models.base import Shape
+from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
@@ -153,3 +153,21 @@ class Layouts(nn.Module):
             if wide := [b.dtype for b in buffers if b.is_floating_point()]:
                 layout = layout.to(wide[0])
             self.known.append(layout)
+
+
+class LaidOut(Reasoner):
+    """A reasoner that looks up all that depends on a puzzle's size."""
+
+    layouts: Layouts
+
+    def inside(self, x: Tensor) -> Tensor | None:
+        """1 at the cells of x̂ that `masked` left, 0 at the others; None where the mixer sees no walls."""
+        return self.layouts.geometry(x).inside
+
+    def reads(self, shape: Shape) -> bool:
+        """Say whether no weight is bound to another size, and the shape declares what the mixer needs."""
+        return self.layouts.reads(shape)
+
+    def add_shape(self, shape: Shape) -> None:
+        """Look up the geometry of this shape from now on."""
+        self.layouts.add(shape)

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import reason.settings.capabilities as can
-from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Reasoner, Shape
-from reason.models.layout import Layouts
+from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Shape
+from reason.models.layout import LaidOut, Layouts
 from reason.models.mixing import MixingConfig, Positions, inner_of, refuse_unfit, structured_mixer
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
@@ -103,7 +103,7 @@ class LoopedState(NamedTuple):
     z: Tensor
 
 
-class LoopedModel(Reasoner):
+class LoopedModel(LaidOut):
     """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·r(coda(z)), E the token embedding.
 
     r is the final norm, the identity, or the identity in the loops before `final_from` alone.
@@ -205,15 +205,3 @@ class LoopedModel(Reasoner):
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
         return [self.block.output, self.tokens.weight]
-
-    def inside(self, x: Tensor) -> Tensor | None:
-        """What `masked` left of x̂; None where the mixer sees no walls."""
-        return self.layouts.geometry(x).inside
-
-    def reads(self, shape: Shape) -> bool:
-        """Any size of its family, where no weight is bound to one."""
-        return self.layouts.reads(shape)
-
-    def add_shape(self, shape: Shape) -> None:
-        """Its geometry is looked up from now on."""
-        self.layouts.add(shape)

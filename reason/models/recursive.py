@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
-from reason.models.base import Batch, MapKind, Readout, Reasoner, Shape
-from reason.models.layout import Layouts
+from reason.models.base import Batch, MapKind, Readout, Shape
+from reason.models.layout import LaidOut, Layouts
 from reason.models.mixing import STRUCTURED, structured_mixer
 from reason.models.recursion import (
     Cycles,
@@ -31,7 +31,7 @@ from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
 
 
-class RecursiveModel(Reasoner):
+class RecursiveModel(LaidOut):
     """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
 
     initial_h: Tensor
@@ -88,8 +88,8 @@ class RecursiveModel(Reasoner):
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
-        Where x̂ is 0, beyond the edge (`mixer=local`), z_H starts from its buffer instead: networks without biases would
-        keep 0 for ever, and answer nothing there. (ours)
+        Beyond the edge x̂ is 0 (`mixer=local`). There z_H starts from its buffer instead: networks without biases would
+        keep it at 0 for ever, and the head would answer nothing (ours).
         """
         match self.config.initial:
             case "buffer":
@@ -167,27 +167,15 @@ class RecursiveModel(Reasoner):
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[Stack]:
-        """F_L, and F_H where it is another."""
+        """F_L, and F_H where it has weights of its own."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
     def fuse(self, fused: bool) -> None:
-        """The SwiGLU of every block, with its residual and norm."""
+        """Compute the SwiGLU of every block, with its residual and norm, in one kernel or not."""
         for network in self.networks():
             for block in network.blocks:
                 if isinstance(block, Block):
                     block.fuse(fused)
-
-    def inside(self, x: Tensor) -> Tensor | None:
-        """What `masked` left of x̂; None where the mixer sees no walls."""
-        return self.layouts.geometry(x).inside
-
-    def reads(self, shape: Shape) -> bool:
-        """Any size of its family, where no weight is bound to one."""
-        return self.layouts.reads(shape)
-
-    def add_shape(self, shape: Shape) -> None:
-        """Its geometry is looked up from now on."""
-        self.layouts.add(shape)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""

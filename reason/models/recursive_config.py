@@ -70,7 +70,7 @@ class RecursiveConfig(MixingConfig):
     )
     fused_swiglu: Automatic[bool | Literal["auto"]] = Field(
         "auto",
-        description="gated layers of attention and mlp in one kernel, which keeps the gate in registers: compiled, "
+        description="compute each SwiGLU of attention and mlp in one kernel, the gate in registers: compiled, "
         "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",
     )
     q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
@@ -83,8 +83,11 @@ class RecursiveConfig(MixingConfig):
         refuse_unfit(self)
         if self.mixer in STRUCTURED and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
-        if isinstance(self.gradient, int) and self.gradient > self.h_cycles * (self.l_cycles + 1):
-            raise ValueError(f"gradient={self.gradient}: a step has {self.h_cycles * (self.l_cycles + 1)} calls")
+        calls = self.h_cycles * (self.l_cycles + 1)
+        if isinstance(self.gradient, int) and self.gradient > calls:
+            raise ValueError(
+                f"gradient={self.gradient} exceeds the {calls} calls of a step: type model.gradient={calls}"
+            )
         if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
             needed = -(-self.puzzle_emb_ndim // self.hidden_size)
             raise ValueError(
@@ -122,7 +125,7 @@ class RecursiveConfig(MixingConfig):
         return Cycles(self.h_cycles, self.l_cycles, learned)
 
     def capabilities(self) -> can.Offers:
-        """Both Q values, maps, balancing always; a low state, a gate, a gradient across steps as the settings say."""
+        """Both Q values, maps and balancing always; low state, gate and gradient across steps as the settings say."""
         always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
         offers: can.Offers = dict.fromkeys(
             (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
@@ -146,7 +149,7 @@ class RecursiveConfig(MixingConfig):
         }
 
     def unread(self) -> dict[str, str]:
-        """Noise that training alone has, the size of noise that there is not, and the settings of other integrators."""
+        """The settings of noise where evaluation has none, and those of other integrators."""
         found: dict[str, str] = {}
         if self.noise_when == "training":
             found |= dict.fromkeys(("noise", "sigma"), f"noise_when={self.noise_when}")
@@ -157,16 +160,20 @@ class RecursiveConfig(MixingConfig):
         return {f"model.{key}": f"model.{why}" for key, why in found.items()}
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
-        """Another mixer, device, type or width, or a machine that the kernel is not for."""
+        """What keeps the gated layers from one kernel: mixer, width, device, type or machine."""
         if self.mixer in STRUCTURED:
             return f"the mixer {self.mixer} has no SwiGLU"
         if self.hidden_size % fused_swiglu.WIDTH:
             return f"model.hidden_size={self.hidden_size} is no multiple of {fused_swiglu.WIDTH}"
         if device.type != "cpu":
-            return f"it is of CPUs, this is {device}"
+            return f"the kernel runs on CPUs, this is {device}"
         if computed != Dtypes(torch.bfloat16):
-            return f"it is of bfloat16 (training.precision=bf16), this computes in {computed}"
-        return None if fused_swiglu.works() else "it needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
+            return f"the kernel computes in bfloat16 (training.precision=bf16), this model in {computed}"
+        return (
+            None
+            if fused_swiglu.works()
+            else "the kernel needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
+        )
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""
@@ -174,6 +181,6 @@ class RecursiveConfig(MixingConfig):
             raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
 
     def per_process(self) -> list[str]:
-        """What is drawn in training."""
+        """What each process draws for itself in training."""
         drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
         return [f"{setting} draws per process" for setting, used in drawn.items() if used]

@@ -1,4 +1,4 @@
-"""Random tensors shaped as others."""
+"""Normal draws that do not depend on the order of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RMS norm without weight, layer norm, RMSNorm."""
+"""Norms: RMS without a weight (HRM, TRM), and the three kinds that STARS compares."""
 
 from __future__ import annotations
 

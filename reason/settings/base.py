@@ -90,5 +90,5 @@ class BaseConfig(BaseModel):
         return {}
 
     def per_process(self) -> Iterable[str]:
-        """What each of several processes does by itself, so that their loss curve is not that of one."""
+        """What each of several processes does by itself, so that their loss curve differs from that of one process."""
         return ()

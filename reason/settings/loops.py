@@ -16,8 +16,8 @@ RANDOM = When("distribution", "log-normal", "poisson", "uniform")
 class LoopsConfig(BaseConfig):
     """T: how often the model steps in one backward pass, and which of those steps are read out.
 
-    T of backward pass number i is a function of the run's seed and of i alone, drawn on the host: nothing is saved,
-    and the device is not waited for.
+    T of backward pass number i is a function of the run's seed and of i alone: a checkpoint need not hold it. It is
+    drawn on the host, so nothing waits for the device.
     """
 
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
@@ -37,7 +37,7 @@ class LoopsConfig(BaseConfig):
     @model_validator(mode="after")
     def _ordered(self) -> LoopsConfig:
         if self.min > self.max:
-            raise ValueError(f"least {self.min} lies above most {self.max}: type rollout.loops.min=1")
+            raise ValueError(f"min={self.min} is greater than max={self.max}: type rollout.loops.min=1")
         return self
 
     def unused(self) -> dict[str, str]:

@@ -40,7 +40,7 @@ class ScheduleConfig(BaseConfig):
     )
 
     @model_validator(mode="after")
-    def _is_a_course(self) -> ScheduleConfig:
+    def _is_consistent(self) -> ScheduleConfig:
         if self.kind == "exponential" and self.min_ratio == 0:
             raise ValueError("an exponential decay never reaches 0: type min_ratio=0.1, for example")
         if self.end is not None and self.end <= self.start:

@@ -223,7 +223,7 @@ def test_what_a_model_cannot_read_it_says() -> None:
         (LOCAL | {"puzzle_emb_len": 4}, r"type model\.puzzle_emb_len=0"),
         (SYMBOLS | {"gate": "position"}, r"type model\.gate=puzzle"),
         (ROTARY | {"hidden_size": 12}, "divisible by 4"),
-        (GROUPS | {"gradient": 7}, "a step has 6 calls"),
+        (GROUPS | {"gradient": 7}, "exceeds the 6 calls of a step"),
         (GROUPS | {"expansion": 0.01}, r"type model\.expansion=1"),
     ],
 )

@@ -89,7 +89,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     ("changes", "words"),
     [
         ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
-        ({"training.precision": "fp32"}, r"this computes in float32; type model\.fused_swiglu=false"),
+        ({"training.precision": "fp32"}, r"this model in float32; type model\.fused_swiglu=false"),
         ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
     ],
 )
@@ -100,7 +100,7 @@ def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, 
 
 def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = override(narrow, {"model.fused_swiglu": "true"}).model
-    assert "it is of CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
+    assert "the kernel runs on CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
     monkeypatch.setattr(fused_swiglu, "works", lambda: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16 and without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused_swiglu": "true"}), tmp_path / "run")
