@@ -45,9 +45,9 @@ class EvaluationConfig(BaseConfig):
     )
     drop: float = Field(0.005, ge=0, le=1, description="budget exact: share of puzzles that may be lost")
     perplexity: float = Field(1.01, ge=1, description="budget perplexity: factor by which it may grow")
-    restarts: int = Field(1, ge=1, le=100_000, description="K tries at every puzzle, each as costly as a pass")
+    restarts: int = Field(1, ge=1, le=100_000, description="K answers to every puzzle, each as costly as a pass")
     vary: Literal["all", "initial", "symmetry", "noise"] = Field(
-        "all", description="what differs between tries: the initial state, the puzzle's symmetry, noise on the state"
+        "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
     )
     sigma: float = Field(0.1, gt=0, description="noise of vary=noise, relative to the state's root mean square")
     probes: bool = Field(False, description="probe the dynamics in float64: minutes where states are large")

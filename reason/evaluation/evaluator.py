@@ -52,18 +52,18 @@ class PuzzleSeeds:
         """A seed for what is drawn for all of them at once, of the first of them; no stream goes on by it."""
         return int(np.random.default_rng(self._keys[0]).integers(2**62))
 
-    def symmetries(self, symmetry: GridSymmetry, attempt: int, device: torch.device) -> Moved:
-        """A random symmetry for each puzzle's try number `attempt`, 0 for the first."""
+    def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
+        """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
         generator = torch.Generator()
         rows = [
-            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), attempt)
+            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), restart)
             for stream in self._streams
         ]
         names, sources = zip(*rows, strict=True)
         return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
-STARTS, TRIES = 0, 1  # what random numbers of a puzzle are for
+FOR_STARTS, FOR_RESTARTS = 0, 1  # what a puzzle's random numbers are for
 Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
 
 
@@ -170,14 +170,14 @@ class Evaluator:
         with torch.no_grad(), self.own_randomness():  # a random initial state
             return self.model.readout(self.model.initial_state(self.model.encode(batch)))
 
-    def start(self, numbers: Tensor, attempt: int = 0) -> Callable[[State], State] | None:
+    def start(self, numbers: Tensor, restart: int = 0) -> Callable[[State], State] | None:
         """What puts the own random state of each puzzle, by its number in the split, in place of a random one.
 
         None where the initial states are not random. The pass, the policies, the boards and the probes so begin alike.
         """
         if not self.model.random_start:
             return None
-        return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, STARTS, attempt).normal)
+        return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""

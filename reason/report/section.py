@@ -78,6 +78,11 @@ def number(value: float | None, form: str = ".3g") -> str:
     return "–" if value is None else format(value, form)
 
 
+def cells(row: Mapping[str, Any], **forms: str) -> list[str]:
+    """Some numbers of a record, each in its format."""
+    return [number(row[key], form) for key, form in forms.items()]
+
+
 def interval(value: float, count: int) -> str:
     """The Wilson interval of a share in words."""
     low, high = wilson_interval(value, count)

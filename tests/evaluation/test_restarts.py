@@ -23,7 +23,7 @@ from reason.evaluation.studies.restarts import (
     chosen,
     random_like,
     restart_table,
-    tries_of,
+    restarts_of,
     variations_of,
 )
 from reason.models import LoopedConfig, RecursiveConfig, build_model
@@ -47,7 +47,7 @@ def tries_at(
     with torch.no_grad():
         consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), Restarts(evaluator)]
         seen, _ = evaluator.observe(consumers)
-    return tries_of(seen, vary), seen
+    return restarts_of(seen, vary), seen
 
 
 @pytest.mark.parametrize("vary", ["initial", "symmetry", "noise"])

@@ -114,7 +114,7 @@ def test_everything(whole: dict, tmp_path: Path) -> None:
         "difficulty.png", "halting.png", "policies.csv", "policies.png", "restarts.csv", "restarts.png",
         "dynamics.csv", "dynamics.png", "trajectories.png", "training.png",
     }  # fmt: skip
-    for title in ("step by step", "By difficulty", "halting head", "When to stop", "More than one try", "Training"):
+    for title in ("step by step", "By difficulty", "halting head", "When to stop", "Restarts", "Training"):
         assert title in page
 
 

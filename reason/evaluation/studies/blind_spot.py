@@ -28,6 +28,7 @@ from reason.report.section import Charts, Results, Section, Table, number, rows_
 from reason.rollout import unroll
 
 ClampMode = Literal["rescale", "subtract"]
+Draw = Callable[[Axes, Results], None]
 PUZZLES = 128  # at most: all their loops are held in float64
 SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
 HORIZONS = (1, 2, 4)  # t of ∂L_{k+t}/∂log s_k
@@ -279,6 +280,22 @@ def _loops(axes: Axes, found: Results) -> None:
     axes.set_xlabel("loop k")
 
 
+def _lines(*lines: tuple[str, dict[str, Any]], label: str = "", scale: str = "linear") -> Draw:
+    """Columns of the table against the loop."""
+
+    def draw(axes: Axes, found: Results) -> None:
+        for key, style in lines:
+            axes.plot(*_column(found, key), **style)
+        _loops(axes, found)
+        axes.set_ylabel(label)
+        if scale == "log":
+            log_axis(axes, "y")
+        else:
+            axes.set_yscale(scale)
+
+    return draw
+
+
 def _norms(axes: Axes, found: Results) -> None:
     for index, name in enumerate(("mean", "median", "p99", "max")):
         axes.plot(*_column(found, "norm", name), **styled(index), markevery=4, label=name)
@@ -296,12 +313,6 @@ def _alignment(axes: Axes, found: Results) -> None:
     log_axis(axes, "y")
 
 
-def _radial(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "g"), marker="o", color=BLUE)
-    _loops(axes, found)
-    axes.set_ylabel("g = ∂L/∂log s")
-
-
 def _future(axes: Axes, found: Results) -> None:
     for index, t in enumerate((1, 2, 4)):
         rows = [row for row in found["by_loop"] if f"g_{t}" in row]
@@ -309,21 +320,6 @@ def _future(axes: Axes, found: Results) -> None:
         axes.plot(numbers([row["scale"] for row in rows]), slopes, label=f"t = {t}", **styled(index))
     axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|")
     log_axis(axes, "x")
-    log_axis(axes, "y")
-
-
-def _update(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "a_rad"), color=BLUE, label="a_rad")
-    axes.plot(*_column(found, "scale_step"), "x", color=ORANGE, ms=4, label="step of s")
-    axes.plot(*_column(found, "b"), color=GREY, ls="--", label="‖b‖ rms")
-    _loops(axes, found)
-    axes.set_yscale("symlog")
-
-
-def _angle(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "b_perp"), color=BLUE, label="‖b_⊥‖ rms")
-    axes.plot(*_column(found, "angular"), "x", color=ORANGE, ms=4, label="‖u′ − u‖ rms · s")
-    _loops(axes, found)
     log_axis(axes, "y")
 
 
@@ -344,20 +340,13 @@ def _sweep(axes: Axes, found: Results) -> None:
     log_axis(axes, "x")
 
 
-def _depth(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "ce"), marker="o", color=BLUE)
-    _loops(axes, found)
-    axes.set_ylabel("CE (nats)")
-    log_axis(axes, "y")
-
-
 def _exact(axes: Axes, found: Results) -> None:
     axes.plot(*_column(found, "exact"), marker="o", color=BLUE)
     _loops(axes, found)
     shares_axis(axes, "exact")
 
 
-def _charts(title: str, draw: Callable[[Axes, Results], None]) -> Charts:
+def _charts(title: str, draw: Draw) -> Charts:
     def charts(results: Results) -> list[Chart]:
         found = results["blind_spot"]
         finite = np.isfinite(_column(found, "norm", "mean")[1]).all()
@@ -374,22 +363,32 @@ def _charts(title: str, draw: Callable[[Axes, Results], None]) -> Charts:
     return charts
 
 
-CHARTS = {
+DOTS, CROSSES = {"marker": "o", "color": BLUE}, {"marker": "x", "ls": "", "color": ORANGE, "ms": 4}
+UPDATE = (
+    ("a_rad", {"color": BLUE, "label": "a_rad"}),
+    ("scale_step", CROSSES | {"label": "step of s"}),
+    ("b", {"color": GREY, "ls": "--", "label": "‖b‖ rms"}),
+)
+ANGLE = (
+    ("b_perp", {"color": BLUE, "label": "‖b_⊥‖ rms"}),
+    ("angular", CROSSES | {"label": "‖u′ − u‖ rms · s"}),
+)
+CHARTS: dict[str, tuple[str, Draw]] = {
     "norms": ("token norms ‖h‖₂", _norms),
     "alignment": ("how much of the readout's gradient is radial", _alignment),
-    "radial": ("signed radial derivative", _radial),
+    "radial": ("signed radial derivative", _lines(("g", DOTS), label="g = ∂L/∂log s")),
     "future": ("slope of later losses", _future),
-    "update": ("radial part of the loop's update", _update),
-    "angle": ("angular part of the loop's update", _angle),
+    "update": ("radial part of the loop's update", _lines(*UPDATE, scale="symlog")),
+    "angle": ("angular part of the loop's update", _lines(*ANGLE, scale="log")),
     "clamp": ("the scale held from loop 1", _clamp),
     "sweep": ("scale sweep", _sweep),
-    "depth": ("cross-entropy by loop", _depth),
+    "depth": ("cross-entropy by loop", _lines(("ce", DOTS), label="CE (nats)", scale="log")),
     "exact": ("exact by loop", _exact),
 }
 
-NOTE = """h = s·u is what the head reads. r: mean |cos| of the loss's gradient with h; g: ∂L/∂log s, g_t: the
-same of the loss read t loops later; a_rad and b_⊥: the
-parts of a loop's update along u and across it. Clamped: the scale s of every token held from loop 1 on."""
+NOTE = """The head reads h = s·u. r: mean |cos| between the loss's gradient and h; g: ∂L/∂log s; g_t: ∂L/∂log s for the
+loss read t loops later; a_rad and b_⊥: the parts of a loop's update along u and across it. Clamped: the scale s of
+every token is held from loop 1 on."""
 
 BLIND_SPOT = Section(
     "blind_spot",

@@ -20,7 +20,7 @@ from reason.models.record import StepRecord
 from reason.nn.dtypes import widest_float
 from reason.report.chart import Chart, label_ends, shares_axis
 from reason.report.palette import BLUE, GREY
-from reason.report.section import Results, Section, Table, number, share
+from reason.report.section import Results, Section, Table, cells, number, share
 
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -140,28 +140,16 @@ def records(results: Results) -> list[dict[str, Any]]:
 
 
 def tables(results: Results) -> list[Table]:
-    """The same, as text."""
+    """A row for each way of leaving, and the loops by difficulty."""
     rows = [
-        [
-            f"{row['way']} {row['at']:g}",
-            number(row["mean_loops"], ".2f"),
-            share(row["exact"]),
-            share(row["cell"]),
-            number(row["ce"], ".4f"),
-        ]
+        [f"{row['way']} {row['at']:g}", *cells(row, mean_loops=".2f", exact=".1%", cell=".1%", ce=".4f")]
         for row in records(results)
     ]
     found = [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
     exits = results["exits"]
     if exits.get("by_difficulty"):
         bins = [
-            [
-                row["bin"],
-                str(row["puzzles"]),
-                number(row["expected_loops"], ".2f"),
-                number(row["needed_loops"], ".2f"),
-                share(row["exact"]),
-            ]
+            [row["bin"], *cells(row, puzzles="", expected_loops=".2f", needed_loops=".2f", exact=".1%")]
             for row in exits["by_difficulty"]["bins"]
         ]
         columns = (exits["by_difficulty"]["by"], "puzzles", "loops by the gate", "loops needed", "exact at the last")

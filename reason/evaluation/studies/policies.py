@@ -28,7 +28,7 @@ from reason.models.base import Batch, Readout, State
 from reason.models.record import StepRecord
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, interval, share
+from reason.report.section import Results, Section, Table, cells, interval, share
 from reason.training.distributed import World
 
 FIXED = "fixed"
@@ -317,13 +317,9 @@ def tables(results: Results) -> list[Table]:
     found = results["policies"]
     rows = [
         [
-            row["name"],
-            "never" if row["threshold"] is None else f"{row['threshold']:.4g}",
-            share(row["exact"]),
-            interval(row["exact"], found["puzzles"]),
-            share(row["valid"]),
-            f"{row['mean_steps']:.2f}",
-            f"{row['p95_steps']:.0f}",
+            *(row["name"], "never" if row["threshold"] is None else f"{row['threshold']:.4g}"),
+            *(share(row["exact"]), interval(row["exact"], found["puzzles"])),
+            *cells(row, valid=".1%", mean_steps=".2f", p95_steps=".0f"),
             f"{row['speedup']:.2f}×",
         ]
         for row in found["rows"]

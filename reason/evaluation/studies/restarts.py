@@ -13,7 +13,7 @@ from torch import Tensor
 from datasets_gen.puzzles import Puzzle
 from reason.data import STILL, Moved
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import TRIES, Columns, Consumer, Evaluator, PuzzleSeeds, narrow
+from reason.evaluation.evaluator import FOR_RESTARTS, Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.evaluation.probes import mapped, residual, row_norm
 from reason.evaluation.signals import exact_logit
 from reason.models.base import IGNORE, Batch, State
@@ -26,9 +26,9 @@ from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
-    "initial": "every try after the first starts from random normals of the initial state's size",
-    "symmetry": "every try after the first sees the puzzle under another symmetry; its answer is turned back",
-    "noise": "every try after the first has noise added to its state after each supervision step",
+    "initial": "every restart after the first starts from random normals of the initial state's size",
+    "symmetry": "every restart after the first sees the puzzle under another symmetry; its answer is turned back",
+    "noise": "every restart after the first has noise added to its state after each supervision step",
 }
 BY_RULES = "; right is what the rules accept, since the label of a moved puzzle is another one"
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
@@ -42,7 +42,7 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
 class Restarts(Consumer):
     """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
-    The first try is the pass's own last step. What is random is drawn for every puzzle by itself. Where symmetries do
+    The first restart is the pass itself. Random numbers are drawn for each puzzle by itself. Where symmetries do
     not keep the label, `right` is `valid`.
     """
 
@@ -63,29 +63,29 @@ class Restarts(Consumer):
             self.counts["symmetry"] = symmetry.distinct(settings.restarts)
         self.cost = (
             f"restarts: {sum(self.counts.values()) - len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
-            f"({settings.restarts} tries of {', '.join(self.kinds)}; the first try is the pass that is made anyway)"
+            f"({settings.restarts} restarts of {', '.join(self.kinds)}; the first is the pass that is made anyway)"
         )
         first = torch.Generator(device).manual_seed(evaluator.seed)
         self.key = torch.randint(1, 2**62, (evaluator.data.shape.seq_len,), generator=first, device=device)
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """At the last step of a batch: the other tries at it."""
+        """At the last step of a batch, make the other restarts."""
         if record.step < self.steps:
             return None
         plain = self._ending(record, record.batch, STILL)
         found: dict[str, np.ndarray] = {}
         for kind in self.kinds:
-            tries = [plain, *(self._try(record, kind, number) for number in range(1, self.counts[kind]))]
+            restarts = [plain, *(self._restart(record, kind, number) for number in range(1, self.counts[kind]))]
             if kind in self.by_rules:
-                tries = [one | {"right": one["valid"]} for one in tries]
-            found |= {f"{kind}/{name}": np.stack([one[name] for one in tries]) for name in plain}
+                restarts = [one | {"right": one["valid"]} for one in restarts]
+            found |= {f"{kind}/{name}": np.stack([one[name] for one in restarts]) for name in plain}
         return found
 
-    def _try(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
-        """(B,) arrays of try `number` at a record's batch; the pass goes on as if there were none."""
+    def _restart(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
+        """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
         assert rows is not None, "those of a pass"
-        streams = PuzzleSeeds(rows, evaluator.seed, TRIES, number, list(VARIATIONS).index(kind))
+        streams = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
             assert evaluator.puzzle is not None
             assert evaluator.puzzle.symmetry is not None
@@ -109,7 +109,7 @@ class Restarts(Consumer):
             return self._ending(last_step(tried), batch, moved)
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
-        """(B,) arrays of a try's last step, its answer turned back to the puzzle as it was asked."""
+        """(B,) arrays of a restart's last step, its answer turned back to the puzzle as asked."""
         answer, puzzle = moved.undo(last.answer), self.evaluator.puzzle
         scored = batch.labels != IGNORE
         found = {
@@ -132,7 +132,7 @@ class Restarts(Consumer):
             "restarts": {
                 kind: {
                     "what": VARIATIONS[kind] + (BY_RULES if kind in self.by_rules else ""),
-                    "rows": restart_table(tries_of(seen, kind)),
+                    "rows": restart_table(restarts_of(seen, kind)),
                 }
                 for kind in self.kinds
             }
@@ -150,36 +150,36 @@ def _size(z: Tensor) -> Tensor:
     return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
 
 
-def tries_of(seen: Columns, kind: Variation) -> Columns:
+def restarts_of(seen: Columns, kind: Variation) -> Columns:
     """What Restarts kept of one variation (K, N): right, answers, residual; q with a head, valid where rules decide."""
     return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
 
 
-def chosen(tries: Columns, choice: str) -> np.ndarray:
-    """Which try (N,) is taken: the most frequent answer, the highest q, the smallest residual; ties to the earliest.
+def chosen(restarts: Columns, choice: str) -> np.ndarray:
+    """Choose a restart (N,): the most frequent answer, the highest q, the smallest residual; ties to the earliest.
 
-    A try that diverged (NaN) has the lowest q and the greatest residual.
+    A restart that diverged (NaN) has the lowest q and the greatest residual.
     """
     match choice:
         case "majority":
-            return (tries["answers"][:, None] == tries["answers"][None]).sum(1).argmax(0)
+            return (restarts["answers"][:, None] == restarts["answers"][None]).sum(1).argmax(0)
         case "q":
-            return np.where(np.isnan(tries["q"]), -np.inf, tries["q"]).argmax(0)
+            return np.where(np.isnan(restarts["q"]), -np.inf, restarts["q"]).argmax(0)
         case "residual":
-            return np.where(np.isnan(tries["residual"]), np.inf, tries["residual"]).argmin(0)
+            return np.where(np.isnan(restarts["residual"]), np.inf, restarts["residual"]).argmin(0)
     raise ValueError(choice)
 
 
-def restart_table(tries: Columns) -> list[dict[str, Any]]:
-    """Exact for 1, 2, 4, … K tries: by choice; `verified` takes the first try whose rules hold (else the majority).
+def restart_table(restarts: Columns) -> list[dict[str, Any]]:
+    """Exact for 1, 2, 4, … K restarts: by choice; `verified` takes the first whose rules hold (else the majority).
 
-    `any` is the share with a right answer among the tries: what no choice can exceed.
+    `any` is the share with a right answer among the restarts: what no choice can exceed.
     """
-    total = len(tries["right"])
+    total = len(restarts["right"])
     counts = sorted({*(2**k for k in range(total.bit_length()) if 2**k <= total), total})
     rows = []
     for count in counts:
-        some = {name: values[:count] for name, values in tries.items()}
+        some = {name: values[:count] for name, values in restarts.items()}
         picks = {choice: chosen(some, choice) for choice in CHOICES if choice in ("majority", *some)}
         if "valid" in some:
             picks["verified"] = np.where(some["valid"].any(0), some["valid"].argmax(0), picks["majority"])
@@ -190,7 +190,7 @@ def restart_table(tries: Columns) -> list[dict[str, Any]]:
     return rows
 
 
-WAYS = {  # of choosing among tries; the last needs the rules
+WAYS = {  # of choosing among restarts; the last needs the rules
     "majority": "majority",
     "q": "highest q",
     "residual": "least residual",
@@ -202,18 +202,18 @@ TITLES = {"initial": "random initial states", "symmetry": "symmetries of the puz
 
 
 def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every variation and number of tries."""
+    """A line for every variation and number of restarts."""
     return [{"varied": kind, **row} for kind, section in results["restarts"].items() for row in section["rows"]]
 
 
 def tables(results: Results) -> list[Table]:
-    """One row a variation and number of tries."""
+    """One row a variation and number of restarts."""
     rows = [[row["varied"], str(row["tries"]), *(share(row[way]) for way in WAYS)] for row in records(results)]
-    return [Table("more than one try: exact", ("varied", "tries", *WAYS.values()), rows)]
+    return [Table("restarts: exact", ("varied", "restarts", *WAYS.values()), rows)]
 
 
 def charts(results: Results) -> list[Chart]:
-    """Exact against the number of tries, a chart for every variation."""
+    """Exact against the number of restarts, a chart for every variation."""
 
     def drawing(rows: list[dict[str, Any]]) -> Callable[[Axes], None]:
         def draw(axes: Axes) -> None:
@@ -226,11 +226,11 @@ def charts(results: Results) -> list[Chart]:
                 points = [(row["tries"], row[way]) for row in some if (row["tries"], row[way]) not in barred]
                 if points:  # where ways give the same, one bar is enough
                     barred.update(points)
-                    tries, exact = zip(*points, strict=True)
-                    aside = [1.02**index * count for count in tries]
+                    restarts, exact = zip(*points, strict=True)
+                    aside = [1.02**index * count for count in restarts]
                     errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=style["color"])
             shares_axis(axes, "exact", whole=False)
-            doubling_axis(axes, rows[-1]["tries"], "tries")
+            doubling_axis(axes, rows[-1]["tries"], "restarts")
             label_ends(axes)
 
         return draw
@@ -238,13 +238,14 @@ def charts(results: Results) -> list[Chart]:
     def says(rows: list[dict[str, Any]]) -> str:
         last = rows[-1]
         told = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
-        return f"{share(rows[0]['majority'])} with one try; with {last['tries']}: {told}"
+        return f"{share(rows[0]['majority'])} with one; with {last['tries']}: {told}"
 
     kinds = results["restarts"].items()
     return [Chart(TITLES[kind], says(found["rows"]), drawing(found["rows"])) for kind, found in kinds]
 
 
-NOTE = """The first try is the plain pass. “Verified” takes the first answer that obeys the rules; the columns before it
-use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 % interval."""
+NOTE = """The first restart is the plain pass. “Verified” takes the first answer that keeps the rules. The columns
+before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
+interval."""
 
-RESTARTS = Section("restarts", "More than one try", tables, {"restarts": charts}, {"restarts": records}, lambda _: NOTE)
+RESTARTS = Section("restarts", "Restarts", tables, {"restarts": charts}, {"restarts": records}, lambda _: NOTE)
