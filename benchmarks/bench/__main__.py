@@ -201,7 +201,7 @@ def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
         "computed_in": trainer.model.computes_in,
         "compile": config.training.compile,
         "gradient_checkpointing": getattr(config.model, "gradient_checkpointing", False),
-        "fused_swiglu": config.model.fusing is True,
+        "fused": config.model.fusing is True,
         "parameters": trainer.model.parameter_count(),
         "batch_size": config.training.batch_size,
         "optimizer_steps": config.training.steps,

@@ -56,7 +56,8 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
     model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
     training.compile: inductor where it works and training would take four minutes or more without, by the operations
     counted from shapes on a rough machine of the device's kind; the same config decides alike on all of them.
-    model.fused_swiglu, where something is compiled: what the kernel can compute, on a machine that it is made for.
+    model.fused: what a kernel of our own can compute, on a machine that it is made for. Where it computes whole steps,
+    nothing is left to compile.
     """
     share = max(1, config.training.batch_size // processes)
     computed = dtypes(config.training.precision, device)
@@ -69,7 +70,12 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
         if size is not None:
             there = f"of {readable_size(available)} that are available"
             reasons.append(f"gradient checkpointing: training would hold {readable_size(size)} {there} on {device}")
-    if config.training.compile == "auto":
+    in_steps = config.model.fuses_steps and fuses(config.model, computed, device)
+    if config.model.fuses_steps and config.model.fusing == "auto":
+        changes["model.fused"] = in_steps
+    if config.training.compile == "auto" and in_steps:
+        changes["training.compile"] = "none"
+    elif config.training.compile == "auto":
         pays = _takes_long(derive(config, changes | {"training.batch_size": share}), shapes, device, computed)
         works = pays and inductor_works(device)
         changes["training.compile"] = "inductor" if works else "none"
@@ -79,7 +85,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
             reasons.append("torch.compile makes no code here (it needs a C++ compiler): training is slower")
     config = derive(config, changes) if changes else config
     if config.model.fusing == "auto" and config.training.compile != "none":
-        config = derive(config, {"model.fused_swiglu": fuses(config.model, computed, device)})
+        config = derive(config, {"model.fused": fuses(config.model, computed, device)})
     return Resolved(config, reasons)
 
 
@@ -90,11 +96,13 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
     """
     if config.evaluation.compile != "auto":
         return Resolved(config, [])
+    computed = dtypes(config.training.precision, device)
+    if config.model.fuses_steps and fuses(config.model, computed, device):
+        return Resolved(derive(config, {"evaluation.compile": "none"}), [])
     rows = min(puzzles, config.evaluation.batch_size)
     taken = steps * -(-puzzles // rows)
     pays = device.type in SPEEDS and config.model.has(can.NETWORKS) and taken >= SHORTEST and _has_fixed_work(config)
     if pays:
-        computed = dtypes(config.training.precision, device)
         work = work_of_reading(config, shape, computed, device.type, rows)
         pays = taken * _seconds(work, device, computed) >= REPAID_READING
     works = pays and inductor_works(device)
@@ -103,7 +111,10 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
 
 
 def fuses(config: ModelConfig, computed: Dtypes, device: torch.device) -> bool:
-    """Are they? `auto`: where bfloat16 is the faster type. What another machine decided holds as far as it can here."""
+    """Does a kernel of our own compute the model? auto: where bfloat16 is the faster type.
+
+    What another machine decided holds as far as it can here.
+    """
     asked = config.fusing is True or (config.fusing == "auto" and bfloat16_is_faster())
     return asked and config.unfused(computed, device) is None
 

@@ -110,10 +110,11 @@ def refuse_unfused(config: Config, device: torch.device) -> None:
     """Raises ConfigError where a training was asked for the fused kernel and cannot have it."""
     if config.model.fusing is not True:
         return
-    why = "nothing is compiled (training.compile=inductor)" if config.training.compile == "none" else None
+    needs_graphs = not config.model.fuses_steps and config.training.compile == "none"
+    why = "nothing is compiled (training.compile=inductor)" if needs_graphs else None
     why = why or config.model.unfused(dtypes(config.training.precision, device), device)
     if why is not None:
-        raise ConfigError(f"model.fused_swiglu=true: {why}; type model.fused_swiglu=false")
+        raise ConfigError(f"model.fused=true: {why}; type model.fused=false")
 
 
 def refuse_other_sizes(config: Config, data: TrainingSets) -> None:

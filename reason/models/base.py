@@ -64,12 +64,17 @@ class ModelConfig(BaseConfig):
 
     @property
     def fusing(self) -> bool | str | None:
-        """The setting fused_swiglu (true, false or auto); None where the family has no such setting."""
-        return getattr(self, "fused_swiglu", None)
+        """The setting fused (true, false or auto); None where the family has no such setting."""
+        return getattr(self, "fused", None)
+
+    @property
+    def fuses_steps(self) -> bool:
+        """Whether the kernel computes whole steps, which leaves torch.compile nothing to do; else compiled layers."""
+        return False
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
-        """What keeps the gated layers from one kernel (`reason.nn.fused_swiglu`); None where nothing does."""
-        return "models of this family have no SwiGLU"
+        """What keeps the model from a kernel of our own (`reason.nn.kernels`); None where nothing does."""
+        return "models of this family have no kernel"
 
     def unread(self) -> dict[str, str]:
         """Own settings that change nothing when a trained model is read, each with the reason."""

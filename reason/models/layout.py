@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
+from reason.nn.fused_step import Wiring
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
@@ -26,6 +27,9 @@ class Layout(nn.Module):
     """
 
     rotary: Tensor | None
+    ids: Tensor | None
+    counts: Tensor | None
+    scale: Tensor | None
     pool: Tensor | None
     spread: Tensor | None
     kinds: Tensor | None
@@ -36,6 +40,7 @@ class Layout(nn.Module):
         structure = shape.structure
         self.shape, self.length, self.grid = shape, config.positions_of(shape), structure.grid
         self.outside = structure.outside if config.mixer == "local" else None
+        self.open_symbols = config.leaves_symbols_out
         self.symbols = len(structure.symbols) if config.symbols else 1
         groups = [structure.partition(name) for name in structure.groups] if config.mixer == "groups" else []
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
@@ -49,28 +54,70 @@ class Layout(nn.Module):
             "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
             "columns": torch.tensor(structure.symbols) if config.symbols else None,
         }
+        constants |= _relations(groups, shape.seq_len, self.symbols)
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
     def geometry(self, x: Tensor) -> Geometry:
         """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
-        inside = None if self.outside is None else x.ne(0).any(-1, keepdim=True).to(x.dtype)
+        inside = self.inside(x)
+        company = None if inside is None or self.outside is not None else self._company(inside)
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept)
-        return Geometry(self.rotary, self.grid, inside, *by_group)
+        return Geometry(self.rotary, self.grid, inside, company, *by_group)
+
+    def inside(self, x: Tensor) -> Tensor | None:
+        """(B, S', 1) positions that send, which `masked` left in x̂ (B, S', D); None where all do."""
+        masks = self.outside is not None or self.open_symbols
+        return x.ne(0).any(-1, keepdim=True).to(x.dtype) if masks else None
+
+    def _company(self, inside: Tensor) -> Tensor:
+        """(B, S', 1): 1 where another position of some group sends, too."""
+        assert self.ids is not None, "open symbols need groups"
+        senders = inside.squeeze(-1).float()  # (B, S')
+        found = torch.zeros_like(senders)
+        for ids in self.ids.long():
+            of_group = senders.new_zeros(len(senders), int(ids.max()) + 1).index_add(1, ids, senders)  # (B, G)
+            found = torch.maximum(found, (of_group[:, ids] > 1).float() * senders)
+        return found[..., None].to(inside.dtype)
+
+    def wiring(self, x: Tensor, offsets: list[tuple[int, int]] | None) -> Wiring:
+        """What the kernel of a whole step must know: who takes part, groups, or neighbours at `offsets` on the grid."""
+        inside = self.inside(x)
+        opened = x.new_ones(x.shape[:2]) if inside is None else inside.squeeze(-1)
+        taps = None if offsets is None or self.grid is None else _neighbours(self.grid, offsets)
+        return Wiring(opened.to(torch.uint8), self.ids, self.counts, self.scale, taps)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
         return tokens if self.kinds is None else self.kinds[tokens].flatten(1)
 
     def masked(self, x: Tensor, tokens: Tensor) -> Tensor:
-        """x̂ with 0 at the cells that say what lies beyond the edge."""
+        """x̂ with 0 at the cells that say what lies beyond the edge, or at symbols that the clues exclude."""
+        if self.open_symbols:
+            return x * self._open(tokens)[..., None].to(x.dtype)
         return x if self.outside is None else x.masked_fill((tokens == self.outside)[..., None], 0.0)
 
-    def logits(self, values: Tensor) -> Tensor:
-        """The head's values (B, S', n) -> (B, S, V); with symbols the first of n is that of "this cell holds it"."""
+    def _open(self, tokens: Tensor) -> Tensor:
+        """(B, S·K): the symbols that a cell holds, and in a cell without one those that no cell of its groups holds."""
+        assert self.columns is not None, "open symbols are of symbols"
+        assert self.spread is not None, "open symbols need groups"
+        given = tokens[..., None] == self.columns  # (B, S, K)
+        together = (self.spread @ self.spread.T > 0).float()  # (S, S)
+        excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
+        return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
+
+    def logits(self, values: Tensor, z: Tensor) -> Tensor:
+        """The head's values (B, S', n) of z (B, S', D) -> (B, S, V).
+
+        With symbols the first of n is that of "this cell holds it"; symbols that are not open, whose z is 0, are
+        IMPOSSIBLE.
+        """
         if self.columns is None:
             return values
-        scores = values[..., 0].unflatten(1, (-1, self.symbols))  # (B, S, K)
+        scores = values[..., 0]
+        if self.open_symbols:
+            scores = scores.masked_fill(~z.ne(0).any(-1), IMPOSSIBLE)
+        scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
         out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
         return out.index_copy(-1, self.columns, scores)
 
@@ -79,6 +126,34 @@ def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> 
     if config.positions == "rotary-2d" and grid is not None:
         return rotary_2d_table(grid, config.head_dim, config.rope_theta, config.prefix)
     return rotary_table(length, config.head_dim, config.rope_theta) if config.positions == "rotary" else None
+
+
+def _relations(groups: list[np.ndarray], cells: int, symbols: int) -> dict[str, Tensor | None]:
+    """For every relation the group of each of S·K positions (R, S'), how many there are (R), and 1/√n of n members.
+
+    No factor where the groups of a relation differ in size.
+    """
+    if not groups:
+        return dict.fromkeys(("ids", "counts", "scale"))
+    each = np.arange(symbols)
+    ids = [(numbers[:, None] * symbols + each).ravel() for numbers in groups]
+    if symbols > 1:
+        ids.append(np.arange(cells).repeat(symbols))
+    counts = [int(of.max()) + 1 for of in ids]
+    alike = all(np.ptp(np.bincount(numbers)) == 0 for numbers in groups)
+    return {
+        "ids": torch.tensor(np.stack(ids), dtype=torch.int32),
+        "counts": torch.tensor(counts, dtype=torch.int32),
+        "scale": torch.tensor([(count / (cells * symbols)) ** 0.5 for count in counts]) if alike else None,
+    }
+
+
+def _neighbours(grid: tuple[int, int], offsets: list[tuple[int, int]]) -> Tensor:
+    """(T, S) int32: the cell at each offset from each cell, −1 beyond the edge."""
+    row, column = np.indices(grid)
+    down, right = (np.array(offsets)[:, axis, None, None] + np.stack([row, column])[axis] for axis in range(2))
+    there = (down >= 0) & (down < grid[0]) & (right >= 0) & (right < grid[1])
+    return torch.from_numpy(np.where(there, down * grid[1] + right, -1).reshape(len(offsets), -1).astype(np.int32))
 
 
 def _kinds(shape: Shape) -> np.ndarray:

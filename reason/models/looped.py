@@ -191,7 +191,7 @@ class LoopedModel(LaidOut):
             z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
             if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
-            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)))
+            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), z)
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:

@@ -71,6 +71,11 @@ class MixingConfig(ModelConfig):
         """S': prefix + S cells, K positions each with symbols."""
         return self.prefix + shape.seq_len * (len(shape.structure.symbols) if self.symbols else 1)
 
+    @property
+    def leaves_symbols_out(self) -> bool:
+        """Do positions whose symbol the clues exclude take no part?"""
+        return False
+
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V, or with symbols two, and one for every token that is no symbol."""
         return 2 + shape.vocab_size - len(shape.structure.symbols) if self.symbols else shape.vocab_size

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +28,7 @@ from reason.models.recursion import (
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
+from reason.nn.fused_step import structured_step
 from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
@@ -40,6 +43,7 @@ class RecursiveModel(LaidOut):
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
+        self.fused = False
         self.random_start = config.initial == "random"
         self.layouts = Layouts(config, shape)
         width, length, self.prefix = config.hidden_size, config.positions_of(shape), config.prefix
@@ -101,6 +105,8 @@ class RecursiveModel(LaidOut):
             case "random":
                 z_h = normal_like(x)
                 z_l = z_h if self.config.states == 1 else normal_like(x)
+        if self.config.open_symbols and (inside := self.inside(x)) is not None:
+            z_h, z_l = z_h * inside, z_l * inside
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
@@ -109,6 +115,8 @@ class RecursiveModel(LaidOut):
         if c.gradient_checkpointing is True and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
+        if self._in_one_kernel(x, noise):
+            return self._fused_step(state, x)
         with self.autocast():
             return last(self._states(f_l, f_h, state, x, c.cycles, noise))
 
@@ -152,6 +160,43 @@ class RecursiveModel(LaidOut):
 
         return move
 
+    def _in_one_kernel(self, x: Tensor, noise: Noise) -> bool:
+        """Does the kernel compute this step?"""
+        fits = self.fused and noise == "none" and x.dtype == torch.bfloat16 and x.device.type == "cpu"
+        return fits and (self.config.mixer == "local" or self.layouts.of_positions(x).scale is not None)
+
+    def _fused_step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+        """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""
+        blocks: list[Any] = [block.mixer for network in self.networks() for block in network.blocks]
+        weights, out = (torch.stack(w) for w in zip(*(mixer.matrices() for mixer in blocks), strict=True))
+        wiring = self.layouts.of_positions(x).wiring(x, getattr(blocks[0], "offsets", None))
+        stages, learned = self._stages()
+        z_h, z_l = state
+        tanh, first = self.config.activation == "tanh", len(stages) - learned
+        if first:
+            with torch.no_grad():
+                z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, stages[:first], tanh)
+        z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, stages[first:], tanh)
+        return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
+
+    def _stages(self) -> tuple[Tensor, int]:
+        """The table of a step for the kernel, written by the loops themselves, and how many of its rows learn."""
+        rows: list[tuple[int, int, int]] = []
+        c, each = self.config, self.config.num_layers
+
+        def move(first: int, z: _Register, injected: _Register | None) -> _Register:
+            read = z if injected is None else z + injected
+            for layer in range(each * c.repeats):
+                rows.append((first + layer % each, read.bits, z.bits.bit_length() - 1))
+                read = z
+            return z
+
+        start: Any = RecursiveState(_Register(1), _Register(2))  # type: ignore[arg-type]
+        networks = (0,) if c.states == 1 else (0, each * c.separate_networks)  # by their first blocks
+        loop: Any = one_state if c.states == 1 else two_states
+        last(loop(*networks, start, _Register(4), c.cycles, move))
+        return torch.tensor(rows, dtype=torch.int32), c.cycles.learned * each * c.repeats
+
     @property
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
@@ -163,7 +208,7 @@ class RecursiveModel(LaidOut):
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
-            logits = self.layouts.of_positions(state.z_h).logits(self.head(read))
+            logits = self.layouts.of_positions(state.z_h).logits(self.head(read), state.z_h)
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[Stack]:
@@ -171,7 +216,8 @@ class RecursiveModel(LaidOut):
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
     def fuse(self, fused: bool) -> None:
-        """Compute the SwiGLU of every block, with its residual and norm, in one kernel or not."""
+        """Compute the SwiGLU of every block, or a whole step along the structure, in one kernel or not."""
+        self.fused = fused and self.config.mixer in STRUCTURED
         for network in self.networks():
             for block in network.blocks:
                 if isinstance(block, Block):
@@ -203,6 +249,16 @@ class RecursiveModel(LaidOut):
             return torch.stack(last(self._states(f_l, f_h, start, x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
+
+
+@dataclass(frozen=True)
+class _Register:
+    """Stands for a state, or for a sum of states, where the loops write the table of the kernel."""
+
+    bits: int  # 1: z_H, 2: z_L, 4: x̂
+
+    def __add__(self, other: _Register) -> _Register:
+        return _Register(self.bits | other.bits)
 
 
 def last(states: Iterator[RecursiveState]) -> RecursiveState:

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 import reason.settings.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
-from reason.models.mixing import STRUCTURED, MixingConfig, refuse_unfit
+from reason.models.mixing import STRUCTURED, MixingConfig, inner_of, refuse_unfit
 from reason.models.recursion import Cycles
-from reason.nn import fused_swiglu
+from reason.nn import kernels
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
 from reason.settings.base import Automatic, Readable, When, With
@@ -28,6 +28,11 @@ class RecursiveConfig(MixingConfig):
     )
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     activation: Activation = Field("silu", description="of the gates")
+    open_symbols: bool = Field(
+        False,
+        description="with symbols, groups of which hold different ones: positions whose symbol the clues exclude take "
+        "no part, about a third of the work",
+    )
     puzzle_emb_len: int = Field(
         16, ge=0, le=100_000, description="P, puzzle tokens before the cells; they hold the identifier"
     )
@@ -68,10 +73,11 @@ class RecursiveConfig(MixingConfig):
         description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
         "training would not fit without; what it came to is recorded",
     )
-    fused_swiglu: Automatic[bool | Literal["auto"]] = Field(
+    fused: Automatic[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute each SwiGLU of attention and mlp in one kernel, the gate in registers: compiled, "
-        "bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is recorded",
+        description="compute in a kernel of our own: with groups and local a whole step, with attention and mlp each "
+        "SwiGLU, once compiled; bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is "
+        "recorded",
     )
     q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
@@ -94,6 +100,13 @@ class RecursiveConfig(MixingConfig):
                 f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
                 f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
             )
+        if self.open_symbols and not self.symbols:
+            raise ValueError("open_symbols=true is for a position per symbol: type model.symbols=true")
+        if self.open_symbols and self.noise == "additive":
+            raise ValueError(
+                "additive noise would move positions that open_symbols leaves out: type model.noise=multiplicative, or "
+                "model.open_symbols=false"
+            )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -107,14 +120,17 @@ class RecursiveConfig(MixingConfig):
                 "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
                 "and model.gradient=last-cycle, or model.equation=impulse"
             )
-        if self.fused_swiglu is True and self.mixer in STRUCTURED:
-            raise ValueError(f"the mixer {self.mixer} has no SwiGLU to fuse: type model.fused_swiglu=false")
         return self
 
     @property
     def prefix(self) -> int:
         """P, the puzzle tokens."""
         return self.puzzle_emb_len
+
+    @property
+    def leaves_symbols_out(self) -> bool:
+        """Do positions whose symbol the clues exclude take no part?"""
+        return self.open_symbols
 
     @property
     def cycles(self) -> Cycles:
@@ -145,7 +161,7 @@ class RecursiveConfig(MixingConfig):
             "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
-            "fused_swiglu": "the same numbers are computed, rounded later",
+            "fused": "the same numbers are computed, rounded later",
         }
 
     def unread(self) -> dict[str, str]:
@@ -159,21 +175,29 @@ class RecursiveConfig(MixingConfig):
         found[unused] = f"integrator={self.integrator}"
         return {f"model.{key}": f"model.{why}" for key, why in found.items()}
 
+    @property
+    def fuses_steps(self) -> bool:
+        """With the mixers along the structure."""
+        return self.mixer in STRUCTURED
+
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
-        """What keeps the gated layers from one kernel: mixer, width, device, type or machine."""
-        if self.mixer in STRUCTURED:
-            return f"the mixer {self.mixer} has no SwiGLU"
-        if self.hidden_size % fused_swiglu.WIDTH:
-            return f"model.hidden_size={self.hidden_size} is no multiple of {fused_swiglu.WIDTH}"
+        """What keeps the model from a kernel: equation, neighbourhood, width, device, type or machine."""
+        if self.hidden_size % kernels.WIDTH:
+            return f"model.hidden_size={self.hidden_size} is no multiple of {kernels.WIDTH}"
+        if self.fuses_steps:
+            if inner_of(self) % kernels.INNER:
+                return f"the inner width {inner_of(self)} (model.expansion) is no multiple of {kernels.INNER}"
+            if self.mixer == "local" and self.neighbourhood != "von-neumann":
+                return f"the kernel has no model.neighbourhood={self.neighbourhood}"
+            if (self.equation, self.integrator, self.substeps, self.dt) != ("impulse", "euler", 1, 1.0):
+                return "the kernel computes z ← F(z) alone (model.equation, integrator, substeps, dt)"
+            if self.noise != "none":
+                return f"the kernel has no model.noise={self.noise}"
         if device.type != "cpu":
             return f"the kernel runs on CPUs, this is {device}"
         if computed != Dtypes(torch.bfloat16):
             return f"the kernel computes in bfloat16 (training.precision=bf16), this model in {computed}"
-        return (
-            None
-            if fused_swiglu.works()
-            else "the kernel needs a CPU with AVX-512 BF16 and without AMX, and a C++ compiler"
-        )
+        return None if kernels.works() else "the kernel needs a CPU with AVX-512 BF16, without AMX, and a C++ compiler"
 
     def refuse_training(self) -> None:
         """Raise ConfigError where steps are adaptive."""

@@ -58,7 +58,10 @@ class StructuredBlock(nn.Module):
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (B, S', D)."""
-        return rms_norm(h + self.mixer(h, geometry))
+        mixed = self.mixer(h, geometry)
+        if geometry.company is not None and geometry.inside is not None:
+            return rms_norm(h + geometry.company * mixed) * geometry.inside
+        return rms_norm(h + mixed)
 
     @property
     def output(self) -> nn.Parameter:

@@ -2,81 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import functools
-import hashlib
-import os
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from reason.nn.kernels import INNER, WIDTH, library
 from reason.nn.norms import EPS
 
-SOURCES = Path(__file__).parent / "kernels"
-CACHE = SOURCES / "__pycache__"
-FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
-INNER, WIDTH = 64, 16  # I is a multiple of the first; D, and B·D over the sequence, of the second
 PANEL = 64  # columns whose gate and up lie together
-
-
-@functools.cache
-def works() -> bool:
-    """Is this a CPU for the kernel, and can it be compiled here? Compiled where it was not yet, in four seconds.
-
-    Where there is AMX, products by oneDNN are faster.
-    """
-    if not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():
-        return False
-    try:
-        _library()
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return True
-
-
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """The kernel, compiled once for exactly these sources and kept beside Python's own cache where that can be written.
-
-    Raises:
-        OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
-    """
-    digest = hashlib.sha256(" ".join(FLAGS).encode())
-    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
-        digest.update(source.read_bytes())
-    file = CACHE / f"swiglu-{digest.hexdigest()[:24]}.so"
-    if file.is_file():
-        return _loaded(file)
-    with contextlib.suppress(OSError):
-        CACHE.mkdir(exist_ok=True)
-    if os.access(CACHE, os.W_OK):
-        return _compiled(file)
-    with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
-        return _compiled(Path(folder) / file.name)
-
-
-def _compiled(file: Path) -> ctypes.CDLL:
-    part = file.with_suffix(f".{os.getpid()}")
-    command = [os.environ.get("CXX", "g++"), *FLAGS, str(SOURCES / "swiglu.cpp"), "-o", str(part)]
-    try:
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-    return _loaded(file)
-
-
-def _loaded(file: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(file))
-    sizes, pointer = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long, ctypes.c_long], ctypes.c_void_p
-    library.swiglu_forward.argtypes = [*sizes, ctypes.c_float, ctypes.c_int, *[pointer] * 6]
-    library.swiglu_backward.argtypes = [*sizes, ctypes.c_int, *[pointer] * 10]
-    return library
 
 
 def fits(x: Tensor, inner: int, over_sequence: bool) -> bool:
@@ -168,4 +103,8 @@ def _sizes(x: Tensor, down: Tensor, over_sequence: bool) -> tuple[int, int, int]
 
 
 def _call(name: str, *arguments: Tensor | float | None) -> None:
-    getattr(_library(), name)(*(each.data_ptr() if isinstance(each, Tensor) else each for each in arguments))
+    kernel, size, pointer = getattr(library(), name), ctypes.c_long, ctypes.c_void_p
+    scalars = [ctypes.c_float, ctypes.c_int] if name == "swiglu_forward" else [ctypes.c_int]
+    kernel.argtypes = [ctypes.c_int, ctypes.c_int, size, size, size, *scalars]
+    kernel.argtypes += [pointer] * (len(arguments) - len(kernel.argtypes))
+    kernel(*(each.data_ptr() if isinstance(each, Tensor) else each for each in arguments))

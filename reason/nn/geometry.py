@@ -15,7 +15,8 @@ class Geometry(NamedTuple):
 
     rotary: Tensor | None = None  # (2, S', D/heads)
     grid: tuple[int, int] | None = None  # rows, columns
-    inside: Tensor | None = None  # (B, S, 1), 0 where a cell says what lies beyond the edge; None: 1 everywhere
+    inside: Tensor | None = None  # (B, S', 1), 0 where a position sends nothing; None: 1 everywhere
+    company: Tensor | None = None  # (B, S', 1), 0 where no other position of any group sends; None: 1 everywhere
     pool: Tensor | None = None  # (G, S): h ↦ Σ h/√n over the n cells of each group
     spread: Tensor | None = None  # (S, G): 1 where the cell belongs to the group
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G

@@ -42,9 +42,15 @@ class GroupMixer(nn.Module):
         self.symbols = Linear(width, 2 * inner, std=each) if symbols else None
         self.out = Linear(inner, width, std=std)
 
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """For the kernel of a whole step: the matrices of relations, of symbols and of the position itself; W_o."""
+        each = [*self.relations, *([] if self.symbols is None else [self.symbols]), self.own]
+        return torch.cat([linear.weight.flatten() for linear in each]), self.out.weight
+
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (B, S', D), S' = S·K positions, the K of a cell in turn."""
-        z = h.transpose(0, 1).contiguous()  # (S', B, D)
+        sent = h if geometry.inside is None else h * geometry.inside
+        z = sent.transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.axes and torch.compiler.is_compiling():
             y = self._summed(y, z, geometry)

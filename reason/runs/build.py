@@ -201,7 +201,8 @@ def build(checked: Checked, run: Path, data: TrainingSets, machine: Machine) -> 
     model = model.to(device)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    compiled = compile_model(model, config.training, device, config.model.fusing is True)
+    model.fuse(config.model.fusing is True)
+    compiled = compile_model(model, config.training, device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     found = [None if each is None else each.symmetry for each in puzzles]
     symmetries = [each if each is not None and each.keeps_label else None for each in found]

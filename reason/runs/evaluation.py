@@ -77,11 +77,11 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
+        trained.model.fuse(fuses(config.model, Dtypes(trained.model.dtype, trained.model.products), device))
         compiled = config.evaluation.compile == "inductor"
         if compiled:
             require_inductor(device, "evaluation.compile")
-            computed = Dtypes(trained.model.dtype, trained.model.products)
-            compile_networks(trained.model, fused=fuses(config.model, computed, device))
+            compile_networks(trained.model)
         evaluator = Evaluator(
             trained.model,
             data,

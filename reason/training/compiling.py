@@ -21,10 +21,10 @@ def inductor_works(device: torch.device) -> bool:
     return True
 
 
-def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device, fused: bool = False) -> bool:
+def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
     """Compile every network call where training.compile=inductor, and say whether it did.
 
-    `auto` has been decided before (`reason.machine.auto`), as has whether gated layers are `fused`.
+    `auto` has been decided before (`reason.machine.auto`).
 
     Raises:
         ConfigError: no code can be generated here.
@@ -33,12 +33,12 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device,
     if config.compile == "none":
         return False
     require_inductor(device, "training.compile")
-    compile_networks(model, fused=fused)
+    compile_networks(model)
     return True
 
 
-def compile_networks(model: Reasoner, backend: str = "inductor", fused: bool = False) -> None:
-    """Compile every network call, in place, its gated layers as one kernel each where `fused`.
+def compile_networks(model: Reasoner, backend: str = "inductor") -> None:
+    """Compile every network call, in place.
 
     A graph break is an error (fullgraph). On a CPU that is no faster in bfloat16, products are in float32.
     """
@@ -46,7 +46,6 @@ def compile_networks(model: Reasoner, backend: str = "inductor", fused: bool = F
     for module in model.modules():
         if hasattr(module, "widened"):
             setattr(module, "widened", on_cpu and not bfloat16_is_faster())  # noqa: B010  (of any class that has it)
-    model.fuse(fused)
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
     for network in model.networks():
         network.compile(backend=backend, dynamic=False, fullgraph=True)

@@ -18,9 +18,11 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
+from reason.nn.norms import rms_norm
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
+OPEN = SYMBOLS | {"open_symbols": True}
 LOCAL = GROUPS | {"mixer": "local"}
 ROTARY = GROUPS | {"mixer": "attention", "positions": "rotary-2d", "num_heads": 2}
 RECURSIVE: dict[str, Any] = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
@@ -60,11 +62,15 @@ def close(got: Tensor, wanted: Tensor) -> None:
     torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize("settings", [GROUPS, SYMBOLS], ids=["cells", "symbols"])
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [*itertools.product(["recursive", "looped"], [GROUPS, SYMBOLS]), ("recursive", OPEN)],
+    ids=str,
+)
 def test_moving_rows_within_bands_moves_the_logits(family: str, settings: dict[str, Any]) -> None:
     puzzle = Sudoku(6)  # boxes of 2 rows and 3 columns
     model, tokens = make(family, puzzle, settings), sudokus(puzzle)
+    tokens[:, ::2] = 1  # blank
     rows, columns = torch.tensor([1, 0, 4, 5, 2, 3]), torch.tensor([4, 3, 5, 0, 2, 1])
     source = (6 * rows[:, None] + columns).flatten()
     logits, q = run(model, tokens)
@@ -90,6 +96,39 @@ def test_renaming_symbols_renames_the_logits(family: str) -> None:
         close(renamed_q, q)
     without, _ = run(make(family, puzzle, GROUPS), names[tokens])
     assert (without[..., names] - run(make(family, puzzle, GROUPS), tokens)[0]).abs().max() > 1e-3
+
+
+def test_symbols_that_the_clues_exclude_take_no_part() -> None:
+    """Their logits are those of the impossible, nothing that stands there changes an answer, and they stay 0."""
+    puzzle = Sudoku(4)
+    model, tokens = make("recursive", puzzle, OPEN | {"initial": "random"}), torch.ones(1, 16, dtype=torch.long)
+    tokens[0, 0], tokens[0, 5] = 2, 4  # digits 1 and 3, of one box
+    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
+    start = model.initial_state(x)
+    z_h, z_l = model.step(start, x)
+    logits = model.readout(model.step(start, x)).logits
+    possible = logits[0, :, 2:] > -1e3  # (S, K)
+    assert possible[0].tolist() == [True, False, False, False], "a clue"
+    assert possible[1].tolist() == [False, True, False, True], "a blank cell of its row and of that box"
+    assert possible[10].all(), "a cell that sees neither clue"
+    shut = ~possible.flatten()
+    assert start.z_h[0, shut].abs().max() == z_h[0, shut].abs().max() == z_l[0, shut].abs().max() == 0
+    noisy = type(start)(*(torch.where(shut[:, None], 7.0, z) for z in start))
+    close(model.step(noisy, x).z_h, z_h)
+
+
+def test_a_symbol_alone_in_all_its_groups_hears_nothing() -> None:
+    """A clue excludes every other symbol that it shares a group with: its state is normed, and nothing else."""
+    puzzle = Sudoku(4)
+    model, tokens = make("recursive", puzzle, OPEN | {"states": 1, "h_cycles": 1, "l_cycles": 1}), sudokus(puzzle, 1)
+    tokens[:] = 1
+    tokens[0, 0] = 2
+    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
+    start = model.initial_state(x)
+    h = start.z_h + x
+    for _ in range(4):  # two calls of two layers
+        h = rms_norm(h)
+    close(model.step(start, x).z_h[0, 0], h[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -223,6 +262,8 @@ def test_what_a_model_cannot_read_it_says() -> None:
         (LOCAL | {"puzzle_emb_len": 4}, r"type model\.puzzle_emb_len=0"),
         (SYMBOLS | {"gate": "position"}, r"type model\.gate=puzzle"),
         (ROTARY | {"hidden_size": 12}, "divisible by 4"),
+        (GROUPS | {"open_symbols": True}, r"type model\.symbols=true"),
+        (OPEN | {"noise": "additive"}, r"type model\.noise=multiplicative"),
         (GROUPS | {"gradient": 7}, "exceeds the 6 calls of a step"),
         (GROUPS | {"expansion": 0.01}, r"type model\.expansion=1"),
     ],

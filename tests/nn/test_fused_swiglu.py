@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
-from reason.nn import fused_swiglu
+from reason.nn import kernels
 from reason.nn.block import Block
 from reason.nn.fused_swiglu import fits, swiglu_norm
 from reason.nn.geometry import UNKNOWN
@@ -21,7 +19,7 @@ SHAPES = {  # S, B, D, I: whole tiles; odd rows, a part of a panel; fewer rows t
     "remainders": (17, 5, 48, 256),
     "few rows": (3, 1, 16, 64),
 }
-needed = pytest.mark.skipif(not fused_swiglu.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+needed = pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
 
 
 class Case(NamedTuple):
@@ -143,43 +141,3 @@ def test_compiled_layers_of_bfloat16_alone_are_fused() -> None:
     eager = block(x, UNKNOWN)
     block.fuse(False)
     assert torch.equal(block(x, UNKNOWN), eager)
-
-
-def test_without_a_compiler_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nor with one that fails; what it left is removed."""
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    monkeypatch.setattr(fused_swiglu, "CACHE", tmp_path / "cache")
-    for compiler in ("no-such-compiler", "false"):
-        monkeypatch.setenv("CXX", compiler)
-        fused_swiglu._library.cache_clear()
-        assert fused_swiglu.works.__wrapped__() is False
-    assert list((tmp_path / "cache").iterdir()) == []
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert fused_swiglu.works.__wrapped__() is False
-    fused_swiglu._library.cache_clear()
-
-
-@needed
-def test_it_is_compiled_once_or_where_nothing_can_be_kept_in_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    compiled: list[object] = []
-    run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: compiled.append(args) or run(*args, **kwargs))
-    monkeypatch.setattr(fused_swiglu, "CACHE", tmp_path / "cache")
-    for _ in range(2):
-        fused_swiglu._library.cache_clear()
-        assert fused_swiglu._library() is not None
-    assert len(compiled) == 1
-    (tmp_path / "cache").rename(tmp_path / "moved")
-    monkeypatch.setattr(Path, "mkdir", _refused)
-    fused_swiglu._library.cache_clear()
-    assert fused_swiglu._library() is not None
-    assert not (tmp_path / "cache").exists()
-    monkeypatch.undo()
-    fused_swiglu._library.cache_clear()
-
-
-def _refused(*_: object, **__: object) -> None:
-    raise PermissionError

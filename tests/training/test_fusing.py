@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from test_loop import trainer_of
 
 from reason.config.overrides import override
@@ -15,13 +14,13 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.machine import auto
 from reason.machine.auto import resolve
-from reason.nn import fused_swiglu
+from reason.nn import kernels
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
-needed = pytest.mark.skipif(not fused_swiglu.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+needed = pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
 
 
 @pytest.fixture
@@ -43,7 +42,8 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
     losses, weights = [], []
     for name in ("with", "without", "again"):
         trainer = trainer_of(config, tmp_path / name)
-        compile_networks(trainer.model, backend, fused=name != "without")
+        compile_networks(trainer.model, backend)
+        trainer.model.fuse(name != "without")
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()
@@ -59,7 +59,7 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
-    monkeypatch.setattr(fused_swiglu, "works", lambda: True)
+    monkeypatch.setattr(kernels, "works", lambda: True)
     monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: True)
     return
 
@@ -70,18 +70,22 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
 
     def comes_to(**changes: str) -> object:
         changes = {key.replace("__", "."): value for key, value in changes.items()}
-        return resolve(override(narrow, changes), shape, CPU).config.model.fused_swiglu
+        return resolve(override(narrow, changes), shape, CPU).config.model.fused
 
     assert comes_to() is True
     assert comes_to(training__compile="none") == "auto"  # an evaluation may compile
     assert comes_to(training__precision="fp32") is False
     assert comes_to(training__precision="amp-bf16") is False
     assert comes_to(model__hidden_size="40", model__num_heads="1") is False
-    assert comes_to(model__mixer="groups") is False
-    assert comes_to(model__fused_swiglu="false") is False
+    assert (
+        comes_to(model__mixer="groups", model__puzzle_emb_len="0", model__expansion="2", training__compile="none")
+        is True
+    )
+    assert comes_to(model__mixer="local", model__puzzle_emb_len="0") is False  # of the Moore neighbourhood
+    assert comes_to(model__fused="false") is False
     monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
-    assert comes_to(model__fused_swiglu="true") is True
+    assert comes_to(model__fused="true") is True
 
 
 @pytest.mark.usefixtures("works")
@@ -89,21 +93,55 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     ("changes", "words"),
     [
         ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
-        ({"training.precision": "fp32"}, r"this model in float32; type model\.fused_swiglu=false"),
+        ({"training.precision": "fp32"}, r"this model in float32; type model\.fused=false"),
         ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
     ],
 )
 def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
-        trainer_of(override(narrow, {"model.fused_swiglu": "true"} | changes), tmp_path / "run")
+        trainer_of(override(narrow, {"model.fused": "true"} | changes), tmp_path / "run")
 
 
 def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = override(narrow, {"model.fused_swiglu": "true"}).model
+    config = override(narrow, {"model.fused": "true"}).model
     assert "the kernel runs on CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
-    monkeypatch.setattr(fused_swiglu, "works", lambda: False)
-    with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16 and without AMX, and a C"):
-        trainer_of(override(narrow, {"model.fused_swiglu": "true"}), tmp_path / "run")
+    monkeypatch.setattr(kernels, "works", lambda: False)
+    with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
+        trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
     assert not auto.fuses(config, Dtypes(torch.bfloat16), CPU)
-    with pytest.raises((ConfigError, ValidationError), match="the mixer local has no SwiGLU to fuse"):
-        override(narrow, {"model.fused_swiglu": "true", "model.mixer": "local"})
+
+
+STEPS = {"model.mixer": "local", "model.neighbourhood": "von-neumann", "model.positions": "none"}
+STEPS |= {"model.puzzle_emb_len": "0", "model.q_from": "mean", "model.expansion": "4", "training.compile": "none"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model.neighbourhood": "moore"}, "neighbourhood=moore"),
+        ({"model.expansion": "1"}, r"the inner width 32 \(model\.expansion\) is no multiple of 64"),
+        ({"model.noise": "additive"}, "noise=additive"),
+        ({"model.dt": "0.5"}, "z ← F"),
+        ({"model.equation": "averaged"}, "z ← F"),
+    ],
+    ids=str,
+)
+def test_what_no_kernel_of_whole_steps_computes_is_refused(
+    changes: dict[str, str], words: str, narrow: Config, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        trainer_of(override(narrow, {"model.fused": "true"} | STEPS | changes), tmp_path / "run")
+
+
+@needed
+def test_a_training_with_whole_steps_is_one_without_up_to_rounding(narrow: Config, tmp_path: Path) -> None:
+    weights = []
+    for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
+        trainer = trainer_of(override(narrow, STEPS | {"model.fused": fused}), tmp_path / name)
+        assert trainer.config.model.fusing is (fused != "false")
+        torch.manual_seed(1)
+        for _ in range(3):
+            trainer.optimizer_step()
+        weights.append(torch.cat([each.detach().flatten() for each in trainer.model.parameters()]))
+    assert torch.equal(weights[0], weights[2])
+    assert 0 < (weights[0] - weights[1]).norm() < 0.02 * weights[1].norm()

@@ -21,7 +21,12 @@ INLINE __m512 sigmoid(__m512 x) {
 template <bool TANH>
 INLINE __m512 activation(__m512 x, __m512* slope = nullptr) {
     if (TANH) {
-        const __m512 y = _mm512_fmsub_ps(constant(2.f), sigmoid<true>(_mm512_add_ps(x, x)), constant(1.f));
+        const __m512 far = _mm512_fmsub_ps(constant(2.f), sigmoid<true>(_mm512_add_ps(x, x)), constant(1.f));
+        const __m512 x2 = _mm512_mul_ps(x, x);  // near 0 that cancels: the continued fraction of tanh does not
+        const __m512 over = _mm512_fmadd_ps(_mm512_add_ps(x2, constant(105.f)), x2, constant(945.f));
+        const __m512 under = _mm512_fmadd_ps(_mm512_fmadd_ps(constant(15.f), x2, constant(420.f)), x2, constant(945.f));
+        const __mmask16 near = _mm512_cmp_ps_mask(x2, constant(0.5f), _CMP_LT_OQ);
+        const __m512 y = _mm512_mask_mul_ps(far, near, x, _mm512_div_ps(over, under));
         if (slope) *slope = _mm512_fnmadd_ps(y, y, constant(1.f));
         return y;
     }

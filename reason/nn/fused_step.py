@@ -1,0 +1,183 @@
+"""A whole supervision step of a mixer along a puzzle's structure in one kernel, on CPUs with AVX-512 BF16.
+
+The kernel takes one puzzle at a time: its states, sums and messages stay in L2 through all network calls. It computes
+only the positions that take part. Plain torch (`reason.nn.block.StructuredBlock`) is its reference.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from reason.nn.kernels import INNER, WIDTH, library
+from reason.nn.norms import EPS
+
+
+class Wiring(NamedTuple):
+    """What each of S' positions hears: the members of its groups, or its neighbours on the grid."""
+
+    open: Tensor  # (B, S') uint8: with groups the positions that take part; on a grid those that are heard
+    ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
+    counts: Tensor | None  # (R,) int32: groups of each relation
+    scale: Tensor | None  # (R,) float32: factor of a group's sum
+    taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position hears itself
+
+
+def structured_step(
+    z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, wiring: Wiring, stages: Tensor, tanh: bool
+) -> tuple[Tensor, Tensor]:
+    """z_H and z_L after the calls that `stages` lists.
+
+    Args:
+        z_h, z_l, x: registers 0, 1 and 2, (B, S', D) bfloat16.
+        weights: float32 (blocks, R·2I·D + 2I·T·D): of every block the matrices of its relations, then its own.
+        out: float32 (blocks, D, I), output projections.
+        wiring: who hears whom.
+        stages: int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes.
+        tanh: the gate's activation is tanh, else SiLU.
+
+    Sums, gates and norms are float32. Differentiable once, in reverse mode.
+    """
+    keep = torch.is_grad_enabled()
+    z_h, z_l, *_ = torch.ops.reason.structured_step(z_h, z_l, x, weights, out, *wiring, stages, tanh, keep)
+    return z_h, z_l
+
+
+@torch.library.custom_op("reason::structured_step", mutates_args=())
+def _forward(
+    z_h: Tensor,
+    z_l: Tensor,
+    x: Tensor,
+    weights: Tensor,
+    out: Tensor,
+    open: Tensor,
+    ids: Tensor | None,
+    counts: Tensor | None,
+    scale: Tensor | None,
+    taps: Tensor | None,
+    stages: Tensor,
+    tanh: bool,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The states; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
+    call = _Call((z_h, z_l, x), weights, out, (open, ids, counts, scale, taps), stages)
+    y_h, y_l = torch.empty_like(call.x), torch.empty_like(call.x)
+    states, gates, norms = call.kept(int(call.base[-1]), keep)
+    call.run("step_forward", tanh, y_h, y_l, *((states, gates, norms) if keep else (None,) * 3))
+    return y_h, y_l, states, gates, norms
+
+
+@_forward.register_fake
+def _(z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    stages, _, keep = rest[-3:]
+    positions = x.shape[0] * x.shape[1] * stages.shape[0] * keep  # at most
+    sizes = 2 * positions * x.shape[2], 2 * positions * out.shape[2]
+    kept = (*(x.new_empty(size) for size in sizes), x.new_empty(positions, dtype=torch.float32))
+    return x.new_empty(x.shape), x.new_empty(x.shape), *kept
+
+
+@torch.library.custom_op("reason::structured_step_backward", mutates_args=())
+def _backward(
+    dz_h: Tensor,
+    dz_l: Tensor,
+    z_h: Tensor,
+    z_l: Tensor,
+    x: Tensor,
+    weights: Tensor,
+    out: Tensor,
+    open: Tensor,
+    ids: Tensor | None,
+    counts: Tensor | None,
+    scale: Tensor | None,
+    taps: Tensor | None,
+    stages: Tensor,
+    states: Tensor,
+    gates: Tensor,
+    norms: Tensor,
+    tanh: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z_h, z_l, x, weights and out."""
+    call = _Call((z_h, z_l, x), weights, out, (open, ids, counts, scale, taps), stages)
+    d_h, d_l, d_x = (torch.empty_like(call.x) for _ in range(3))
+    d_weights, d_out = torch.empty_like(call.weights, dtype=torch.float32), torch.empty_like(out)
+    found = (d_h, d_l, d_x, d_weights, d_out)
+    call.run("step_backward", tanh, dz_h.contiguous(), dz_l.contiguous(), states, gates, norms, *found)
+    blocks, width, inner = out.shape
+    by_matrix = d_weights.view(blocks, -1, 2 * inner)  # the kernel leaves every matrix transposed
+    heights = [width] * call.sizes[4] + [width * call.sizes[5]]
+    turned = [part.transpose(1, 2).reshape(blocks, -1) for part in by_matrix.split(heights, dim=1)]
+    return d_h, d_l, d_x, torch.cat(turned, dim=1), d_out
+
+
+@_backward.register_fake
+def _(dz_h: Tensor, dz_l: Tensor, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *_: Any) -> Any:
+    d_h, d_l, d_x = (x.new_empty(x.shape) for _ in range(3))
+    return d_h, d_l, d_x, weights.new_empty(weights.shape), out.new_empty(out.shape)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *tensors, ctx.tanh, _ = inputs
+    ctx.save_for_backward(*tensors, *output[2:])
+
+
+def _differentiate(ctx: Any, dz_h: Tensor, dz_l: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = torch.ops.reason.structured_step_backward(dz_h, dz_l, *ctx.saved_tensors, ctx.tanh)
+    return *gradients, *[None] * 8
+
+
+_forward.register_autograd(_differentiate, setup_context=_save)
+
+
+class _Call:
+    """The arguments of a step, checked, as the kernel takes them."""
+
+    def __init__(
+        self,
+        registers: tuple[Tensor, ...],
+        weights: Tensor,
+        out: Tensor,
+        wiring: tuple[Tensor | None, ...],
+        stages: Tensor,
+    ):
+        registers = tuple(z.contiguous() for z in registers)
+        self.x = registers[2]
+        self.weights, self.out = (w.to(torch.bfloat16).contiguous() for w in (weights, out))
+        (batch, positions, width), (blocks, _, inner) = self.x.shape, out.shape
+        open, ids, _, _, taps = wiring
+        assert open is not None
+        relations, heard = 0 if ids is None else len(ids), 1 if taps is None else len(taps)
+        self.sizes = (batch, positions, width, inner, relations, heard, blocks, len(stages))
+        assert all(z.dtype == torch.bfloat16 and z.shape == self.x.shape for z in registers), "bfloat16 states, alike"
+        assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
+        assert inner % INNER == 0, f"I in multiples of {INNER}"
+        assert weights.shape == (blocks, 2 * inner * width * (relations + heard)), "a matrix for all that is heard"
+        assert out.shape == (blocks, width, inner)
+        assert open.shape == (batch, positions)
+        assert open.dtype == torch.uint8
+        assert all(t is None or (t.shape[-1] == positions and t.dtype == torch.int32) for t in (ids, taps))
+        assert int(stages[:, 0].max()) < blocks, "a block of its own number"
+        members = open.sum(1, dtype=torch.int64) if relations else torch.full((batch,), positions)
+        self.base = torch.cat([members.new_zeros(1), members.cumsum(0)])  # (B + 1,): where a puzzle's rows begin
+        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring))
+        self.tensors += (self.weights, self.out, stages.contiguous())
+
+    def kept(self, positions: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Room for what the backward pass reads."""
+        positions *= self.sizes[7] * keep
+        width, inner = self.sizes[2:4]
+        states, gates = self.x.new_empty(positions * 2 * width), self.x.new_empty(positions * 2 * inner)
+        return states, gates, self.x.new_empty(positions, dtype=torch.float32)
+
+    def run(self, name: str, tanh: bool, *tensors: Tensor | None) -> None:
+        """Call the kernel."""
+        sizes, inputs = (ctypes.c_long * 8)(*self.sizes), (ctypes.c_void_p * 11)(*map(_pointer, self.tensors))
+        function = getattr(library(), name)
+        addresses = [ctypes.c_void_p(_pointer(t)) for t in (self.base, *tensors)]
+        function(sizes, ctypes.c_float(EPS), ctypes.c_int(tanh), torch.get_num_threads(), inputs, *addresses)
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

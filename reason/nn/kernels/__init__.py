@@ -1,0 +1,96 @@
+"""The project's C++ kernels: compiled on first use, kept with their SHA-256, and loaded only where the two agree."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import shlex
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+
+import torch
+
+SOURCES = Path(__file__).parent
+CACHE = SOURCES / "__pycache__"
+WIDTH, INNER = 16, 64  # multiples of which D and I are
+FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
+
+
+@functools.cache
+def works() -> bool:
+    """Can this processor run the kernels, and are they compiled here? Compiled where they were not yet, in seconds.
+
+    Where there is AMX, products by oneDNN are faster. Without a compiler a warning says so, once.
+    """
+    if not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():
+        return False
+    try:
+        library()
+    except (OSError, subprocess.SubprocessError) as error:
+        warnings.warn(f"no kernel of our own, so training is slower: {_reason(error)}", stacklevel=2)
+        return False
+    return True
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The kernels, compiled once for exactly these sources and kept beside Python's cache where that can be written.
+
+    Raises:
+        OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
+    """
+    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
+        digest.update(source.read_bytes())
+    file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
+    with contextlib.suppress(OSError):
+        if _is_ours(file) and file.with_suffix(".sha256").read_text() == _sha256(file):
+            return ctypes.CDLL(str(file))
+    with contextlib.suppress(OSError):
+        CACHE.mkdir(exist_ok=True)
+    if os.access(CACHE, os.W_OK) and _is_ours(CACHE):
+        return _compiled(file)
+    with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
+        return _compiled(Path(folder) / file.name)
+
+
+def _is_ours(path: Path) -> bool:
+    """May nobody but root and this user write here?"""
+    if not hasattr(os, "getuid"):
+        return True
+    return all(p.stat().st_uid in (0, os.getuid()) and not p.stat().st_mode & 0o022 for p in (path, path.parent))
+
+
+def _compiled(file: Path) -> ctypes.CDLL:
+    """Compile to `file`, which appears whole or not at all, with its SHA-256 beside it."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
+    os.close(handle)
+    part = Path(name)
+    compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    sources = [str(source) for source in sorted(SOURCES.glob("*.cpp"))]
+    try:
+        subprocess.run([*compiler, *FLAGS, *sources, "-o", name], check=True, capture_output=True, timeout=300)
+        part.chmod(0o755)
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
+        file.with_suffix(".sha256").write_text(_sha256(part))
+        part.replace(file)
+        return ctypes.CDLL(str(file))
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        said = error.stderr.decode(errors="replace").strip().splitlines()
+        return f"the compiler says {said[0] if said else error.returncode}"
+    return str(error)

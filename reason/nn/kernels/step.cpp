@@ -1,0 +1,477 @@
+// A whole supervision step of a reasoner that mixes along a puzzle's structure, of bfloat16 numbers, forward and backward.
+// One puzzle at a time: its states, sums and messages stay in L2. Called by reason/nn/fused_step.py.
+//
+// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale_r · Σ of the group's members):
+// groups have one tap, the position itself, and relations r; a grid has the neighbours as taps and no relation. A step is a
+// table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
+
+#include <vector>
+
+#include "pointwise.h"
+#include "tile.h"
+
+namespace {
+
+constexpr long HALF = WIDTH / 2;    // columns of a panel: the first half is of gates, the second of ups
+constexpr int REGISTERS = 3;
+constexpr long PARTS = 8;           // partial sums of weights' gradients: no digit depends on the number of threads
+
+struct Step {
+    long B, S, D, I, R, T, blocks, stages;
+    float eps;
+    const bf16* registers[REGISTERS];  // (B, S, D) each
+    const uint8_t* open;               // (B, S): with relations the positions that take part, else those that are read
+    const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
+    const float* scale;                // (R)
+    const int32_t* taps;               // (T, S), -1: nothing there
+    const bf16 *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
+    const int32_t* table;              // (stages, 3): block, registers as bits, register
+    long own() const { return 2 * I * T * D; }
+    long related() const { return 2 * I * D; }
+    long block() const { return R * related() + own(); }
+};
+
+struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
+    bf16 *states;      // (N, stages, 2, D): what each stage read and wrote
+    bf16 *gates;       // (N, stages, 2I)
+    float* norms;      // (N, stages)
+};
+
+template <class X>
+struct Room {  // grows, never shrinks
+    X* p = nullptr;
+    long size = 0;
+    X* of(long count) {
+        if (count > size) {
+            std::free(p);
+            size = count + count / 4;
+            p = (X*)std::aligned_alloc(64, (size * sizeof(X) + 63) / 64 * 64);
+        }
+        return p;
+    }
+    ~Room() { std::free(p); }
+};
+
+// The positions of a puzzle that take part, and what each of them hears.
+struct Members {
+    std::vector<int> rows;   // positions: n in company, then those alone in every group, whose mix is 0
+    std::vector<int> group;  // (R, n)
+    std::vector<long> first; // (R + 1) groups of each relation with a member
+    std::vector<int> tap;    // (T, n), with several taps
+    long n = 0, N = 0, G = 0;
+    std::vector<int> count, at, alone;
+
+    void find(const Step& s, long b) {
+        const uint8_t* open = s.open + b * s.S;
+        rows.clear(), alone.clear();
+        if (s.R) {
+            std::vector<int> company(s.S, 0);
+            for (long r = 0; r < s.R; r++) {
+                const int32_t* id = s.ids + r * s.S;
+                count.assign(s.counts[r], 0);
+                for (long p = 0; p < s.S; p++) count[id[p]] += open[p];
+                for (long p = 0; p < s.S; p++) company[p] |= count[id[p]] > 1;
+            }
+            for (long p = 0; p < s.S; p++)
+                if (open[p]) (company[p] ? rows : alone).push_back(int(p));
+        } else
+            for (long p = 0; p < s.S; p++) rows.push_back(int(p));
+        n = long(rows.size());
+        group.resize(s.R * n), first.assign(s.R + 1, 0);
+        long next = 0;
+        for (long r = 0; r < s.R; r++) {
+            first[r] = next;
+            at.assign(s.counts[r], -1);
+            for (long k = 0; k < n; k++) {
+                int& to = at[s.ids[r * s.S + rows[k]]];
+                if (to < 0) to = int(next++);
+                group[r * n + k] = to;
+            }
+        }
+        first[s.R] = G = next;
+        tap.resize(s.T * n);
+        for (long t = 0; s.T > 1 && t < s.T; t++)
+            for (long k = 0; k < n; k++) {
+                const int from = s.taps[t * s.S + k];
+                tap[t * n + k] = from >= 0 && open[from] ? from : -1;
+            }
+        rows.insert(rows.end(), alone.begin(), alone.end());
+        N = long(rows.size());
+    }
+};
+
+struct Work {
+    Members members;
+    Room<float> total, messages, dh, grads[REGISTERS];
+    Room<bf16> states[REGISTERS], h, around, sums, product, f, t, d_gates, d_messages, moved, sent, left, right;
+};
+
+INLINE __m512 wide_at(const bf16* x) { return wide(load(x)); }
+INLINE void add(float* to, __m512 x) { _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), x)); }
+
+// What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side.
+const bf16* heard(const Step& s, Work& w, const bf16* h) {
+    if (s.T == 1) return h;
+    const Members& m = w.members;
+    bf16* to = w.around.of((m.n + ROWS) * s.T * s.D);
+    for (long k = 0; k < m.n; k++)
+        for (long t = 0; t < s.T; t++) {
+            const int from = m.tap[t * m.n + k];
+            bf16* row = to + (k * s.T + t) * s.D;
+            if (from < 0) std::memset(row, 0, s.D * 2);
+            else std::memcpy(row, h + from * s.D, s.D * 2);
+        }
+    return to;
+}
+
+// (G, D): scale · Σ of the members' rows.
+const bf16* pooled(const Step& s, Work& w, const bf16* h) {
+    const Members& m = w.members;
+    float* total = w.total.of(m.G * s.D);
+    bf16* sums = w.sums.of((m.G + ROWS) * s.D);
+    std::memset(total, 0, m.G * s.D * 4);
+    for (long r = 0; r < s.R; r++)
+        for (long k = 0; k < m.n; k++)
+            for (long d = 0; d < s.D; d += 16) add(total + m.group[r * m.n + k] * s.D + d, wide_at(h + k * s.D + d));
+    for (long r = 0; r < s.R; r++)
+        for (long i = m.first[r] * s.D; i < m.first[r + 1] * s.D; i += 16)
+            put(sums + i, narrow(_mm512_mul_ps(constant(s.scale[r]), _mm512_load_ps(total + i))));
+    return sums;
+}
+
+template <int M>
+INLINE void more(Tile<M>& tile, const bf16* a, long stride, const bf16* panel, long K) {  // tile.product, added
+    for (long k = 0; k < K; k += 2, panel += 2 * WIDTH) {
+        __m512bh b[VECTORS];
+        for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; m++) {
+            int32_t pair;
+            std::memcpy(&pair, a + m * stride + k, sizeof pair);
+            const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
+            for (int v = 0; v < VECTORS; v++) tile.sum[m][v] = _mm512_dpbf16_ps(tile.sum[m][v], both, b[v]);
+        }
+    }
+}
+
+// f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in` and `last`.
+template <bool TANH>
+void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* last, bf16* f, bf16* gates, float* norms) {
+    const Members& m = w.members;
+    const long D = s.D, I = s.I, K = s.T * D;
+    const bf16 *own = heard(s, w, h), *sums = s.R ? pooled(s, w, h) : nullptr;
+    const bf16* in_own = in + s.R * s.related();
+    float* messages = w.messages.of((m.G + ROWS) * WIDTH);
+    bf16* product = w.product.of((m.n + ROWS) * I);
+    for (long i = 0; i < I; i += HALF) {
+        for (long r = 0; r < s.R; r++)
+            in_tiles(m.first[r + 1] - m.first[r], [&](auto M, long row) {
+                const long g = m.first[r] + row;
+                Tile<M> tile;
+                tile.product(sums + g * D, D, in + r * s.related() + 2 * i * D, D);
+#pragma GCC unroll 8
+                for (int q = 0; q < M; q++)
+                    for (int v = 0; v < VECTORS; v++) _mm512_store_ps(messages + (g + q) * WIDTH + 16 * v, tile.sum[q][v]);
+            });
+        in_tiles(m.n, [&](auto M, long row) {
+            Tile<M> tile;
+#pragma GCC unroll 8
+            for (int q = 0; q < M; q++) {
+                for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_setzero_ps();
+                for (long r = 0; r < s.R; r++) {
+                    const float* from = messages + m.group[r * m.n + row + q] * WIDTH;
+                    for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_add_ps(tile.sum[q][v], _mm512_load_ps(from + 16 * v));
+                }
+            }
+            more<M>(tile, own + row * K, K, in_own + 2 * i * K, K);
+#pragma GCC unroll 8
+            for (int q = 0; q < M; q++) {
+                const __m512* sum = tile.sum[q];
+                put(&product[(row + q) * I + i], gated<TANH>(sum[0], sum[2]));
+                put(&product[(row + q) * I + i + 16], gated<TANH>(sum[1], sum[3]));
+                if (gates) {
+                    stream(gates + (row + q) * 2 * I + i, sum[0], sum[1]);
+                    stream(gates + (row + q) * 2 * I + I + i, sum[2], sum[3]);
+                }
+            }
+        });
+    }
+    multiply(m.n, I, D, product, I, last, f, D);
+    std::memset(f + m.n * D, 0, (m.N - m.n) * D * 2);
+    for (long k = 0; k < m.N; k++) {
+        const float norm = norm_row(h + k * D, f + k * D, D, s.eps);
+        if (norms) norms[k] = norm;
+    }
+}
+
+// The rows of `registers` that a stage adds up.
+INLINE void add_up(const Step& s, long N, int bits, bf16* const* registers, bf16* h) {
+    const bf16* from[REGISTERS];
+    int count = 0;
+    for (int i = 0; i < REGISTERS; i++)
+        if (bits >> i & 1) from[count++] = registers[i];
+    for (long i = 0; i < N * s.D; i += 16) {
+        __m512 sum = wide_at(from[0] + i);
+        for (int c = 1; c < count; c++) sum = _mm512_add_ps(sum, wide_at(from[c] + i));
+        put(h + i, narrow(sum));
+    }
+}
+
+template <bool TANH>
+void forward(const Step& s, int threads, const long* base, bf16* const* results, const Kept* kept) {
+    const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
+    const Buffer in = buffer(s.blocks * s.block()), last = buffer(s.blocks * LAST);
+#pragma omp parallel num_threads(threads)
+    {
+        Work w;
+#pragma omp for collapse(2)
+        for (long block = 0; block < s.blocks; block++)
+            for (long i = 0; i < I; i += HALF) {
+                for (long r = 0; r <= s.R; r++) {
+                    const long k = r < s.R ? D : K, at = block * s.block() + r * s.related();
+                    const bf16* from = s.weights + at;
+                    pack_pairs(from + i * k, k, HALF, k, &in[at + 2 * i * k]);
+                    pack_pairs(from + (I + i) * k, k, HALF, k, &in[at + 2 * i * k], HALF);
+                }
+            }
+#pragma omp for
+        for (long block = 0; block < s.blocks; block++)
+            for (long n = 0; n < D; n += WIDTH)
+                pack_pairs(s.out + (block * D + n) * I, I, std::min(WIDTH, D - n), I, &last[block * LAST + n * I]);
+#pragma omp for schedule(dynamic)
+        for (long b = 0; b < s.B; b++) {
+            w.members.find(s, b);
+            const Members& m = w.members;
+            bf16* registers[REGISTERS];
+            for (int i = 0; i < REGISTERS; i++) {
+                registers[i] = w.states[i].of((m.N + ROWS) * D);
+                for (long k = 0; s.registers[i] && k < m.N; k++)
+                    std::memcpy(registers[i] + k * D, s.registers[i] + (b * s.S + m.rows[k]) * D, D * 2);
+            }
+            for (long stage = 0; stage < s.stages; stage++) {
+                const int32_t* entry = s.table + 3 * stage;
+                const long at = (kept ? base[b] * s.stages + stage * m.N : 0);
+                bf16* h = kept ? kept->states + at * 2 * D : w.h.of((m.N + ROWS) * D);
+                bf16* f = kept ? h + m.N * D : w.f.of((m.N + ROWS) * D);
+                add_up(s, m.N, entry[1], registers, h);
+                block<TANH>(s, w, h, &in[entry[0] * s.block()], &last[entry[0] * LAST], f,
+                            kept ? kept->gates + at * 2 * I : nullptr, kept ? kept->norms + at : nullptr);
+                std::memcpy(registers[entry[2]], f, m.N * D * 2);
+            }
+            for (int i = 0; i < 2; i++)
+                if (results[i]) {
+                    bf16* to = results[i] + b * s.S * D;
+                    if (m.N < s.S) std::memset(to, 0, s.S * D * 2);
+                    for (long k = 0; k < m.N; k++) std::memcpy(to + m.rows[k] * D, registers[i] + k * D, D * 2);
+                }
+        }
+        _mm_sfence();
+    }
+}
+
+// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
+void outer(long rows, long N, long K, const bf16* a, long a_stride, const bf16* x, long x_stride, Work& w, float* sum, long stride) {
+    bf16* right = w.right.of(even(K) * WIDTH);
+    bf16* left = w.left.of(even(K) * panels(rows) * WIDTH);
+    for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * even(K));
+    for (long n = 0; n < N; n += WIDTH) {
+        const long columns = std::min(WIDTH, N - n);
+        pack_rows(x + n, K, columns, x_stride, right);
+        for (long r = 0; r < rows; r += WIDTH)
+            in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
+                Tile<M> tile;
+                for (auto& each : tile.sum)
+                    for (auto& v : each) v = _mm512_setzero_ps();
+                const bf16 *pairs = left + r * even(K) + 2 * row, *panel = right;
+                for (long k = 0; k < K; k += 2, panel += 2 * WIDTH, pairs += 2 * WIDTH) {
+                    __m512bh b[VECTORS];
+                    for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
+#pragma GCC unroll 8
+                    for (int q = 0; q < M; q++) {
+                        int32_t pair;
+                        std::memcpy(&pair, pairs + 2 * q, sizeof pair);
+                        const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
+                        for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_dpbf16_ps(tile.sum[q][v], both, b[v]);
+                    }
+                }
+#pragma GCC unroll 8
+                for (int q = 0; q < M; q++)
+                    for (int v = 0; v < VECTORS; v++)
+                        if (16 * v < columns) {
+                            float* to = sum + (r + row + q) * stride + n + 16 * v;
+                            _mm512_storeu_ps(to, _mm512_add_ps(_mm512_loadu_ps(to), tile.sum[q][v]));
+                        }
+            });
+    }
+}
+
+// t = norm · (dy − y · mean(y · dy)) of a row.
+INLINE void norm_back(const float* dy, const bf16* y, bf16* t, long D, float norm) {
+    __m512 sum = _mm512_setzero_ps();
+    for (long n = 0; n < D; n += 16) sum = _mm512_fmadd_ps(_mm512_load_ps(dy + n), wide_at(y + n), sum);
+    const __m512 along = mean(constant(_mm512_reduce_add_ps(sum)), D);
+    for (long n = 0; n < D; n += 16)
+        put(t + n, narrow(_mm512_mul_ps(constant(norm), _mm512_fnmadd_ps(along, wide_at(y + n), _mm512_load_ps(dy + n)))));
+}
+
+// The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
+template <bool TANH>
+void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf16* y, const bf16* gates, const float* norms,
+                const bf16* in, const bf16* back, float* dh, float* mine, float* mine_out) {
+    const Members& m = w.members;
+    const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
+    const bf16 *own = heard(s, w, h), *sums = s.R ? pooled(s, w, h) : nullptr;
+    bf16 *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
+    float* total = w.messages.of((G + ROWS) * 2 * WIDTH);
+    bf16* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
+    for (long k = 0; k < m.N; k++) norm_back(dy + k * D, y + k * D, t + k * D, D, norms[k]);
+    for (long i = 0; i < I; i += WIDTH) {
+        std::memset(total, 0, G * 2 * WIDTH * 4);
+        in_tiles(n, [&](auto M, long row) {
+            const long begin = row * 2 * I + i;
+            prefetch<M, 0>(gates + begin, 2 * I), prefetch<M, 0>(gates + begin + I, 2 * I);
+            Tile<M> tile;
+            tile.product(t + row * D, D, in + i * D, D);
+#pragma GCC unroll 8
+            for (int q = 0; q < M; q++) {
+                __m512 gate[VECTORS], up[VECTORS];
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++) {
+                    const long of = begin + q * 2 * I + 16 * v;
+                    const Slopes x = slopes<TANH>(tile.sum[q][v], load(gates + of), load(gates + of + I));
+                    put(d + of, x.gate);
+                    put(d + of + I, x.up);
+                    put(product + (row + q) * I + i + 16 * v, x.product);
+                    gate[v] = wide(x.gate), up[v] = wide(x.up);
+                }
+                for (long r = 0; r < s.R; r++) {
+                    float* to = total + m.group[r * n + row + q] * 2 * WIDTH;
+#pragma GCC unroll 4
+                    for (int v = 0; v < VECTORS; v++) add(to + 16 * v, gate[v]), add(to + WIDTH + 16 * v, up[v]);
+                }
+            }
+        });
+        for (long g = 0; g < G; g++)
+            for (int v = 0; v < VECTORS; v++) {
+                put(d_messages + g * 2 * I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + 16 * v)));
+                put(d_messages + g * 2 * I + I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + WIDTH + 16 * v)));
+            }
+    }
+    bf16* moved = w.moved.of((n + ROWS) * K);
+    const long RELATED = panels(D) * WIDTH * 2 * I;
+    multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K);
+    bf16* sent = w.sent.of((G + ROWS) * D);
+    for (long r = 0; r < s.R; r++)
+        multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
+    for (long i = 0; i < m.N * D; i += 16) _mm512_store_ps(dh + i, wide_at(t + i));
+    for (long k = 0; k < n; k++)
+        for (long tap = 0; tap < s.T; tap++) {
+            const long to = s.T == 1 ? k : m.tap[tap * n + k];
+            for (long v = 0; to >= 0 && v < D; v += 16) add(dh + to * D + v, wide_at(moved + (k * s.T + tap) * D + v));
+        }
+    for (long r = 0; r < s.R; r++)
+        for (long k = 0; k < n; k++)
+            for (long v = 0; v < D; v += 16) {
+                const __m512 got = wide_at(sent + m.group[r * n + k] * D + v);
+                add(dh + k * D + v, _mm512_mul_ps(constant(s.scale[r]), got));
+            }
+    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
+    outer(D, I, n, t, D, product, I, w, mine_out, I);
+    for (long r = 0; r < s.R; r++)
+        outer(D, 2 * I, m.first[r + 1] - m.first[r], sums + m.first[r] * D, D, d_messages + m.first[r] * 2 * I, 2 * I, w,
+              mine + r * s.related(), 2 * I);
+}
+
+template <bool TANH>
+void backward(const Step& s, int threads, const long* base, const bf16* const* d_results, const Kept& kept, bf16* const* d_registers,
+              float* d_weights, float* d_out) {
+    const long D = s.D, I = s.I, K = s.T * D, BACK = (s.R * panels(D) + panels(K)) * WIDTH * 2 * I;
+    const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
+    const Buffer in = buffer(s.blocks * I * D), back = buffer(s.blocks * BACK);
+    Room<float> room;
+    float* partial = room.of(parts * (W + O));
+#pragma omp parallel num_threads(threads)
+    {
+        Work w;
+#pragma omp for
+        for (long block = 0; block < s.blocks; block++) {
+            for (long i = 0; i < I; i += WIDTH) pack_rows(s.out + block * D * I + i, D, WIDTH, I, &in[block * I * D + i * D]);
+            for (long r = 0; r <= s.R; r++) {
+                const long k = r < s.R ? D : K;
+                for (long n = 0; n < k; n += WIDTH)
+                    pack_rows(s.weights + block * s.block() + r * s.related() + n, 2 * I, std::min(WIDTH, k - n), k,
+                              &back[block * BACK + (r * panels(D) * WIDTH + n) * 2 * I]);
+            }
+        }
+#pragma omp for schedule(dynamic)
+        for (long part = 0; part < parts; part++) {
+            float* mine = partial + part * (W + O);
+            std::memset(mine, 0, (W + O) * 4);
+            for (long b = part * s.B / parts; b < (part + 1) * s.B / parts; b++) {
+                w.members.find(s, b);
+                const Members& m = w.members;
+                float* grads[REGISTERS];
+                for (int i = 0; i < REGISTERS; i++) {
+                    grads[i] = w.grads[i].of((m.N + ROWS) * D);
+                    std::memset(grads[i], 0, m.N * D * 4);
+                    for (long k = 0; i < 2 && d_results[i] && k < m.N; k++)
+                        for (long v = 0; v < D; v += 16)
+                            _mm512_store_ps(grads[i] + k * D + v, wide_at(d_results[i] + (b * s.S + m.rows[k]) * D + v));
+                }
+                float* dh = w.dh.of((m.N + ROWS) * D);
+                for (long stage = s.stages - 1; stage >= 0; stage--) {
+                    const int32_t* entry = s.table + 3 * stage;
+                    const long at = base[b] * s.stages + stage * m.N;
+                    const bf16* h = kept.states + at * 2 * D;
+                    block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + at * 2 * I, kept.norms + at,
+                                     &in[entry[0] * I * D], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
+                                     mine + W + entry[0] * D * I);
+                    std::memset(grads[entry[2]], 0, m.N * D * 4);
+                    for (int i = 0; i < REGISTERS; i++)
+                        for (long v = 0; (entry[1] >> i & 1) && v < m.N * D; v += 16) add(grads[i] + v, _mm512_load_ps(dh + v));
+                }
+                for (int i = 0; i < REGISTERS; i++)
+                    if (d_registers[i]) {
+                        bf16* to = d_registers[i] + b * s.S * D;
+                        if (m.N < s.S) std::memset(to, 0, s.S * D * 2);
+                        for (long k = 0; k < m.N; k++)
+                            for (long v = 0; v < D; v += 16) put(to + m.rows[k] * D + v, narrow(_mm512_load_ps(grads[i] + k * D + v)));
+                    }
+            }
+        }
+#pragma omp for
+        for (long i = 0; i < W + O; i += 16) {
+            __m512 sum = _mm512_load_ps(partial + i);
+            for (long part = 1; part < parts; part++) sum = _mm512_add_ps(sum, _mm512_load_ps(partial + part * (W + O) + i));
+            _mm512_storeu_ps(i < W ? d_weights + i : d_out + (i - W), sum);
+        }
+    }
+}
+
+Step read(const long* n, float eps, const void* const* in) {
+    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], eps};
+    for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const bf16*)in[i];
+    s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
+    s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.weights = (const bf16*)in[8];
+    s.out = (const bf16*)in[9], s.table = (const int32_t*)in[10];
+    return s;
+}
+
+}  // namespace
+
+extern "C" void step_forward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, bf16* z_h, bf16* z_l,
+                             bf16* states, bf16* gates, float* norms) {
+    const Step s = read(n, eps, in);
+    bf16* const results[2] = {z_h, z_l};
+    const Kept kept{states, gates, norms};
+    (tanh ? forward<true> : forward<false>)(s, threads, base, results, states ? &kept : nullptr);
+}
+
+extern "C" void step_backward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, const bf16* dz_h,
+                              const bf16* dz_l, bf16* states, bf16* gates, float* norms, bf16* d_h, bf16* d_l, bf16* d_x,
+                              float* d_weights, float* d_out) {
+    const Step s = read(n, eps, in);
+    const bf16* const d_results[2] = {dz_h, dz_l};
+    bf16* const d_registers[3] = {d_h, d_l, d_x};
+    (tanh ? backward<true> : backward<false>)(s, threads, base, d_results, {states, gates, norms}, d_registers, d_weights, d_out);
+}

@@ -1,0 +1,112 @@
+"""A whole step in one kernel: beside float64 and beside torch's bfloat16, for every network that it computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from datasets_gen.maze import Maze
+from datasets_gen.sudoku import Sudoku
+from reason.models import RecursiveConfig, build_model
+from reason.models.base import Batch, Shape
+from reason.models.recursive import RecursiveModel
+from reason.nn import kernels
+
+needed = pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
+WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
+CASES: dict[str, dict[str, Any]] = {
+    "one state": GROUPS | {"states": 1, "gradient": "all-cycles"},
+    "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_symbols": True, "initial": "random"},
+    "TRM": GROUPS | {"open_symbols": True},
+    "HRM": GROUPS | {"separate_networks": True, "gradient": "last-call"},
+    "one layer twice": GROUPS | {"num_layers": 1, "repeats": 2, "activation": "tanh", "hidden_size": 64},
+    "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_symbols": True},
+    "cells alone": GROUPS | {"symbols": False},
+    "walls": WALLS | {"states": 1},
+    "two states among walls": WALLS | {"initial": "input"},
+}
+
+
+def model_of(case: str, dtype: torch.dtype) -> RecursiveModel:
+    shape: dict[str, Any] = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
+    config = RecursiveConfig(**shape | {"q_from": "mean"} | CASES[case])
+    puzzle = Maze(6) if config.mixer == "local" else Sudoku(6)
+    torch.manual_seed(1)
+    model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=puzzle.structure), dtype)
+    assert isinstance(model, RecursiveModel)
+    return model.double() if dtype == torch.float64 else model
+
+
+def puzzles(case: str) -> Batch:
+    generator = torch.Generator().manual_seed(2)
+    tokens = torch.randint(1, 3 if "walls" in case else 8, (24, 36), generator=generator)
+    tokens = torch.where(torch.rand(24, 36, generator=generator) < 0.7, 1 if "walls" not in case else tokens, tokens)
+    return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long))
+
+
+def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
+    """The states after a step from one start, the gradient of x̂, and that of all weights of the networks in a row."""
+    model, batch = model_of(case, dtype), puzzles(case)
+    model.fuse(fused)
+    x = model.encode(batch).detach()
+    generator = torch.Generator().manual_seed(3)
+    inside = model.inside(x)
+    start = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
+    if model.config.open_symbols and inside is not None:
+        start = [z * inside for z in start]
+    x = x.bfloat16().to(dtype).requires_grad_()
+    state = model.initial_state(x)._replace(z_h=start[0], z_l=start[model.config.states - 1])
+    z_h, z_l = model.step(state, x)
+    pulls = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
+    weights = [p for network in model.networks() for p in network.parameters()]
+    total = sum((z * pull).sum() for z, pull in zip((z_h, z_l), pulls, strict=True))
+    of_x, *of_weights = torch.autograd.grad(total, [x, *weights])
+    return [z_h.detach(), z_l.detach(), of_x, torch.cat([g.flatten() for g in of_weights])]
+
+
+def distance(got: Tensor, wanted: Tensor) -> float:
+    return ((got.double() - wanted).norm() / wanted.norm()).item()
+
+
+@needed
+@pytest.mark.parametrize("case", CASES)
+def test_states_and_gradients_are_no_farther_from_float64_than_torchs(case: str) -> None:
+    exact = a_step(case, torch.float64, fused=False)
+    plain, fused = (a_step(case, torch.bfloat16, fused=how) for how in (False, True))
+    for wanted, by_torch, by_kernel in zip(exact, plain, fused, strict=True):
+        assert distance(by_kernel, wanted) <= distance(by_torch, wanted) < 0.1
+
+
+@needed
+def test_no_digit_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        results.append(a_step("open symbols", torch.bfloat16, fused=True))
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@needed
+@pytest.mark.parametrize("case", ["open symbols", "walls"])
+def test_steps_without_a_gradient_are_the_same_steps(case: str) -> None:
+    model, batch = model_of(case, torch.bfloat16), puzzles(case)
+    model.fuse(True)
+    with torch.no_grad():
+        x = model.encode(batch)
+        start = model.initial_state(x)
+        kept = model.step(start, x)
+    assert torch.equal(kept.z_h, model.step(start, x).z_h)
+
+
+def test_the_table_of_a_step_is_what_the_loops_do() -> None:
+    """TRM, one cycle of N_L 2 and two layers: z_L + z_H + x̂ in the first layer, then its result; and z_H + z_L."""
+    model = model_of("TRM", torch.float32)
+    rows, learned = model._stages()
+    low, high = [(0, 7, 1), (1, 2, 1)], [(0, 3, 0), (1, 1, 0)]
+    assert [tuple(row) for row in rows.tolist()] == 2 * (low + low + high)
+    assert learned == 6
