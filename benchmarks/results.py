@@ -180,7 +180,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
     for group in groups:
         for kind in group[0].get("restarts", {}):
-            lines += ["", f"{named(group)} on {group[0]['read_on']}: tries that differ in {kind}", ""]
+            lines += ["", f"{named(group)} on {group[0]['read_on']}: restarts that differ in {kind}", ""]
             lines += restart_table([run["restarts"][kind] for run in group])
     for group in groups:
         if all("exits" in run for run in group):
@@ -237,7 +237,7 @@ def restart_table(runs: list[list[Json]]) -> list[str]:
     for same in zip(*runs, strict=True):
         chosen = [[row[way] for row in same] for way in ways]
         rows.append([str(same[0]["tries"]), *("" if None in of else spread([100 * v for v in of]) for of in chosen)])
-    return table(["tries", *ways], rows)
+    return table(["restarts", *ways], rows)
 
 
 def exit_tables(runs: list[Json]) -> list[str]:

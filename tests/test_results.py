@@ -95,7 +95,7 @@ def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
     tried = json.loads((here / "r/evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
     assert kept["restarts"] == {"initial": tried}
     lines = results.study("mine", [kept], {})
-    assert "| tries | majority | q | residual | verified | any |" in lines
+    assert "| restarts | majority | q | residual | verified | any |" in lines
     assert any(f"{100 * tried[1]['any']:.1f} %" in line for line in lines)
 
 
