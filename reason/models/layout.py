@@ -75,8 +75,8 @@ class Layout(nn.Module):
         assert self.ids is not None, "open symbols need groups"
         senders = inside.squeeze(-1).float()  # (B, S')
         found = torch.zeros_like(senders)
-        for ids in self.ids.long():
-            of_group = senders.new_zeros(len(senders), int(ids.max()) + 1).index_add(1, ids, senders)  # (B, G)
+        for ids in self.ids.long():  # group numbers are below S'
+            of_group = torch.zeros_like(senders).index_add(1, ids, senders)  # (B, S'), groups first
             found = torch.maximum(found, (of_group[:, ids] > 1).float() * senders)
         return found[..., None].to(inside.dtype)
 

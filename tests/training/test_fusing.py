@@ -133,11 +133,17 @@ def test_what_no_kernel_of_whole_steps_computes_is_refused(
         trainer_of(override(narrow, {"model.fused": "true"} | STEPS | changes), tmp_path / "run")
 
 
+OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_symbols": "true", "model.initial": "random"}
+
+
 @needed
-def test_a_training_with_whole_steps_is_one_without_up_to_rounding(narrow: Config, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{}, OPENED], ids=["local", "open symbols"])
+def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
+    changes: dict[str, str], narrow: Config, tmp_path: Path
+) -> None:
     weights = []
     for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
-        trainer = trainer_of(override(narrow, STEPS | {"model.fused": fused}), tmp_path / name)
+        trainer = trainer_of(override(narrow, STEPS | changes | {"model.fused": fused}), tmp_path / name)
         assert trainer.config.model.fusing is (fused != "false")
         torch.manual_seed(1)
         for _ in range(3):
