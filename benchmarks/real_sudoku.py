@@ -1,0 +1,106 @@
+"""Sets of real Sudokus from files in Sudoku-Extreme's columns: source, question, answer, rating.
+
+    python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
+    python -m benchmarks.real_sudoku train FILE.csv --first 1000 --output-dir data/sudoku-real-1k
+    python -m benchmarks.real_sudoku dev FILE.csv --output-dir data/sudoku-dev      a folder for each source
+
+`train` cuts 512 validation puzzles off. No validation puzzle's solution is the solution of a training puzzle under a
+symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, which are the field's
+training set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+FIELD = 1000  # the first rows, which the field trains on
+VALIDATION = 512
+COMMON = 8  # a class of more puzzles than this is no class of its own: its grids are highly symmetric
+
+
+def solution_class(answer: str) -> tuple[object, ...]:
+    """The same for two full grids that a symmetry of Sudoku maps to one another, and hardly ever for others.
+
+    Two lines are a permutation of the digits, whose cycles no renaming and no move changes.
+    """
+    rows = [answer[9 * i : 9 * i + 9] for i in range(9)]
+    columns = [answer[i::9] for i in range(9)]
+    return tuple(sorted(tuple(sorted(_cycles(lines))) for lines in (rows, columns)))
+
+
+def _cycles(lines: list[str]) -> list[tuple[bool, tuple[int, ...]]]:
+    """For each pair of lines, whether they share a band, and the lengths of the cycles between them."""
+    found = []
+    for i, first in enumerate(lines):
+        for j in range(i + 1, 9):
+            follows, lengths = dict(zip(first, lines[j], strict=True)), []
+            while follows:
+                digit, length = next(iter(follows)), 0
+                while digit in follows:
+                    digit, length = follows.pop(digit), length + 1
+                lengths.append(length)
+            found.append((i // 3 == j // 3, tuple(sorted(lengths))))
+    return found
+
+
+def validation_classes(classes: list[tuple[object, ...]]) -> set[tuple[object, ...]]:
+    """Solution classes that hold at least VALIDATION puzzles together, none of the field's, drawn with seed 0."""
+    count, field = Counter(classes), set(classes[:FIELD])
+    order = [each for each in dict.fromkeys(classes[FIELD:]) if each not in field and count[each] <= COMMON]
+    random.Random(0).shuffle(order)
+    chosen: set[tuple[object, ...]] = set()
+    for each in order:
+        if sum(count[c] for c in chosen) >= VALIDATION:
+            break
+        chosen.add(each)
+    return chosen
+
+
+def write(file: Path, rows: list[dict[str, str]]) -> Path:
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, ["source", "question", "answer", "rating"])
+        writer.writeheader()
+        writer.writerows(rows)
+    return file
+
+
+def imported(files: list[Path], directory: Path) -> None:
+    command = [sys.executable, "-m", "datasets_gen", "import", "sudoku-csv", *map(str, files)]
+    subprocess.run([*command, "--output-dir", str(directory)], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["train", "dev"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--first", type=int, help="of the training rows these alone")
+    parser.add_argument("--output-dir", type=Path, required=True)
+    options = parser.parse_args()
+    with options.file.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.what == "dev":
+            by_source = defaultdict(list)
+            for row in rows:
+                by_source[row["source"]].append(row)
+            for source, those in by_source.items():
+                imported([write(folder / "test.csv", those)], options.output_dir / source.replace("+", ""))
+            return
+        classes = [solution_class(row["answer"]) for row in rows]
+        apart = validation_classes(classes)
+        kept = [row for row, each in zip(rows, classes, strict=True) if each not in apart]
+        held = [row for row, each in zip(rows, classes, strict=True) if each in apart]
+        files = [write(folder / "train.csv", kept[: options.first]), write(folder / "validation.csv", held)]
+        imported(files, options.output_dir)
+
+
+if __name__ == "__main__":
+    main()
