@@ -27,10 +27,10 @@ from reason.models.record import StepRecord
 from reason.presets import preset
 from reason.pretrained import find_run
 from reason.rollout import unroll
-from reason.runs.archive import is_archive, unpack_run
+from reason.runs.archive import folder_of, is_archive, unpack_run
 from reason.runs.build import resume as resume_run
 from reason.runs.build import start
-from reason.runs.directory import ROOT, accept_shape, load_run, read_shape
+from reason.runs.directory import accept_shape, load_run, read_shape
 from reason.runs.evaluation import evaluate_run, refuse_unreadable
 from reason.solve import RESTARTS, Solution, solve_text
 from reason.training.device import own_float32, pick_device
@@ -215,7 +215,7 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     run, changes = find_run(source), flattened(settings)
     refuse_unreadable(changes)
     if is_archive(run):
-        archive, run = run, ROOT / run.name.removesuffix("".join(run.suffixes[-2:]))
+        archive, run = run, folder_of(run)
         if run.exists():
             raise ConfigError(f"{run} is there already, from {archive} or another: load that folder")
         unpack_run(archive, run)

@@ -16,9 +16,8 @@ from reason.config.overrides import override, parsed, read_config, split_argumen
 from reason.errors import ConfigError
 from reason.plugins import IMPORTED
 from reason.presets import preset
-from reason.runs.archive import SUFFIX, is_archive, unpack_run
+from reason.runs.archive import SUFFIX, folder_of, is_archive, unpack_run
 from reason.runs.build import resume, start, why_processes_differ
-from reason.runs.directory import ROOT
 from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
@@ -139,7 +138,7 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
             raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({SUFFIX})")
         return Path(str(run_name)), words
     archive = Path(archives[0])
-    run = Path(run_name) if run_name else ROOT / archive.name.removesuffix(SUFFIX)
+    run = Path(run_name) if run_name else folder_of(archive)
     rest = [word for word in words if word != archives[0]]
     if int(os.environ.get("RANK", "0")):
         raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")

@@ -1,43 +1,45 @@
 """One file that carries a run elsewhere: its config, its newest checkpoint, its metrics.
 
-A gzipped tar whose first member, manifest.json, gives the size and the SHA-256 of every other one.
+A gzipped tar of a run's own files. gzip's CRC covers all of them, and the checkpoint's manifest its own.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
-import os
 import re
 import shlex
 import shutil
 import struct
 import tarfile
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
 
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file, save_file
 
 from reason.errors import ConfigError
-from reason.runs.directory import read_record, refuse_existing
-from reason.runs.folders import scratch_beside
-from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal, sha256, torn
+from reason.runs.directory import ROOT, read_record, refuse_existing
+from reason.runs.folders import new_path, scratch_beside
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal, torn
 
 SUFFIX = ".tar.gz"
-LIMIT = 16_000_000  # bytes; a model of a million numbers must fit, whatever its carry
-SMALL = 1_000_000
+LIMIT = 16_000_000  # bytes; a model of a million parameters must fit, whatever its carry
+SMALL = 1_000_000  # parameters of a model that may leave its carry behind
 MOST = 100  # times its own size that an archive may unpack to, beyond LIMIT: weights are not as regular as that
-INDEX = 1_000_000  # bytes of the manifest, at most
-PADDING = 2048  # bytes that tar adds to a member, at most
 CHUNK = 1 << 20
+BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
-    r"config\.json|metrics\.jsonl|wandb-id|checkpoints/step-[0-9]{6,18}/[\w-]+\.(json|safetensors)", re.A
+    rf"{'|'.join(map(re.escape, BESIDE))}|checkpoints/step-[0-9]{{6,18}}/[\w-]+\.(json|safetensors)", re.A
 )
-_DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, struct.error, ValueError, OverflowError)
+_DAMAGED = (
+    tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, struct.error, ValueError, OverflowError, RecursionError,
+)  # fmt: skip
+
+
+def is_archive(name: str | Path) -> bool:
+    """Whether a run is named by its archive."""
+    return str(name).endswith(SUFFIX)
 
 
 def unpacked(run: Path) -> Path:
@@ -53,77 +55,57 @@ def unpacked(run: Path) -> Path:
     return run
 
 
-def is_archive(name: str | Path) -> bool:
-    """Whether a run is named by its archive."""
-    return str(name).endswith(SUFFIX)
+def folder_of(archive: Path) -> Path:
+    """The folder under runs/ that an archive unpacks to unless another is named."""
+    return ROOT / archive.name.removesuffix(SUFFIX)
 
 
 def pack_run(run: Path, out: Path, exact: bool = False) -> bool:
     """Write the archive in one rename; False where the carry was left out to keep it below LIMIT.
 
-    Only a model of at most SMALL numbers leaves its carry behind, and none does with `exact`: then every row starts
+    Only a model of at most SMALL parameters leaves its carry behind, and only without `exact`: every row then starts
     with a new puzzle when the run resumes, and the run is not to the bit what it would have been.
 
     Raises:
         ConfigError: there is no checkpoint to pack, or `out` is there already.
     """
     read_record(run)
-    folder = next(readable(run), None)
-    if folder is None:
+    checkpoint = next(readable(run), None)
+    if checkpoint is None:
         raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
-    if os.path.lexists(out):
-        raise ConfigError(f"{out} is there already; name another file, or remove it")
-    small = sum(t.numel() for t in load_file(folder / "weights.safetensors").values()) <= SMALL
-    with scratch_beside(out) as scratch:
-        packed = scratch / "whole"
-        _write(packed, run, folder, folder)
+    with new_path(out, "name another file, or remove it") as packed:
+        _write(packed, run, checkpoint)
+        small = sum(t.numel() for t in load_file(checkpoint / "weights.safetensors").values()) <= SMALL
         complete = exact or not small or packed.stat().st_size <= LIMIT
         if not complete:
-            packed = scratch / "without"
-            _write(packed, run, folder, _without_carry(folder, scratch / folder.name))
-        packed.rename(out)
+            _write(packed, run, _without_carry(checkpoint, packed.parent / checkpoint.name))
     return complete
 
 
-def _write(file: Path, run: Path, folder: Path, source: Path) -> None:
-    """The archive of a run whose checkpoint `folder` is as `source` has it."""
-    kept = {
-        name: (run / name).read_bytes()
-        for name in ("config.json", "metrics.jsonl", "wandb-id")
-        if (run / name).is_file()
-    }
-    names = [name for name in (MANIFEST, *FILES) if (source / name).exists()]
-    members: dict[str, bytes | Path] = kept | {f"checkpoints/{folder.name}/{name}": source / name for name in names}
-    manifest = {name: _sum(content) for name, content in members.items()}
-    with tarfile.open(file, mode="w:gz", compresslevel=9) as archive:
-        _add(archive, MANIFEST, json.dumps(manifest, indent=1).encode())
-        for name, content in members.items():
-            _add(archive, name, content)
+def _write(file: Path, run: Path, checkpoint: Path) -> None:
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:  # without owner, mode and time
+        bare = tarfile.TarInfo(member.name)
+        bare.size = member.size
+        return bare
+
+    members = {name: run / name for name in BESIDE}
+    members |= {f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in (MANIFEST, *FILES)}
+    with tarfile.open(file, mode="w:gz", compresslevel=9, dereference=True) as archive:
+        for name, path in members.items():
+            if path.is_file():
+                archive.add(path, name, filter=plain)
 
 
-def _add(archive: tarfile.TarFile, name: str, content: bytes | Path) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(content) if isinstance(content, bytes) else content.stat().st_size
-    with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as stream:
-        archive.addfile(member, stream)
-
-
-def _sum(content: bytes | Path) -> dict[str, int | str]:
-    if isinstance(content, bytes):
-        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    return {"bytes": content.stat().st_size, "sha256": sha256(content)}
-
-
-def _without_carry(folder: Path, copy: Path) -> Path:
+def _without_carry(checkpoint: Path, copy: Path) -> Path:
     """A copy of a checkpoint whose rows are forgotten."""
-    shutil.copytree(folder, copy)
-    skeleton = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    shutil.copytree(checkpoint, copy)
+    skeleton = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
     for rows in ("carry", "memory"):
         skeleton.pop(rows, None)
-    whole = load_file(folder / "state.safetensors")
-    tensors = {name: t for name, t in whole.items() if not name.startswith(("/carry/", "/memory/"))}
     (copy / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
-    (copy / "state.safetensors").write_bytes(save(tensors))
+    whole = load_file(checkpoint / "state.safetensors")
+    kept = {name: t for name, t in whole.items() if not name.startswith(("/carry/", "/memory/"))}
+    save_file(kept, copy / "state.safetensors")
     seal(copy)
     return copy
 
@@ -131,7 +113,7 @@ def _without_carry(folder: Path, copy: Path) -> Path:
 def unpack_run(archive: Path, run: Path) -> None:
     """Make the folder `run` from an archive, whole or not at all; nothing but a run's own files is taken out.
 
-    Size and SHA-256 of every member are held against the manifest, and the archive is read to its end (its CRC), before
+    The archive is read to its end, where gzip keeps its CRC, and its checkpoint is held against its manifest before
     anything is put in place.
 
     Raises:
@@ -144,116 +126,67 @@ def unpack_run(archive: Path, run: Path) -> None:
         raise ConfigError(f"{run} is not empty; name another folder with run=DIR")
     with scratch_beside(run) as scratch:
         try:
-            with archive.open("rb") as file:
-                _extract(file, archive, scratch)
+            _extract(archive, scratch)
         except ConfigError:
             raise
         except _DAMAGED as error:
             raise ConfigError(f"{archive} is torn ({error}); copy it again, or pack the run anew") from None
-        _refuse_no_run(scratch, archive)
+        if not (scratch / "config.json").exists():
+            raise ConfigError(f"{archive} is no run's archive: it holds no config.json; `reason pack RUN` makes one")
+        refuse_no_run(scratch, str(archive), "pack the run anew")
         if run.exists():
             run.rmdir()
         scratch.rename(run)
 
 
-def _refuse_no_run(scratch: Path, archive: Path) -> None:
-    """Raises ConfigError where what was taken out could not be gone on with."""
+def refuse_no_run(folder: Path, source: str, mend: str) -> None:
+    """Raises ConfigError where what came from `source` is no run, or holds no checkpoint that is whole."""
     try:
-        read_record(scratch)
+        read_record(folder)
     except ConfigError as error:
-        raise ConfigError(str(error).replace(str(scratch), str(archive))) from None
-    faults = [torn(folder) for folder in checkpoints(scratch)] or ["none is in it"]
+        raise ConfigError(str(error).replace(str(folder), source)) from None
+    faults = [torn(saved) for saved in checkpoints(folder)] or ["none is in it"]
     if None not in faults:
-        raise ConfigError(f"{archive} holds no checkpoint to go on with ({faults[-1]}); pack the run anew")
+        raise ConfigError(f"{source} holds no checkpoint to go on with ({faults[-1]}); {mend}")
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that may give so many bytes, and no more."""
+    """What gzip unpacks, up to a number of bytes."""
 
-    def __init__(self, stream: gzip.GzipFile, allowed: int, refusal: ConfigError):
-        self.stream, self.allowed, self.refusal = stream, allowed, refusal
+    def __init__(self, stream: gzip.GzipFile, left: int, refusal: ConfigError):
+        self.stream, self.left, self.refusal = stream, left, refusal
 
     def read(self, size: int = -1) -> bytes:
         data = self.stream.read(min(size, CHUNK) if size >= 0 else CHUNK)
-        self.allowed -= len(data)
-        if self.allowed < 0:
+        self.left -= len(data)
+        if self.left < 0:
             raise self.refusal
         return data
 
 
-def _extract(file: IO[bytes], archive: Path, scratch: Path) -> None:
-    """Every member that the manifest lists, in `scratch`; raises where anything is not as it says."""
-    refusal = ConfigError(f"{archive} unpacks to more than its manifest says; it was not made by `reason pack`")
-    stream = _Bounded(gzip.GzipFile(fileobj=file, mode="rb"), INDEX + PADDING + 2 * tarfile.RECORDSIZE, refusal)
-    with tarfile.open(fileobj=stream, mode="r|") as packed:
-        manifest = _manifest(packed, archive)
-        _refuse_size(sum(entry["bytes"] for entry in manifest.values()), archive, scratch)
-        stream.allowed += sum(entry["bytes"] + PADDING for entry in manifest.values())
-        missing = set(manifest)
-        while (member := packed.next()) is not None:
-            if not member.isreg() or member.name not in missing or member.size != manifest[member.name]["bytes"]:
-                raise ConfigError(f"{archive} is no run's archive: it holds {member.name}; `reason pack RUN` makes one")
-            missing.remove(member.name)
-            content = packed.extractfile(member)
-            assert content is not None
-            if _copied(content, scratch / member.name) != manifest[member.name]["sha256"]:
-                raise ConfigError(f"{archive} is torn ({member.name} has changed); copy it again, or pack the run anew")
-    if missing:
-        raise ConfigError(f"{archive} is torn ({min(missing)} is missing); copy it again, or pack the run anew")
-    while stream.read(CHUNK):  # to the end, where gzip keeps the CRC of all of it
-        pass
-
-
-def _copied(content: IO[bytes], path: Path) -> str:
-    """Write a file; returns its SHA-256."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    with path.open("xb") as out:
-        while chunk := content.read(CHUNK):
-            digest.update(chunk)
-            out.write(chunk)
-    return digest.hexdigest()
-
-
-def _manifest(packed: tarfile.TarFile, archive: Path) -> dict[str, dict[str, Any]]:
-    """{member: {"bytes": …, "sha256": …}} of the archive's first member."""
-    first = packed.next()
-    stream = packed.extractfile(first) if first is not None and first.name == MANIFEST and first.isreg() else None
-    if stream is None:
-        raise ConfigError(
-            f"{archive} is no run's archive: it does not begin with {MANIFEST}; `reason pack RUN` makes one"
-        )
-    text = stream.read()
-    try:
-        manifest = json.loads(text)
-        entries = {name: {"bytes": int(e["bytes"]), "sha256": str(e["sha256"])} for name, e in manifest.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        raise ConfigError(
-            f"{archive} is torn ({MANIFEST} cannot be read); copy it again, or pack the run anew"
-        ) from None
-    strange = _strange(entries)
-    if strange:
-        raise ConfigError(f"{archive} is no run's archive: it holds {strange}; `reason pack RUN` makes one")
-    return entries
-
-
-def _strange(entries: dict[str, dict[str, Any]]) -> str | None:
-    """The first name that no run has, or what every run has and this lacks."""
-    names: Iterable[str] = entries
-    other = next((name for name in names if not MEMBER.fullmatch(name) or entries[name]["bytes"] < 0), None)
-    return other or (None if "config.json" in entries else "no config.json")
-
-
-def _refuse_size(size: int, archive: Path, scratch: Path) -> None:
-    """Raises ConfigError where an archive would unpack to more than a run can hold, or the disk has."""
-    own = archive.stat().st_size
-    if size > LIMIT + MOST * own:
-        raise ConfigError(
-            f"{archive} is {own:,} bytes large and says it unpacks to {size:,}; no run does: it was not made by "
-            "`reason pack`"
-        )
-    free = shutil.disk_usage(scratch).free
-    if size > free:
-        raise ConfigError(
-            f"{archive} unpacks to {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; name another run=DIR"
-        )
+def _extract(archive: Path, scratch: Path) -> None:
+    """Every file of an archive, in `scratch`; raises for a file that no run has."""
+    most, free = LIMIT + MOST * archive.stat().st_size, shutil.disk_usage(scratch).free
+    refusal = ConfigError(
+        f"{archive} unpacks to more than {most / 1e6:,.0f} MB, which no run does: it was not made by `reason pack`"
+        if most <= free
+        else f"{archive} unpacks to more than the {free / 1e6:,.1f} MB that the disk has left; name another run=DIR"
+    )
+    with gzip.open(archive) as whole:
+        stream = _Bounded(whole, min(most, free), refusal)
+        with tarfile.open(fileobj=stream, mode="r|") as packed:
+            while (member := packed.next()) is not None:
+                path = scratch / member.name
+                if member.name == MANIFEST:  # of an earlier version
+                    continue
+                if not MEMBER.fullmatch(member.name) or not member.isreg() or member.issparse() or path.exists():
+                    raise ConfigError(
+                        f"{archive} is no run's archive: it holds {member.name}; `reason pack RUN` makes one"
+                    )
+                content = packed.extractfile(member)
+                assert content is not None
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as out:
+                    shutil.copyfileobj(content, out, CHUNK)
+        while stream.read(CHUNK):  # to the end, where gzip keeps the CRC of all of it
+            pass

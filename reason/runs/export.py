@@ -7,7 +7,6 @@ NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors ho
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from reason.presets import PRESETS
 from reason.pretrained.card import write_card
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run, refuse_unreadable
-from reason.runs.folders import scratch_beside
+from reason.runs.folders import new_path
 from reason.runs.results import is_number
 from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark
@@ -49,20 +48,19 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     Raises:
         ConfigError, DatasetError: there is no checkpoint, `out` is there already, or a set is not.
     """
-    if os.path.lexists(out):
-        raise ConfigError(f"{out} is there already; name another folder, or remove it")
     changes = changes_between(read_config(run / "config.json"), config)
     refuse_unreadable(changes)
     if not (sets or config.data.directories):
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     sets = sets or config.data.directories
     read_metrics(run)  # refused before the evaluation
-    with scratch_beside(out) as scratch:
-        model = _model(run, scratch / out.name, config, STORED[stored])
+    with new_path(out, "name another folder, or remove it") as model:
+        _write(run, model, config, STORED[stored])
         read = [_results(model, directory, changes) for directory in sets]
         unrounded = read
         if stored != "fp32":
-            whole = _model(run, scratch / "float32", config, torch.float32)
+            whole = model.with_name(".float32")
+            _write(run, whole, config, torch.float32)
             unrounded = [_results(whole, directory, changes) for directory in sets]
         step = read[0]["checkpoint_step"]
         card = _card(run, out.name, stored, step) | {
@@ -73,11 +71,10 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
             "evaluations": [_evaluation(out.name, *both, changes) for both in zip(read, unrounded, strict=True)],
         }
         write_card(model, card)
-        model.rename(out)
     return card
 
 
-def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
+def _write(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> None:
     """A run's folder with one checkpoint of weights alone, without a path of this machine."""
     checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
     which = which_weights(checkpoint, config.evaluation.weights)
@@ -93,7 +90,6 @@ def _model(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> Path:
     if saved_state(checkpoint).config:
         state["config"] = own.model_dump(mode="json")
     save_checkpoint(folder, step_of(checkpoint), weights, None, state, keep=1)
-    return folder
 
 
 def _portable(config: Config) -> Config:

@@ -69,6 +69,20 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def new_path(out: Path, mend: str) -> Iterator[Path]:
+    """A path of the same name in a scratch folder; what the block leaves there becomes `out` when it ends well.
+
+    Raises:
+        ConfigError: `out` is there already; `mend` says what to do then.
+    """
+    if os.path.lexists(out):
+        raise ConfigError(f"{out} is there already; {mend}")
+    with scratch_beside(out) as scratch:
+        yield scratch / out.name
+        (scratch / out.name).rename(out)
+
+
+@contextlib.contextmanager
 def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     """A scratch folder that takes the place of `folder` when the block ends well; `what` it is, in words.
 

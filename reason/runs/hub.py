@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +12,11 @@ from datasets_gen.typed import quoted
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.pretrained.card import FILE
-from reason.runs.archive import MEMBER
+from reason.runs.archive import refuse_no_run
 from reason.runs.directory import read_record
-from reason.runs.folders import scratch_beside
-from reason.training.checkpoint import checkpoints, torn
+from reason.runs.folders import new_path
 
-CARDS = (FILE, "README.md")
+PATTERNS = ["config.json", FILE, "README.md", "checkpoints/*/*.json", "checkpoints/*/*.safetensors"]
 
 
 def push_model(folder: Path, repository: str, *, private: bool = False) -> str:
@@ -27,73 +29,45 @@ def push_model(folder: Path, repository: str, *, private: bool = False) -> str:
         read_record(folder)
         words = f"{quoted(folder)} {quoted(Path('models', folder.name))}"
         raise ConfigError(f"{folder} is a run; first make a model of it: reason export {words}")
-    _refuse_damage(folder, str(folder))
-    hub = _hub()
-    try:
-        api = hub.HfApi()
-        address = api.create_repo(repository, private=private, exist_ok=True)
-        api.upload_folder(
+    refuse_no_run(folder, str(folder), "export it again")
+    name = read_json(folder / FILE).get("name", folder.name)
+    with _hub(repository) as hub:
+        address = hub.create_repo(repository, private=private, exist_ok=True)
+        hub.upload_folder(
             repo_id=repository,
             folder_path=str(folder),
-            allow_patterns=["config.json", *CARDS, "checkpoints/*/*.json", "checkpoints/*/*.safetensors"],
-            commit_message=f"{read_json(folder / FILE).get('name', folder.name)}, by reason export",
+            allow_patterns=PATTERNS,
+            commit_message=f"{name}, by reason export",
         )
-    except Exception as error:  # the hub's own, and those of the HTTP library below it
-        raise ConfigError(f"{repository}: {_first_line(error)}") from None
     return str(address)
 
 
 def pull_model(repository: str, out: Path, *, revision: str | None = None) -> None:
-    """Fetch a model into a new folder, whole or not at all; nothing but a run's own files is taken, and no code.
+    """Fetch a model into a new folder, whole or not at all; a run's own files are taken, and no code.
 
     Raises:
         ConfigError: `out` is there, huggingface_hub is missing, the hub refuses, or what is there is no model.
     """
-    if out.exists():
-        raise ConfigError(f"{out} is there already; name another folder: reason pull {repository} DIR")
-    hub = _hub()
-    with scratch_beside(out) as scratch:
-        fetched, taken = scratch / "fetched", scratch / out.name
-        try:
-            hub.snapshot_download(
-                repository,
-                revision=revision,
-                local_dir=str(fetched),
-                allow_patterns=["config.json", *CARDS, "checkpoints/*/*"],
-            )
-        except Exception as error:  # the hub's own, and those of the HTTP library below it
-            raise ConfigError(f"{repository}: {_first_line(error)}") from None
-        for path in sorted(fetched.rglob("*")):
-            name = path.relative_to(fetched).as_posix()
-            if path.is_file() and not path.is_symlink() and (name in CARDS or MEMBER.fullmatch(name)):
-                (taken / name).parent.mkdir(parents=True, exist_ok=True)
-                path.rename(taken / name)
+    with new_path(out, f"name another folder: reason pull {repository} DIR") as taken:
+        with _hub(repository) as hub:
+            hub.snapshot_download(repository, revision=revision, local_dir=str(taken), allow_patterns=PATTERNS)
+        shutil.rmtree(taken / ".cache", ignore_errors=True)  # what the client keeps beside a download
         if not (taken / "config.json").is_file():
             raise ConfigError(f"{repository} holds no config.json of `reason export`; name another repository")
-        _refuse_damage(taken, repository)
-        taken.rename(out)
+        refuse_no_run(taken, repository, "export and push it again")
 
 
-def _refuse_damage(folder: Path, shown: str) -> None:
-    """Raises ConfigError where a folder is no model that can be read."""
-    try:
-        read_record(folder)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace(str(folder), shown)) from None
-    faults = [torn(saved) for saved in checkpoints(folder)] or ["it holds none"]
-    if None not in faults:
-        raise ConfigError(f"{shown} holds no checkpoint that can be read ({faults[-1]}); export and push it again")
-
-
-def _hub() -> Any:
+@contextlib.contextmanager
+def _hub(repository: str) -> Iterator[Any]:
+    """The hub's client; its errors, and those of the HTTP library below it, become one line."""
     try:
         import huggingface_hub
     except ImportError:
         raise ConfigError(
             "the hub needs the package huggingface_hub; pip install huggingface_hub, or 'recursive-reasoners[hub]'"
         ) from None
-    return huggingface_hub
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    try:
+        yield huggingface_hub
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ConfigError(f"{repository}: {first}") from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import random
 import shutil
 import tarfile
@@ -69,8 +67,7 @@ def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFix
     assert "left out" not in out
     names = [Path(name).name for name in members(here / "out/mine.tar.gz")]
     tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
-    assert names[0] == "manifest.json"
-    assert set(names[1:]) == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
+    assert set(names) == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
     assert main(["pack", "half", "out/mine.tar.gz"]) == 1
     assert "is there already" in capsys.readouterr().err
     assert main(["pack", "half", "mine.zip"]) == 1
@@ -165,54 +162,55 @@ def changed(name: str, change: Callable[[Members, str], object]) -> Callable[[Pa
     return edit
 
 
-def manifest_says(name: str, **entry: object) -> Callable[[Path], None]:
-    def edit(archive: Path) -> None:
-        content = members(archive)
-        manifest = json.loads(content["manifest.json"])
-        manifest[next(n for n in manifest if n.endswith(name))] |= entry
-        write(archive, content | {"manifest.json": json.dumps(manifest).encode()})
-
-    return edit
-
-
 def as_a_link(archive: Path) -> None:
     content = members(archive)
     write(archive, content, tarfile.SYMTYPE, "config.json")
 
 
 def bomb(archive: Path) -> None:
-    """A first member that says little and is 1 GB of zeros."""
-    with gzip.open(archive, "wb") as out:
-        member = tarfile.TarInfo("manifest.json")
-        member.size = 10**9
-        out.write(member.tobuf())
-        out.write(bytes(8_000_000))
+    """A run's file of 100 MB of zeros, in 100 KB."""
+    with tarfile.open(archive, "w:gz") as tar:
+        member = tarfile.TarInfo("metrics.jsonl")
+        member.size = 100_000_000
+        tar.addfile(member, io.BytesIO(bytes(member.size)))
+
+
+def sparse(archive: Path) -> None:
+    """A member whose header says that it unpacks to more than the archive holds."""
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("metrics.jsonl")
+        member.pax_headers = {"GNU.sparse.map": "0,0", "GNU.sparse.size": "10000000000"}
+        tar.addfile(member)
+
+
+def flat(archive: Path) -> None:
+    """The members without the folders of their checkpoint."""
+    write(archive, {Path(name).name: data for name, data in members(archive).items()})
 
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "content": (
-        changed("config.json", lambda all_, n: all_.update({n: all_[n].replace(b"4", b"5")})),
-        "config.json has changed",
+        changed("weights.safetensors", lambda all_, n: all_.update({n: all_[n][:-1] + b"5"})),
+        "weights.safetensors has changed",
     ),
+    "config": (changed("config.json", lambda all_, n: all_.update({n: b"{}"})), "a.tar.gz/config.json"),
     "longer": (
         changed("weights.safetensors", lambda all_, n: all_.update({n: all_[n] + b"\0"})),
-        "it holds checkpoints/step-000002/weights",
+        "weights.safetensors has changed",
     ),
     "lacking": (changed("weights.safetensors", lambda all_, n: all_.pop(n)), "weights.safetensors is missing"),
     "besides": (changed("config.json", lambda all_, n: all_.update({"evil.pkl": b""})), "it holds evil.pkl"),
     "outside": (changed("config.json", lambda all_, n: all_.update({"../outside": b""})), "it holds ../outside"),
-    "no manifest": (
-        changed("config.json", lambda all_, n: all_.pop("manifest.json")),
-        "does not begin with manifest.json",
-    ),
+    "no config": (changed("config.json", lambda all_, n: all_.pop(n)), "it holds no config.json"),
+    "no manifest": (changed("manifest.json", lambda all_, n: all_.pop(n)), "manifest.json is missing"),
     "deep manifest": (
-        changed("config.json", lambda all_, n: all_.update({"manifest.json": b"[" * 9999})),
-        "manifest.json cannot be read",
+        changed("manifest.json", lambda all_, n: all_.update({n: b"[" * 9999})),
+        "manifest.json",
     ),
     "link": (as_a_link, "it holds config.json"),
-    "too much": (manifest_says("metrics.jsonl", bytes=10**10), "and says it unpacks to 10,000,"),
-    "another sum": (manifest_says("metrics.jsonl", sha256="0" * 64), "metrics.jsonl has changed"),
-    "bomb": (bomb, "unpacks to more than its manifest says"),
+    "flat": (flat, "it holds "),
+    "sparse": (sparse, "it holds metrics.jsonl"),
+    "bomb": (bomb, "unpacks to more than"),
     "text": (lambda archive: archive.write_text("not an archive"), "is torn"),
 }
 
@@ -234,12 +232,29 @@ def test_archives_that_are_none(fault: str, packed: Path, here: Path, capsys: py
     assert sorted(path.name for path in (here / "runs").iterdir()) == [".a.partial"]
 
 
+def test_a_file_that_is_there_twice(packed: Path, here: Path) -> None:
+    with tarfile.open(packed) as tar:
+        there = [(m, tar.extractfile(m).read()) for m in tar.getmembers()]  # type: ignore[union-attr]
+    with tarfile.open(packed, "w:gz") as tar:
+        for member, data in [*there, there[0]]:
+            tar.addfile(member, io.BytesIO(data))
+    with pytest.raises(ConfigError, match=r"it holds config\.json"):
+        unpack_run(packed, here / "out")
+
+
+def test_an_archive_of_an_earlier_version(packed: Path, here: Path) -> None:
+    """One that begins with a manifest of its own unpacks to the same run."""
+    unpack_run(packed, here / "now")
+    write(packed, {"manifest.json": b"{}"} | members(packed))
+    unpack_run(packed, here / "before")
+    assert snapshot(here / "before") == snapshot(here / "now")
+
+
 def test_an_archive_without_a_checkpoint(packed: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It would begin at step 0 and call itself resumed."""
     content = members(packed)
     kept = {name: data for name, data in content.items() if name in ("config.json", "metrics.jsonl")}
-    manifest = {name: entry for name, entry in json.loads(content["manifest.json"]).items() if name in kept}
-    write(packed, {"manifest.json": json.dumps(manifest).encode()} | kept)
+    write(packed, kept)
     assert main(["train", "run=a.tar.gz", "--resume"]) == 1
     assert "a.tar.gz holds no checkpoint to go on with (none is in it)" in capsys.readouterr().err
     assert list((here / "runs").iterdir()) == []
