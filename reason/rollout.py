@@ -123,7 +123,7 @@ class RolloutConfig(BaseConfig):
 
 @dataclass(frozen=True)
 class Carry:
-    """What B rows take from one supervision step to the next."""
+    """What B rows take from one supervision step to the next: puzzles, states, and which rows have halted."""
 
     batch: Batch
     state: State
@@ -135,13 +135,13 @@ class Carry:
 
 @dataclass(frozen=True)
 class Unroll:
-    """One backward's view, all that a loss term may look at: T states and readouts (T = 1 without several loops)."""
+    """All that a loss term sees: the T states and readouts of one backward pass (T = 1 without several loops)."""
 
     model: Reasoner
     batch: Batch
     x: Tensor  # (B, S', D)
     states: tuple[State, ...]  # after each of the T loops
-    readouts: tuple[Readout, ...]  # of the supervised ones: all T, or the last alone
+    readouts: tuple[Readout, ...]  # of the supervised loops: all T, or the last alone
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
     last: Tensor  # (B,) bool: m = N_super
     next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
@@ -170,9 +170,10 @@ def first_carry(model: Reasoner, batch: Batch) -> Carry:
 def supervise(
     model: Reasoner, carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, index: int, loops: int = 1
 ) -> tuple[Carry, Unroll]:
-    """Supervision step number `index` (counted from 0) of a training run: rows refilled, `loops` steps, halting.
+    """Take supervision step number `index` (counted from 0): refill rows, take `loops` steps, decide which rows halt.
 
-    `loops` is T: as many steps of the model, with the gradient through all of them. The new carry holds no gradient.
+    `loops` is T steps of the model, with the gradient through all of them. The new carry holds no gradient. Halted rows
+    are refilled at the beginning of a step, not at the end of the step in which they halted.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
@@ -208,7 +209,10 @@ def supervise(
 def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
-    """The carry with its puzzles for the coming step, and the rows (B,) that take part in it."""
+    """The carry with its puzzles for the coming step, and which rows (B,) take part in it.
+
+    A loader batch lasts `accum_steps` supervision steps; `batch_start` is true at the first of them.
+    """
     all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
@@ -216,7 +220,7 @@ def _refilled(
         case "same-batch":
             loader = draw() if batch_start else carry.loader
             return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
-        case "fresh" | "handover" if not batch_start:
+        case "fresh" | "handover" if not batch_start:  # halted rows wait for the next loader batch
             return carry, ~carry.halted
         case "fresh":
             return replace(carry, batch=draw(), halted=all_rows), all_rows
@@ -232,7 +236,10 @@ def _survival(readout: Readout, before: Tensor) -> Tensor:
 
 
 def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, config: RolloutConfig) -> Tensor:
-    """m ≥ N_super, or head or gate say so and m ≥ m_min, uniform in {2..N_super} with probability ε, else 1."""
+    """Which rows (B,) halt: m ≥ N_super, or head or gate say so and m ≥ m_min.
+
+    m_min is uniform in {2..N_super} with probability ε, else 1.
+    """
     if config.supervision_steps == 1 or config.halting == "none":
         return last
     if config.halting == "gate":

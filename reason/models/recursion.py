@@ -1,4 +1,4 @@
-"""The recursion of HRM, TRM and CMM: two nested loops, whose equation stands beside them (docs/math.md §1).
+"""The recursion of HRM, TRM and CMM: two nested loops (docs/math.md §1).
 
 One supervision step takes a puzzle x̂ and the states z_H and z_L that the step before left:
 
@@ -13,10 +13,10 @@ carry a gradient, counted from the end (`Cycles.learned`):
     TRM  the last H-cycle                    N_L + 1
     CMM  every cycle ("all states")          N_H·(N_L + 1)
 
-The calls before run without a graph: they cost no memory, and the step still starts from where they led. From one
-supervision step to the next the states are detached in any case; `reason.rollout` does that.
+The earlier calls run without a graph: they keep no activations, and the later calls start from the states that they
+reached. Between two supervision steps `reason.rollout` detaches the states, whatever `learned` is.
 
-`move` says what a call does to a state. The papers' arrow is z ← F(z + injected), an Euler step of length 1; other step
+`move` says how one call changes a state. The papers' arrow z ← F(z + injected) is an Euler step of length 1. Other step
 lengths, other integrators and noise (CMM's NODE and NSDE) are other moves in the same loops.
 """
 
@@ -49,8 +49,11 @@ class Cycles(NamedTuple):
     learned: int  # the last so many calls carry a gradient
 
     def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
-        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: does it build a graph?"""
-        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call, and those that follow it
+        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: only the last `learned` calls build a graph.
+
+        Call N_L of a cycle is that of F_H.
+        """
+        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and those that follow it
         return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.learned)
 
 
@@ -85,7 +88,7 @@ def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move
 def averaged(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, flow: Flow
 ) -> Iterator[RecursiveState]:
-    """CMM eq. 18 and 19: z_H moves together with z_L, at 1/N_L of its speed; the states after each cycle."""
+    """CMM eq. 18 and 19: z_H moves together with z_L, at 1/N_L of its speed. Yields the states after each cycle."""
 
     def velocity(pair: Tensor) -> Tensor:
         z_h, z_l = pair.unbind(1)

@@ -102,9 +102,10 @@ class Trainer(TrainingState):
         for _ in range(grad_steps):
             measured = self.balancer.measures(self.index, len(self.samplers.each))
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
-            # Calls that the backward pass repeats (checkpointing) save what the first ones did: both are eager.
+            # Measuring is eager. Gradient checkpointing repeats calls in the backward pass, and the repeated calls must
+            # save the same tensors as the first ones: so these are eager, too.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                own_index = self.index // len(self.carries)
+                own_index = self.index // len(self.carries)  # supervision steps of this set alone
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
                 terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured:
@@ -114,7 +115,7 @@ class Trainer(TrainingState):
             self.index += 1
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
-        if not self.scaling.enabled:  # which skips such a step
+        if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite
             self.spoiled |= ~norm.isfinite()
         self.step += 1
         if self.scaling.stuck:
