@@ -110,7 +110,7 @@ class RecursiveModel(LaidOut):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
-        """N_H cycles, of whose calls the last ones carry a gradient; with noise in training, if the config has any."""
+        """N_H cycles, the last calls of which carry a gradient; with noise in training, if the config has any."""
         c, f_l, f_h = self.config, *self._functions(x)
         if c.gradient_checkpointing is True and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
@@ -133,7 +133,7 @@ class RecursiveModel(LaidOut):
     def _states(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noise: Noise = "none"
     ) -> Iterator[RecursiveState]:
-        """The states on the way through so many cycles: whose equation, and by which moves, the config says."""
+        """The states on the way through `cycles`; the config names the equation and the moves."""
         c = self.config
         if c.equation == "averaged":
             time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
@@ -161,7 +161,7 @@ class RecursiveModel(LaidOut):
         return move
 
     def _in_one_kernel(self, x: Tensor, noise: Noise) -> bool:
-        """Does the kernel compute this step?"""
+        """Does the kernel compute this step? It has a factor for groups of one size alone (`scale`)."""
         fits = self.fused and noise == "none" and x.dtype == torch.bfloat16 and x.device.type == "cpu"
         return fits and (self.config.mixer == "local" or self.layouts.of_positions(x).scale is not None)
 
@@ -180,7 +180,11 @@ class RecursiveModel(LaidOut):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def _stages(self) -> tuple[Tensor, int]:
-        """The table of a step for the kernel, written by the loops themselves, and how many of its rows learn."""
+        """The table of a step for the kernel, and how many of its last rows learn.
+
+        The loops of `recursion` run on registers in place of tensors. Each call of a block adds a row: the block, the
+        registers that its input sums up, and the register that it writes.
+        """
         rows: list[tuple[int, int, int]] = []
         c, each = self.config, self.config.num_layers
 
