@@ -49,7 +49,7 @@ def library() -> ctypes.CDLL:
         digest.update(source.read_bytes())
     file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
     with contextlib.suppress(OSError):
-        if _is_ours(file) and file.with_suffix(".sha256").read_text() == _sha256(file):
+        if _is_ours(file) and file.with_suffix(".sha256").read_bytes() == _sha256(file).encode():
             return _loaded(file)
     with contextlib.suppress(OSError):
         CACHE.mkdir(exist_ok=True)
@@ -78,7 +78,7 @@ def _compiled(file: Path) -> ctypes.CDLL:
         part.chmod(0o755)
         with part.open("rb") as written:
             os.fsync(written.fileno())
-        file.with_suffix(".sha256").write_text(_sha256(part))
+        file.with_suffix(".sha256").write_bytes(_sha256(part).encode())
         part.replace(file)
         return _loaded(file)
     finally:
