@@ -172,7 +172,7 @@ def _extract(archive: Path, scratch: Path) -> None:
         if most <= free
         else f"{archive} unpacks to more than the {free / 1e6:,.1f} MB that the disk has left; name another run=DIR"
     )
-    with gzip.open(archive) as whole:
+    with gzip.open(archive, "rb") as whole:
         stream = _Bounded(whole, min(most, free), refusal)
         with tarfile.open(fileobj=stream, mode="r|") as packed:
             while (member := packed.next()) is not None:
