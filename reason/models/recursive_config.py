@@ -67,7 +67,7 @@ class RecursiveConfig(MixingConfig):
     sigma: Annotated[Readable[float], When("noise", "additive", "multiplicative")] = Field(
         0.01, gt=0, description="its magnitude σ"
     )
-    noise_when: Literal["training", "always"] = Field("training", description="always: at evaluation too")
+    noise_when: Readable[Literal["training", "always"]] = Field("training", description="always: at evaluation too")
     gradient_checkpointing: Automatic[bool | Literal["auto"]] = Field(
         "auto",
         description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
