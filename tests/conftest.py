@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 
 os.environ.setdefault("TQDM_DISABLE", "1")
@@ -29,17 +31,16 @@ settings.register_profile("unhurried", deadline=None)  # a starved machine is no
 settings.load_profile("unhurried")
 float32_by_onednn()  # as every run does, so that no test depends on the ones before it
 
-TINY = {
-    "model.hidden_size": "16",
-    "model.num_heads": "2",
-    "model.expansion": "1",
-    "training.batch_size": "8",
-    "training.steps": "6",
-    "training.log_every": "2",
-    "training.checkpoint_every": "3",
-    "training.precision": "fp32",
-    "rollout.supervision_steps": "3",
-}
+
+def pairs(words: str) -> dict[str, str]:
+    """Settings as they are typed."""
+    return dict(word.split("=", 1) for word in words.split())
+
+
+TINY = pairs(
+    "model.hidden_size=16 model.num_heads=2 model.expansion=1 training.batch_size=8 training.steps=6 "
+    "training.log_every=2 training.checkpoint_every=3 training.precision=fp32 rollout.supervision_steps=3"
+)
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +62,21 @@ def monitored_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
+
+
+def output(words: str | Sequence[str], *said: str, status: int = 0) -> str:
+    """What a command prints, with all of `said` in it, as it ends with the status."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        assert main(words.split() if isinstance(words, str) else list(words)) == status, (words, err.getvalue())
+    stream = err if status else out
+    for text in said:
+        assert text in stream.getvalue(), words
+    return stream.getvalue()
+
+
+def refusal(words: str | Sequence[str], *said: str) -> str:
+    """What a command says on stderr, with all of `said` in it, as it refuses its words."""
+    return output(words, *said, status=1)
 
 
 @pytest.fixture

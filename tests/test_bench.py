@@ -110,15 +110,12 @@ def test_the_authors_code_is_timed_where_it_lies(
     assert str(checkout) not in sys.path
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("maze-10x10", "models with attention or an MLP mixer"),
-        ("sudoku-6x6-hrm", "name a checkout of the HRM code"),
-        ("arc-few", "no positions by row and column"),
-        ("sudoku-4x4", "No module named 'no_such_package'; install what that code imports"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("maze-10x10", "models with attention or an MLP mixer"),
+    ("sudoku-6x6-hrm", "name a checkout of the HRM code"),
+    ("arc-few", "no positions by row and column"),
+    ("sudoku-4x4", "No module named 'no_such_package'; install what that code imports"),
+])  # fmt: skip
 def test_what_the_authors_code_cannot_do_is_said(name: str, message: str, checkout: Path) -> None:
     (checkout / "models/losses.py").write_text("import no_such_package")
     chosen = preset(name)
@@ -185,7 +182,7 @@ def test_the_loss_curve_of_a_twin_is_the_same(checkout: Path, here: Path) -> Non
     assert command("sudoku-4x4", *NARROW, "training.precision=fp32", "model.puzzle_emb_len=1", *few) == 1
 
 
-def test_turns_alternate_and_the_others_products_are_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_alternate_and_the_others_products_are_torchs_own() -> None:
     order: list[str] = []
     products = torch.backends.mkldnn.matmul
     before, products.fp32_precision = products.fp32_precision, "bf16"
@@ -251,14 +248,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_measurement(
         assert f"--json {file}: name a file in a folder that is there" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["data=sets/mine"], "random puzzles are timed"),
-        (["--steps", "0"], "both must be at least 1"),
-        (["--loss-curve", "3"], "--loss-curve is of the authors' code: add --original DIR"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["data=sets/mine"], "random puzzles are timed"),
+    (["--steps", "0"], "both must be at least 1"),
+    (["--loss-curve", "3"], "--loss-curve is of the authors' code: add --original DIR"),
+])  # fmt: skip
 def test_what_cannot_be_measured_is_refused(
     words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import output, refusal
 from scipy.stats import ttest_rel
 
 from reason.ablation.checks import refuse_alike
@@ -127,13 +128,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_ablated_is_refused(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_ablated_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words, said = REFUSED[case]
-    assert main(["ablate", *words]) == 1
-    assert said in capsys.readouterr().err
+    refusal(["ablate", *words], said)
     assert not list(tmp_path.iterdir())
 
 
@@ -198,11 +196,10 @@ def test_runs_of_other_settings_keep_their_ablation_json(half: Path) -> None:
     assert (folder / "ablation.json").read_text() == there
 
 
-def test_a_second_call_leaves_the_first_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_call_leaves_the_first_alone(here: Path) -> None:
     words = ["sudoku-4x4", "model.h_cycles=1,2"]
     with opened(here / "runs/ablation-sudoku-4x4", asked(words, False)):
-        assert main(["ablate", *words, "seeds=5"]) == 1
-        assert "is in use: another reason ablate works there; wait" in capsys.readouterr().err
+        refusal(["ablate", *words, "seeds=5"], "is in use: another reason ablate works there; wait")
     assert json.loads((here / "runs/ablation-sudoku-4x4/ablation.json").read_text())["seeds"] == 3
 
 
@@ -233,10 +230,7 @@ def test_it_trains_evaluates_and_says_what_failed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
-    assert main(words) == 0
-    first = capsys.readouterr().out
-    assert "h_cycles=1" in first
-    assert "one seed" in first
+    first = output(words, "h_cycles=1", "one seed")
     runs = tmp_path / "runs/ablation-sudoku-4x4"
     stamps = [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
     assert len(stamps) == 2
@@ -246,26 +240,25 @@ def test_it_trains_evaluates_and_says_what_failed(
     assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "one seed"
 
     copied = shutil.copytree(sudoku_4x4, tmp_path / "another")
-    assert main([*words, "--also-on", str(copied)]) == 0
-    out = capsys.readouterr().out
-    assert "sudoku-4x4 on another: 2 of 2 runs" in out
+    output([*words, "--also-on", str(copied)], "sudoku-4x4 on another: 2 of 2 runs")
     assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps, "trained again"
     tables = [(runs / name / "summary.csv").read_text() for name in ("summary", "summary-another")]
     assert tables[0] == tables[1]
 
     file = runs / "00-seed0/config.json"
     file.write_text(file.read_text().replace('"hidden_size": 16', '"hidden_size": 24'))
-    assert main([*words, "--also-on", str(copied)]) == 1
-    assert "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16" in capsys.readouterr().err
+    refusal(
+        [*words, "--also-on", str(copied)],
+        "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16",
+    )
 
 
 def test_seeds_of_one_recipe_need_nothing_varied(
-    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
-    assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT]) == 0
-    assert "1 × 2 = 2 runs" in capsys.readouterr().out
+    output(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT], "1 × 2 = 2 runs")
     (row,) = json.loads((tmp_path / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
     assert row["seeds"] == [0, 1]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import refusal
 
 from datasets_gen.__main__ import main as generate
 from reason.ablation.checks import (
@@ -77,7 +78,7 @@ def test_a_signal_stops_what_is_at_work(
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
 
-def test_nohup_keeps_the_hang_up_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nohup_keeps_the_hang_up_away() -> None:
     from reason.training.interrupt import StopRequest
 
     with handled(signal.SIGHUP, signal.SIG_IGN), StopRequest(others=[signal.SIGHUP]) as stop:
@@ -144,7 +145,7 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
     assert why_ended(1, log) == "no word"
 
 
-def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
     """A set of other puzzles at the same folder is noticed before anything is trained."""
     shutil.copytree(sudoku_4x4, here / "set")
     words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
@@ -156,14 +157,13 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path, capsy
     shutil.rmtree(here / "set")
     other = ["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]
     assert generate(other) == 0
-    assert main(["ablate", *words, "--out", "a"]) == 1
-    assert "a/00-seed0 was begun with another set than the train split there now, of set" in capsys.readouterr().err
+    refusal(
+        ["ablate", *words, "--out", "a"], "a/00-seed0 was begun with another set than the train split there now, of set"
+    )
     assert not (here / "a/01-seed0").exists()
 
 
-def test_figures_of_another_set_are_no_ablation(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
     """Nor is a set noticed too late that runs are only read on."""
 
     def made(seed: str) -> None:
@@ -179,10 +179,11 @@ def test_figures_of_another_set_are_no_ablation(
         assert work(folder, "00-seed0") == 0
     refuse_other_readings(ablation, ablation.cells(folder))
     made("6")
-    assert main(["ablate", *words, "--also-on", "other", "--out", "a"]) == 1
-    said = capsys.readouterr().err
-    assert "a/00-seed0 was evaluated on another set than the test split there now, of other" in said
-    assert "remove a/00-seed0/evaluation/ablation-other to evaluate again" in said
+    refusal(
+        ["ablate", *words, "--also-on", "other", "--out", "a"],
+        "a/00-seed0 was evaluated on another set than the test split there now, of other",
+        "remove a/00-seed0/evaluation/ablation-other to evaluate again",
+    )
     assert not (folder / "01-seed0").exists()
 
 
@@ -199,16 +200,13 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_could_not_be_evaluated_is_not_trained(
-    case: str, sudoku_4x4: Path, sums: PuzzleData, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_could_not_be_evaluated_is_not_trained(case: str, sudoku_4x4: Path, sums: PuzzleData, here: Path) -> None:
     words, said = UNREADABLE[case]
     (here / "sums").symlink_to(Path(sums.directory))
     if "larger" in words:
         assert generate(["sudoku", "--size", "6", "--train", "4", "--test", "4", "--output-dir", "larger"]) == 0
     sized = "model.mixer=mlp"
-    assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"]) == 1
-    assert said in capsys.readouterr().err
+    refusal(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"], said)
     assert not (here / "a").exists()
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import output, refusal
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import demo, main
@@ -23,19 +24,11 @@ def sets_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sets_there")
-def test_the_demo_reads_three_sizes_and_draws_a_maze(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_reads_three_sizes_and_draws_a_maze(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "LARGER", {11: 5})
     monkeypatch.setattr(demo, "DRAWN", 11)
     assert main(["train", demo.PRESET, f"run={demo.RUN}", "training.steps=2", *SHORT]) == 0
-    capsys.readouterr()
-    assert main(["demo"]) == 0
-    said = capsys.readouterr().out
-    assert "demo: 2 mazes of 11x11, exact: " in said
-    assert "% at step 1, " in said
-    assert "% at step 4, " in said
-    assert "% at step 5\n" in said
+    said = output("demo", "demo: 2 mazes of 11x11, exact: ", "% at step 1, ", "% at step 4, ", "% at step 5\n")
     last = said.strip().splitlines()[-1]
     assert last.startswith("demo: exact ")
     assert "% at step 8 of 8 trained, " in last
@@ -51,5 +44,4 @@ def test_a_demo_cut_short_reads_what_it_has_trained(capsys: pytest.CaptureFixtur
     assert main(["demo", "--minutes", "0.001"]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert re.fullmatch(r"demo: cut short at training step \d of 6000, exact .*; `make demo` goes on .*", last)
-    assert main(["demo", "--minutes", "0"]) == 1
-    assert "--minutes 0.0: must be above 0" in capsys.readouterr().err
+    refusal("demo --minutes 0", "--minutes 0.0: must be above 0")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import NARROW
+from conftest import NARROW, output, refusal
 from survivors import change_json, snapshot
 
 from reason.cli import guarded, main
@@ -21,25 +21,20 @@ ROOT = Path(__file__).parents[2]
 BOARD = "1..............."
 
 
-def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def one_line(words: str | list[str]) -> str:
     """The one line with which a command line is refused."""
-    capsys.readouterr()
-    assert main(words) == 1, words
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1, lines
-    assert lines[0].startswith("error: ")
-    assert printable(lines[0]) == lines[0]
-    return lines[0]
+    (line,) = refusal(words).splitlines()
+    assert line.startswith("error: ")
+    assert printable(line) == line
+    return line
 
 
 @pytest.mark.parametrize(
     "pair",
     ["name=../../x", "name=/tmp/x", "training.monitor.split=../test", "evaluation.split=../s/test"],
 )
-def test_names_are_no_paths_in_training(
-    pair: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pair in refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, pair], capsys)
+def test_names_are_no_paths_in_training(pair: str, sudoku_4x4: Path, here: Path) -> None:
+    assert pair in one_line(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, pair])
     assert list(here.iterdir()) == []
 
 
@@ -47,9 +42,9 @@ def test_names_are_no_paths_in_training(
     "pair",
     ["name=../../x", "name=", "name=.", "evaluation.split=../train", "evaluation.calibration=../.."],
 )
-def test_names_are_no_paths_in_evaluation(pair: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_no_paths_in_evaluation(pair: str, half: Path) -> None:
     before = snapshot(half.parent)
-    assert pair in refusal(["evaluate", "half", "steps=1", pair], capsys)
+    assert pair in one_line(["evaluate", "half", "steps=1", pair])
     assert snapshot(half.parent) == before
 
 
@@ -63,10 +58,10 @@ DEEP = '{"config":' * 5000
 
 
 @pytest.mark.parametrize("text", [DEEP, "\0", '{"config": {"training": {"steps": 1' + "0" * 5000 + "}}}", "[]", "3"])
-def test_a_config_that_is_none(text: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_that_is_none(text: str, half: Path) -> None:
     (half / "config.json").write_text(text)
     for words in (["train", "run=half", "--resume"], ["evaluate", "half"], ["solve", "half", BOARD], ["pack", "half"]):
-        assert "half/config.json" in refusal(words, capsys)
+        assert "half/config.json" in one_line(words)
 
 
 def a_pipe(path: Path) -> None:
@@ -89,20 +84,18 @@ def bytes_of_no_text(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [a_pipe, a_folder, a_device, bytes_of_no_text])
-def test_no_file_of_text_blocks_or_breaks(
-    damage: Callable[[Path], None], half: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_of_text_blocks_or_breaks(damage: Callable[[Path], None], half: Path, here: Path) -> None:
     """A FIFO where a file should be would be waited for for ever."""
     assert main(["evaluate", "half", "steps=1", "evaluation.boards=0", "name=e"]) == 0
     damage(half / "evaluation/e/results.json")
-    assert "results.json" in refusal(["compare", "half"], capsys)
+    assert "results.json" in one_line("compare half")
     assert main(["presets", "--table", "cmm-1"]) == 0
     damage(half / "config.json")
     for words in (["train", "run=half", "--resume"], ["evaluate", "half"], ["solve", "half", BOARD]):
-        assert "half/config.json" in refusal(words, capsys)
+        assert "half/config.json" in one_line(words)
 
 
-def test_results_that_are_none(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_that_are_none(half: Path) -> None:
     assert main(["evaluate", "half", "steps=2", "evaluation.boards=0", "name=e"]) == 0
     file = half / "evaluation/e/results.json"
     whole = file.read_text()
@@ -112,35 +105,31 @@ def test_results_that_are_none(half: Path, capsys: pytest.CaptureFixture[str]) -
         ("parameters", "x"), ("dataset", 3), ("cell_by_step", []), ("exact_by_step", [2.0, -1.0]), ("split", None),
     ):  # fmt: skip
         file.write_text(json.dumps(json.loads(whole) | {key: value}))
-        error = refusal(["compare", "half"], capsys)
+        error = one_line("compare half")
         assert "e/results.json holds no results (" in error, (key, value)
         assert key in error, (key, value)
     file.write_text(json.dumps(json.loads(whole) | {"run": "[b]\x1b"}))
-    assert main(["compare", "half"]) == 0
-    out = capsys.readouterr().out
+    out = output("compare half")
     assert "\x1b" not in out
     assert r"[b]\x1b" in out
 
 
-def test_a_picture_of_another_kind(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "ends in .gif" in refusal(["solve", "half", BOARD, "--gif", "x.foo"], capsys)
+def test_a_picture_of_another_kind(half: Path, here: Path) -> None:
+    assert "ends in .gif" in one_line(["solve", "half", BOARD, "--gif", "x.foo"])
     assert not (here / "x.foo").exists()
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"WORLD_SIZE": "2"}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
-        {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("variables", [
+    {"WORLD_SIZE": "2"}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
+    {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
+])  # fmt: skip
 def test_a_world_that_torchrun_did_not_make(
-    variables: dict[str, str], half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variables: dict[str, str], half: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     for words in (["train", "run=half", "--resume"], ["evaluate", "half"]):
-        error = refusal(words, capsys)
+        error = one_line(words)
         assert f"WORLD_SIZE={variables['WORLD_SIZE']} in the environment, and " in error
         assert "with torchrun" in error
 
@@ -161,18 +150,12 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
     assert "in fails" in file.read_text()
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (MemoryError(), "out of memory"),
-        (
-            RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
-            "out of memory",
-        ),
-        (RuntimeError("CUDA out of memory. Tried to allocate 2 GB"), "out of memory"),
-        (FileNotFoundError(2, "No such file", "x\ny"), r"No such file (x\ny)"),
-    ],
-)
+@pytest.mark.parametrize(("error", "said"), [
+    (MemoryError(), "out of memory"),
+    (RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"), "out of memory"),
+    (RuntimeError("CUDA out of memory. Tried to allocate 2 GB"), "out of memory"),
+    (FileNotFoundError(2, "No such file", "x\ny"), r"No such file (x\ny)"),
+])  # fmt: skip
 def test_errors_of_the_machine_are_one_line(error: Exception, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     def fails(_: list[str]) -> int:
         raise error
@@ -203,14 +186,14 @@ def test_output_that_nobody_reads_is_no_error(half: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_settings_with_control_characters_are_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_with_control_characters_are_refused(half: Path) -> None:
     """In config.json, as an archive may bring it, and typed."""
     change_json(half / "config.json", lambda record: record["config"].update(init_from="\x1b]0;title\x07"))
-    assert r"init_from: \x1b]0;title\x07 holds control characters" in refusal(["evaluate", "half"], capsys)
-    assert "holds control characters" in refusal(["evaluate", "half", "data=\x1b[31m"], capsys)
+    assert r"init_from: \x1b]0;title\x07 holds control characters" in one_line("evaluate half")
+    assert "holds control characters" in one_line(["evaluate", "half", "data=\x1b[31m"])
 
 
-def test_the_lock_of_a_run_is_no_way_out(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lock_of_a_run_is_no_way_out(half: Path, here: Path) -> None:
     """A link in its place would be emptied."""
     (here / "precious.txt").write_text("mine")
     (half / ".lock").unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from conftest import output, refusal
 from PIL import Image, ImageColor
 
 from datasets_gen.__main__ import main as generate
@@ -180,11 +181,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "puzzle", "words"), WRONG.values(), ids=WRONG)
-def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path) -> None:
     arguments = [str(runs / name), puzzle] if "=" not in puzzle else [str(runs / name)]
-    assert main(["solve", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert words in error
+    error = refusal(["solve", *arguments], words)
     assert error.startswith("error: ")
     assert error.count("\n") == 1
 
@@ -193,8 +192,7 @@ def test_a_file_of_another_encoding_is_refused_and_a_long_line_is_no_file(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "maze.txt").write_text("S..\n...\n..G\n", encoding="utf-16")
-    assert main(["solve", str(runs / "maze"), str(tmp_path / "maze.txt")]) == 1
-    assert "is no UTF-8 text" in capsys.readouterr().err
+    refusal(["solve", str(runs / "maze"), str(tmp_path / "maze.txt")], "is no UTF-8 text")
     assert main(["solve", str(runs / "sudoku"), "." * 400]) == 1
     assert "File name too long" not in capsys.readouterr().err
 
@@ -249,23 +247,19 @@ def test_a_solution_is_called_one_from_the_step_at_which_it_is() -> None:
     assert told["mistake"].startswith("row 1 of the answer holds 3 twice")
 
 
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ("wrr", "from step 2 of 3 on"),
-        ("rwr", "from step 3 of 3 on (at first at step 1)"),
-        ("rrr", "from step 1 of 3 on"),
-    ],
-)
+@pytest.mark.parametrize(("steps", "words"), [
+    ("wrr", "from step 2 of 3 on"),
+    ("rwr", "from step 3 of 3 on (at first at step 1)"),
+    ("rrr", "from step 1 of 3 on"),
+])  # fmt: skip
 def test_a_verdict_names_the_step_from_which_the_rules_hold_for_good(
-    steps: str, words: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    steps: str, words: str, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = Sudoku(4).parse("1234 3412 2143 4321")
     answers = {"r": right, "w": np.where(np.arange(16) == 3, right[2], right)}
     thought = Thought(np.stack([answers[step] for step in steps]), None)
     monkeypatch.setattr("reason.solve.think", lambda *others, **more: [thought])
-    assert main(["solve", str(runs / "sudoku"), "1... .... .... ...."]) == 0
-    assert f"solved: the rules hold, {words}\n" in capsys.readouterr().out
+    output(["solve", str(runs / "sudoku"), "1... .... .... ...."], f"solved: the rules hold, {words}\n")
 
 
 def test_a_puzzle_of_another_structure_is_refused_by_its_difference() -> None:
@@ -321,14 +315,12 @@ def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
 
 def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = str(runs / "sudoku")
-    assert main(["compare", a]) == 1
-    assert f"{a} holds no evaluation; make one: python evaluate.py {a}" in capsys.readouterr().err
+    refusal(["compare", a], f"{a} holds no evaluation; make one: python evaluate.py {a}")
     for words in (["steps=2"], ["steps=3", "name=longer"]):
         assert main(["evaluate", a, "evaluation.boards=0", *words]) == 0
     out = tmp_path / "together"
     both = [f"{a}/evaluation/longer", f"{a}/evaluation/sudoku set-test-T2-boards=0"]
-    assert main(["compare", *both, "--out", str(out)]) == 0
-    assert "2 runs" in capsys.readouterr().out
+    output(["compare", *both, "--out", str(out)], "2 runs")
     told = json.loads((out / "comparison.json").read_text())["evaluations"]
     assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2-boards=0"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
@@ -338,15 +330,16 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert f"{tmp_path / 'unread'} holds no evaluation and is left out" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
-    assert main(["compare", a, "--out", str(tmp_path / "mine")]) == 1
-    assert "mine holds notes.txt, which is no part of a comparison; move it, or name" in capsys.readouterr().err
+    refusal(
+        ["compare", a, "--out", str(tmp_path / "mine")],
+        "mine holds notes.txt, which is no part of a comparison; move it, or name",
+    )
     (Path(both[0]) / "results.json").write_text("{}")
-    assert main(["compare", both[0], "--out", str(out)]) == 1
-    assert "holds no results" in capsys.readouterr().err
+    refusal(["compare", both[0], "--out", str(out)], "holds no results")
 
 
 def test_compare_fits_80_columns_and_says_what_differs(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs with long names, of other settings, and evaluated with other ones: not a word is lost."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -358,9 +351,7 @@ def test_compare_fits_80_columns_and_says_what_differs(
         words = ["train", "sudoku-4x4", f"data={runs / 'sudoku set'}", f"run={tmp_path / name}", *NARROW, change]
         assert main(words) == 0
         assert main(["evaluate", str(tmp_path / name), "evaluation.boards=0", f"steps={2 + (change == 'seed=3')}"]) == 0
-    capsys.readouterr()
-    assert main(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")]) == 0
-    out = capsys.readouterr().out
+    out = output(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")])
     assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
     lines = [line.split() for line in out.splitlines()]
     for run, name in zip("AB", names, strict=True):

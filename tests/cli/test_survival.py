@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import NARROW
+from conftest import NARROW, output, refusal
 from survivors import change_json
 
 from reason.cli import main
@@ -20,9 +20,7 @@ from reason.training.checkpoint import checkpoints, seal
 from reason.training.log import read_metrics
 
 
-def test_the_run_is_locked_while_it_is_read(
-    half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_is_locked_while_it_is_read(half: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process finds the run taken before the first has read its checkpoint."""
     from reason.runs import build
 
@@ -31,41 +29,35 @@ def test_the_run_is_locked_while_it_is_read(
         raise ConfigError("read")
 
     monkeypatch.setattr(build, "readable", second)
-    assert main(["train", "run=half", "--resume"]) == 1
-    assert "half is being trained by another process" in capsys.readouterr().err
+    refusal("train run=half --resume", "half is being trained by another process")
 
 
-def test_what_may_change_when_training_goes_on(
-    half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "run=half", "optimizer.lr=1", "--resume"]) == 1
-    error = capsys.readouterr().err
-    assert "--resume goes on with the run's own config; leave out optimizer.lr" in error
-    assert "training.tracker" in error
+def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> None:
+    refusal(
+        "train run=half optimizer.lr=1 --resume",
+        "--resume goes on with the run's own config; leave out optimizer.lr",
+        "training.tracker",
+    )
     assert main(["train", "run=half", "training.log_every=1", "device=cpu", "--resume"]) == 0
 
 
-def test_a_config_that_does_not_match_the_checkpoint(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads((half / "config.json").read_text())
+def test_a_config_that_does_not_match_the_checkpoint(half: Path) -> None:
+    whole = (half / "config.json").read_text()
     for section, key, value, words in (
         ("optimizer", "lr", 0.5, "was made with optimizer.lr=0.001, config.json has 0.5: put 0.001 back"),
         ("model", "hidden_size", 32, "was made with model.hidden_size=16, config.json has 32"),
     ):
-        changed = json.loads(json.dumps(record))
-        changed["config"][section][key] = value
-        (half / "config.json").write_text(json.dumps(changed))
-        assert main(["train", "run=half", "--resume"]) == 1
-        assert words in capsys.readouterr().err
+        (half / "config.json").write_text(whole)
+        change_json(half / "config.json", lambda tree: tree["config"][section].update({key: value}))  # noqa: B023
+        refusal("train run=half --resume", words)
     # a checkpoint that kept no config: the shapes still tell
     change_json(checkpoints(half)[-1] / "state.json", lambda tree: tree.pop("config"))
-    assert main(["train", "run=half", "--resume"]) == 1
-    assert "(carry.0.state.0 is " in capsys.readouterr().err
+    refusal("train run=half --resume", "(carry.0.state.0 is ")
 
 
-def test_a_checkpoint_of_another_version(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_of_another_version(half: Path) -> None:
     change_json(checkpoints(half)[-1] / "state.json", lambda tree: tree["meters"].pop("sums"))
-    assert main(["train", "run=half", "--resume"]) == 1
-    assert "lacks 'sums', so another version wrote it" in capsys.readouterr().err
+    refusal("train run=half --resume", "lacks 'sums', so another version wrote it")
 
 
 def test_another_type_of_numbers_is_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +72,7 @@ def test_another_type_of_numbers_is_refused(half: Path, capsys: pytest.CaptureFi
     assert main(["train", "run=half", f"training.precision={mend}", "--resume"]) == 0
 
 
-def test_a_set_that_changed_since_is_refused(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_that_changed_since_is_refused(sudoku_4x4: Path, here: Path) -> None:
     import numpy as np
 
     shutil.copytree(sudoku_4x4, here / "set")
@@ -89,36 +81,30 @@ def test_a_set_that_changed_since_is_refused(sudoku_4x4: Path, here: Path, capsy
     array = np.load(file)
     array[0, np.flatnonzero(array[0] > 1)[0]] = 1  # one given cell is blank now
     np.save(file, array)
-    assert main(["train", "run=r", "--resume"]) == 1
-    assert "set is not the set that r was started with, or its train split has changed since" in capsys.readouterr().err
+    refusal("train run=r --resume", "set is not the set that r was started with, or its train split has changed since")
 
 
-def test_a_presets_own_set_is_made_again_where_it_is_missing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_presets_own_set_is_made_again_where_it_is_missing(here: Path) -> None:
     """An archive carried to a bare machine goes on."""
     assert main(["train", "sudoku-4x4", *NARROW, "run=r", "--max-steps", "2"]) == 0
     shutil.rmtree(here / "data")
-    assert main(["train", "run=r", "--resume"]) == 0
-    assert "making it: python -m datasets_gen sudoku --size 4" in capsys.readouterr().out
+    output("train run=r --resume", "making it: python -m datasets_gen sudoku --size 4")
 
 
-def test_a_full_disk_names_what_is_safe(
-    half: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "somewhere")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    assert main(["train", "run=half", "--resume"]) == 1
-    error = capsys.readouterr().err
-    assert (
-        "No space left on device: free some space; step-000002 is safe; then python train.py run=half --resume" in error
+    refusal(
+        "train run=half --resume",
+        "No space left on device: free some space; step-000002 is safe; then python train.py run=half --resume",
     )
     assert [path.name for path in checkpoints(half)] == ["step-000000", "step-000002"]
     monkeypatch.undo()
     os.chdir(half.parent)
     monkeypatch.setattr(runs.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, 1000))
-    assert main(["train", "run=half", "--resume"]) == 1
-    assert "the disk has 0.0 MB left; free some space" in capsys.readouterr().err
+    refusal("train run=half --resume", "the disk has 0.0 MB left; free some space")
 
 
 def test_a_read_only_run_is_refused(
@@ -138,31 +124,25 @@ def test_a_read_only_run_is_refused(
     assert "half cannot be written to (Permission denied); copy it" in capsys.readouterr().err
 
 
-def test_memory_is_told_before_anything_is_made(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_is_told_before_anything_is_made(here: Path) -> None:
     words = ["train", "sudoku-4x4", "--memory", "device=cpu", "training.precision=fp32"]
-    assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "memory of sudoku-4x4: 128 rows of 16 cells, float32 on cpu" in out
+    out = output(words, "memory of sudoku-4x4: 128 rows of 16 cells, float32 on cpu")
     assert all(name in out for name in ("weights", "moments", "activations", "in all"))
     assert list(here.iterdir()) == []
-    assert main(["train", "--memory"]) == 1
-    assert "--memory needs one preset" in capsys.readouterr().err
+    refusal("train --memory", "--memory needs one preset")
     big = ["trm-att-maze", "model.gradient_checkpointing=false", "device=cpu", "training.precision=fp16"]
-    assert main(["train", *big, "--memory"]) == 0
-    assert "more than 16.00 GB: type model.gradient_checkpointing=true" in capsys.readouterr().out
-    assert main(["presets", "sudoku-4x4", "--memory"]) == 0
-    assert "sudoku-4x4" in capsys.readouterr().out
-    assert main(["presets", "nothing", "--memory"]) == 1
-    assert "no preset's name begins with nothing" in capsys.readouterr().err
+    output(["train", *big, "--memory"], "more than 16.00 GB: type model.gradient_checkpointing=true")
+    output("presets sudoku-4x4 --memory", "sudoku-4x4")
+    refusal("presets nothing --memory", "no preset's name begins with nothing")
 
 
-def test_what_changed_when_training_went_on_stays_so(
-    half: Path, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_changed_when_training_went_on_stays_so(half: Path, sudoku_4x4: Path, here: Path) -> None:
     """The set is moved and named once; the line that resumes and evaluate.py then find it."""
     shutil.copytree(sudoku_4x4, here / "moved")
-    assert main(["train", "run=half", f"data={here / 'moved'}", "--resume", "--max-steps", "3"]) == 0
-    assert "go on with: python train.py run=half --resume" in capsys.readouterr().out
+    output(
+        ["train", "run=half", f"data={here / 'moved'}", "--resume", "--max-steps", "3"],
+        "go on with: python train.py run=half --resume",
+    )
     assert read_config(half / "config.json").data.directory == str(here / "moved")
     shutil.copytree(half, here / "other")
     assert main(["train", "run=half", "data=nowhere", "--resume"]) == 1
@@ -170,17 +150,13 @@ def test_what_changed_when_training_went_on_stays_so(
 
 
 @pytest.mark.parametrize("damage", ["ema.safetensors", "{}", "null", "[]"])
-def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path) -> None:
     """Its average missing, its state empty: the one before it goes on."""
     assert main(["train", "run=half", "training.checkpoint_every=1", "training.keep_checkpoints=3", "--resume"]) == 0
     newest = checkpoints(half)[-1]
     assert newest.name == "step-000004"
-    if damage == "ema.safetensors":
-        (newest / damage).unlink()
-        seal(newest)
-    else:
-        (newest / "state.json").write_text(damage)
-        seal(newest)
+    (newest / damage).unlink() if damage == "ema.safetensors" else (newest / "state.json").write_text(damage)
+    seal(newest)
     with pytest.warns(UserWarning, match="step-000004 is torn"):
         assert next(checkpoint.readable(half)).name == "step-000003"
     assert main(["train", "run=half", "--resume"]) == 0
@@ -194,42 +170,31 @@ def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.
     assert [line["step"] for line in read_metrics(half)] == [4]
 
 
-def test_weights_that_do_not_fit_the_config_are_not_evaluated(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads((half / "config.json").read_text())
-    record["config"]["model"]["hidden_size"] = 32
-    (half / "config.json").write_text(json.dumps(record))
-    assert main(["evaluate", "half"]) == 1
-    assert "was made with model.hidden_size=16, config.json has 32" in capsys.readouterr().err
+def test_weights_that_do_not_fit_the_config_are_not_evaluated(half: Path) -> None:
+    change_json(half / "config.json", lambda tree: tree["config"]["model"].update(hidden_size=32))
+    refusal("evaluate half", "was made with model.hidden_size=16, config.json has 32")
 
 
-def test_another_family_of_the_same_shape_is_refused(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    maze = ["--size", "4", "--min-path", "3", "--train", "0", "--test", "4", "--seed", "0"]
-    assert main(["generate", "maze", *maze, "--output-dir", "mazes"]) == 0
-    assert main(["evaluate", "half", "data=mazes"]) == 1
-    assert "mazes holds puzzles of name maze, half was trained on name sudoku" in capsys.readouterr().err
+def test_another_family_of_the_same_shape_is_refused(half: Path) -> None:
+    output("generate maze --size 4 --min-path 3 --train 0 --test 4 --seed 0 --output-dir mazes")
+    refusal("evaluate half data=mazes", "mazes holds puzzles of name maze, half was trained on name sudoku")
 
 
-def test_what_cannot_be_written_is_refused_before_the_work(
-    half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_written_is_refused_before_the_work(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("reason.runs.evaluation.tempfile.TemporaryFile", refuse)
     monkeypatch.setattr("reason.runs.evaluation.evaluate", lambda *_: pytest.fail("it was read"))
-    assert main(["evaluate", "half"]) == 1
-    assert "half/evaluation cannot be written to (Permission denied)" in capsys.readouterr().err
+    refusal("evaluate half", "half/evaluation cannot be written to (Permission denied)")
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling"])
-def test_what_lies_where_a_checkpoint_would_be_saved_is_refused_before_training(
-    kind: str, half: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_lies_where_a_checkpoint_would_be_saved_is_refused_before_training(kind: str, half: Path) -> None:
     place = half / "checkpoints/step-000004"
     place.write_text("x") if kind == "file" else place.symlink_to("nowhere" if kind == "dangling" else "step-000002")
     before = (half / "metrics.jsonl").read_bytes()
-    assert main(["train", "run=half", "--resume"]) == 1
-    assert "step-000004 is no folder" in capsys.readouterr().err
+    refusal("train run=half --resume", "step-000004 is no folder")
     assert (half / "metrics.jsonl").read_bytes() == before
     place.unlink()
     assert main(["train", "run=half", "--resume"]) == 0

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import NARROW
+from conftest import NARROW, refusal
 
 from reason.cli import main
 
@@ -43,6 +43,5 @@ def test_a_packed_run_with_a_space(half: Path, here: Path, capsys: pytest.Captur
     assert (here / "runs/a b/config.json").is_file()
 
 
-def test_a_missing_set_with_a_space(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", "show", "my sets/a"]) == 1
-    assert "--output-dir 'my sets/a'`" in capsys.readouterr().err
+def test_a_missing_set_with_a_space(here: Path) -> None:
+    refusal(["generate", "show", "my sets/a"], "--output-dir 'my sets/a'`")

@@ -24,22 +24,19 @@ def test_only_the_named_settings_change() -> None:
     assert base == Config()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"model.h_cyces": 9}, "unknown setting model.h_cyces; did you mean model.h_cycles?"),
-        ({"loss.weights.rep_zz": 1}, "did you mean loss.weights.rep_z"),
-        ({"model": {"h_cycles": 9}}, "model is a section"),
-        ({"model.h_cycles": "9"}, "model.h_cycles=9: input should be a valid integer"),
-        ({"model.h_cycles": True}, "model.h_cycles=True: input should be a valid integer"),
-        ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
-        ({"loss.weights.q_continue": 0.5}, "type rollout.halting=q-learning"),
-        ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
-        ({"model.kind": "looped"}, "type rollout.halting=none"),
-        ({"model.kind": "lopped"}, "model.kind=lopped: a model is recursive or looped"),
-        ({"model.causal": True}, "a looped model has it"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"model.h_cyces": 9}, "unknown setting model.h_cyces; did you mean model.h_cycles?"),
+    ({"loss.weights.rep_zz": 1}, "did you mean loss.weights.rep_z"),
+    ({"model": {"h_cycles": 9}}, "model is a section"),
+    ({"model.h_cycles": "9"}, "model.h_cycles=9: input should be a valid integer"),
+    ({"model.h_cycles": True}, "model.h_cycles=True: input should be a valid integer"),
+    ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
+    ({"loss.weights.q_continue": 0.5}, "type rollout.halting=q-learning"),
+    ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
+    ({"model.kind": "looped"}, "type rollout.halting=none"),
+    ({"model.kind": "lopped"}, "model.kind=lopped: a model is recursive or looped"),
+    ({"model.causal": True}, "a looped model has it"),
+])  # fmt: skip
 def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as error:
         derive(Config(), changes)

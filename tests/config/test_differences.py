@@ -22,22 +22,19 @@ def named(*words: str) -> str:
     return run_name(base, override(base, dict(word.split("=", 1) for word in words)))
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        ([], "sudoku-6x6"),
-        (["model.activation=tanh"], "sudoku-6x6.tanh"),
-        (["optimizer.lr=3e-4", "model.l_cycles=7"], "sudoku-6x6.l_cycles7.lr0.0003"),  # in the order of the config
-        (["model.l_cycles=7", "optimizer.lr=3e-4"], "sudoku-6x6.l_cycles7.lr0.0003"),
-        (["ema.decay=none"], "sudoku-6x6.no-decay"),
-        (["training.compile=auto"], "sudoku-6x6.compile-auto"),
-        (["loss.weights.jsrr=0.1"], "sudoku-6x6.jsrr0.1"),
-        (["data.directory=some/where/mine"], "sudoku-6x6.mine"),
-        (["data.directory=another/sudoku-6x6"], "sudoku-6x6"),  # the preset's own set, elsewhere
-        (["device=cpu", "training.log_every=3", "evaluation.steps=9", "training.tracker=tensorboard"], "sudoku-6x6"),
-        (["data.directory=a b/$x y;z"], "sudoku-6x6.x-y-z"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "name"), [
+    ([], "sudoku-6x6"),
+    (["model.activation=tanh"], "sudoku-6x6.tanh"),
+    (["optimizer.lr=3e-4", "model.l_cycles=7"], "sudoku-6x6.l_cycles7.lr0.0003"),  # in the order of the config
+    (["model.l_cycles=7", "optimizer.lr=3e-4"], "sudoku-6x6.l_cycles7.lr0.0003"),
+    (["ema.decay=none"], "sudoku-6x6.no-decay"),
+    (["training.compile=auto"], "sudoku-6x6.compile-auto"),
+    (["loss.weights.jsrr=0.1"], "sudoku-6x6.jsrr0.1"),
+    (["data.directory=some/where/mine"], "sudoku-6x6.mine"),
+    (["data.directory=another/sudoku-6x6"], "sudoku-6x6"),  # the preset's own set, elsewhere
+    (["device=cpu", "training.log_every=3", "evaluation.steps=9", "training.tracker=tensorboard"], "sudoku-6x6"),
+    (["data.directory=a b/$x y;z"], "sudoku-6x6.x-y-z"),
+])  # fmt: skip
 def test_names_say_what_differs_from_the_preset(words: list[str], name: str) -> None:
     assert named(*words) == name
 

@@ -34,131 +34,21 @@ def sets(draw: st.DrawFn) -> Case:
 
 
 FRAGMENTS = [
-    *(
-        [
-            "sudoku-4x4",
-            "sudoku-9x9",
-            "run",
-            "done",
-            "a.tar.gz",
-            "s4",
-            "..",
-            ".",
-            "/",
-            "²",
-            "=",
-            "=1",
-            "-",
-            "nan",
-            "x.foo",
-            "x.gif",
-            "table",
-            "old",
-            "cmm-1",
-            "1",
-            "0.001",
-        ]
-    ),
-    *(
-        [
-            "data=s4",
-            "data=other",
-            "data=.",
-            "data=..",
-            "data=",
-            "data=s4,other",
-            "run=new",
-            "run=run",
-            "run=",
-            "run=s4",
-            "run=a.tar.gz",
-        ]
-    ),
-    *(
-        [
-            "run=../outside",
-            "run=notes.txt",
-            "run=.",
-            "name=../../x",
-            "name=x",
-            "name=old",
-            "name=",
-            "cells=16",
-            "seed=1",
-        ]
-    ),
-    *(
-        [
-            "evaluation.calibration=../..",
-            "evaluation.split=../s4/test",
-            "evaluation.split=train",
-            "evaluation.policies=true",
-        ]
-    ),
-    *(["evaluation.checkpoint=best", "evaluation.batch_size=100000000", "steps=1", "steps=-1", "steps=99999999999999"]),
-    *(
-        [
-            "training.batch_size=100000000",
-            "training.steps=0",
-            "training.monitor.split=../test",
-            "training.precision=fp16",
-        ]
-    ),
-    *(
-        [
-            "training.tracker=tensorboard",
-            "model.num_layers=1000000",
-            "model.h_cycles=1000000000",
-            "model.hidden_size=16384",
-        ]
-    ),
-    *(["optimizer.lr=1000", "optimizer.lr=nan", "optimizer.betas=[1]", "optimizer.betas=[[[[[", "ema.decay=1e400"]),
-    *(
-        [
-            "rollout.supervision_steps=100000000",
-            "seed=99999999999999999999",
-            "device=cuda:99",
-            "device=meta",
-            "init_from=.",
-        ]
-    ),
-    *(
-        [
-            "init_from=done",
-            "loss.weights={}",
-            "model={}",
-            "model.kind=x",
-            "data.generate=rm",
-            "weights/w.npz",
-            "weights/step_10",
-        ]
-    ),
-    *(
-        [
-            "weights/w.safetensors",
-            "--resume",
-            "--max-steps",
-            "--max-minutes",
-            "--memory",
-            "--help",
-            "--out",
-            "--gif",
-            "--json",
-            "--name",
-        ]
-    ),
-    *(["--table", "--exact", "--rounds", "--steps"]),
-    *(
-        "",
-        BOARD,
-        "init_from=\x1b[31m",
-        "\x1b]0;t\x07",
-        "a" * 300,
-        "name=" + "a" * 300,
-        "\udcff",
-        f"optimizer.lr={DEEP}",
-    ),
-]
+    "sudoku-4x4", "sudoku-9x9", "run", "done", "a.tar.gz", "s4", "..", ".", "/", "²", "=", "=1", "-", "nan", "x.foo",
+    "x.gif", "table", "old", "cmm-1", "1", "0.001", "data=s4", "data=other", "data=.", "data=..", "data=",
+    "data=s4,other", "run=new", "run=run", "run=", "run=s4", "run=a.tar.gz", "run=../outside", "run=notes.txt", "run=.",
+    "name=../../x", "name=x", "name=old", "name=", "cells=16", "seed=1", "evaluation.calibration=../..",
+    "evaluation.split=../s4/test", "evaluation.split=train", "evaluation.policies=true", "evaluation.checkpoint=best",
+    "evaluation.batch_size=100000000", "steps=1", "steps=-1", "steps=99999999999999", "training.batch_size=100000000",
+    "training.steps=0", "training.monitor.split=../test", "training.precision=fp16", "training.tracker=tensorboard",
+    "model.num_layers=1000000", "model.h_cycles=1000000000", "model.hidden_size=16384", "optimizer.lr=1000",
+    "optimizer.lr=nan", "optimizer.betas=[1]", "optimizer.betas=[[[[[", "ema.decay=1e400",
+    "rollout.supervision_steps=100000000", "seed=99999999999999999999", "device=cuda:99", "device=meta", "init_from=.",
+    "init_from=done", "loss.weights={}", "model={}", "model.kind=x", "data.generate=rm", "weights/w.npz",
+    "weights/step_10", "weights/w.safetensors", "--resume", "--max-steps", "--max-minutes", "--memory", "--help",
+    "--out", "--gif", "--json", "--name", "--table", "--exact", "--rounds", "--steps", "", BOARD, "init_from=\x1b[31m",
+    "\x1b]0;t\x07", "a" * 300, "name=" + "a" * 300, "\udcff", f"optimizer.lr={DEEP}",
+]  # fmt: skip
 COMMANDS: dict[str, list[list[str]]] = {
     "train": [[], BEGIN[1:], RESUME[1:]],
     "evaluate": [[], ["done", "steps=1"], ["done", "steps=1", "name=new"], ["done/evaluation", "steps=1"]],

@@ -21,24 +21,9 @@ READERS = [
 ASKED = [RESUME, RESUME, SOLVE, SOLVE, ["pack", "run", "b.tar.gz"], EVALUATE]
 
 REPACKED = [
-    "extra",
-    "escape",
-    "absolute",
-    "control",
-    "deep",
-    "twice",
-    "drop",
-    "link",
-    "hardlink",
-    "fifo",
-    "device",
-    "folder",
-    "bomb",
-    "rename",
-    "content",
-    "alone",
-    "raw",
-]
+    "extra", "escape", "absolute", "control", "deep", "twice", "drop", "link", "hardlink", "fifo", "device", "folder",
+    "bomb", "rename", "content", "alone", "raw",
+]  # fmt: skip
 EXTRA = {
     "extra": "checkpoints/step-000003/evil.pkl",
     "escape": "../../outside.txt",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW
+from conftest import NARROW, refusal
+from survivors import change_json
 
-from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -33,14 +32,13 @@ def config(**changes: str) -> Config:
     return override(preset("sudoku-4x4").config(), {key.replace("__", "."): value for key, value in changes.items()})
 
 
-def test_a_batch_of_a_hundred_million_is_refused(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_of_a_hundred_million_is_refused(sudoku_4x4: Path, here: Path) -> None:
     words = [word for word in NARROW if "batch_size" not in word]
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "training.batch_size=100000000", "run=r"]) == 1
-    error = capsys.readouterr().err
-    assert "training.batch_size=100000000: training would hold at least" in error
-    assert "are available on cpu; type training.batch_size=" in error
+    refusal(
+        ["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "training.batch_size=100000000", "run=r"],
+        "training.batch_size=100000000: training would hold at least",
+        "are available on cpu; type training.batch_size=",
+    )
     assert list(here.iterdir()) == []
 
 
@@ -88,16 +86,11 @@ def test_a_model_of_terabytes_is_counted_not_built(shape: dict[str, int]) -> Non
         refuse_large_model(large.model, SMALL.model_copy(update=shape), CPU)
 
 
-def test_a_run_that_says_so_is_not_built_either(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads((half / "config.json").read_text())
-    record["shape"]["vocab_size"] = 10**13
-    (half / "config.json").write_text(json.dumps(record))
-    assert main(["solve", "half", "1..............."]) == 1
-    assert "the weights of this model for 16 cells, 10000000000000 tokens" in capsys.readouterr().err
-    record["shape"]["vocab_size"] = "many"
-    (half / "config.json").write_text(json.dumps(record))
-    assert main(["solve", "half", "1..............."]) == 1
-    assert "config.json: shape.vocab_size: input should be a valid integer" in capsys.readouterr().err
+def test_a_run_that_says_so_is_not_built_either(half: Path) -> None:
+    change_json(half / "config.json", lambda tree: tree["shape"].update(vocab_size=10**13))
+    refusal("solve half 1...............", "the weights of this model for 16 cells, 10000000000000 tokens")
+    change_json(half / "config.json", lambda tree: tree["shape"].update(vocab_size="many"))
+    refusal("solve half 1...............", "config.json: shape.vocab_size: input should be a valid integer")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW
+from conftest import NARROW, output, refusal
 from safetensors.torch import load_file
 from survivors import change_json, flip, same, snapshot
 
@@ -60,21 +60,16 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
         assert same(half, here / run), run
 
 
-def test_what_an_archive_holds(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pack", "half/", "out/mine.tar.gz"]) == 0
-    out = capsys.readouterr().out
-    assert "resume with: python train.py run=out/mine.tar.gz --resume" in out
+def test_what_an_archive_holds(half: Path, here: Path) -> None:
+    out = output("pack half/ out/mine.tar.gz", "resume with: python train.py run=out/mine.tar.gz --resume")
     assert "left out" not in out
     names = [Path(name).name for name in members(here / "out/mine.tar.gz")]
     tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
     assert set(names) == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
-    assert main(["pack", "half", "out/mine.tar.gz"]) == 1
-    assert "is there already" in capsys.readouterr().err
-    assert main(["pack", "half", "mine.zip"]) == 1
-    assert "an archive ends in .tar.gz" in capsys.readouterr().err
+    refusal("pack half out/mine.tar.gz", "is there already")
+    refusal("pack half mine.zip", "an archive ends in .tar.gz")
     assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 0
-    assert main(["train", "run=out/mine.tar.gz", "--resume"]) == 1
-    assert "runs/mine is there already, from this archive or another" in capsys.readouterr().err
+    refusal("train run=out/mine.tar.gz --resume", "runs/mine is there already, from this archive or another")
 
 
 def test_a_run_is_packed_from_inside(half: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +84,7 @@ def test_a_small_model_fits_into_a_small_archive(
 ) -> None:
     """Above the limit the carry stays behind, and this is said; with --exact it travels."""
     monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
-    assert main(["pack", "half", "small.tar.gz"]) == 0
-    assert "the carry was left out" in capsys.readouterr().out
+    output("pack half small.tar.gz", "the carry was left out")
     assert main(["pack", "half", "exact.tar.gz", "--exact"]) == 0
     assert "left out" not in capsys.readouterr().out
     assert (here / "small.tar.gz").stat().st_size < (here / "exact.tar.gz").stat().st_size
@@ -113,14 +107,11 @@ def test_a_million_numbers_fit_into_sixteen_megabytes(half: Path, here: Path) ->
     assert (here / "million.tar.gz").stat().st_size <= 16_000_000
 
 
-def test_the_packed_run_says_that_its_best_stays_behind(
-    monitored_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4: Path, here: Path) -> None:
     every = ["training.monitor.every=2", "training.checkpoint_every=2"]
     assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", *every]) == 0
     change_json(here / "best/checkpoints/step-000004/state.json", lambda tree: tree["best"].update(step=2))
-    assert main(["pack", "best"]) == 0
-    assert "step-000002, is not packed" in capsys.readouterr().out
+    output("pack best", "step-000002, is not packed")
 
 
 def test_no_flipped_bit_passes(packed: Path, here: Path) -> None:
@@ -216,7 +207,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_archives_that_are_none(fault: str, packed: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_archives_that_are_none(fault: str, packed: Path, here: Path) -> None:
     """Nothing is put in place, and nothing outside is ever touched."""
     damage, said = FAULTS[fault]
     (here / "outside").write_text("mine")
@@ -224,9 +215,7 @@ def test_archives_that_are_none(fault: str, packed: Path, here: Path, capsys: py
     (here / "runs/.a.partial/notes.txt").write_text("mine")
     damage(packed)
     before = snapshot(here)
-    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
-    error = capsys.readouterr().err
-    assert said in error
+    error = refusal("train run=a.tar.gz --resume", said)
     assert len(error.splitlines()) == 1
     assert snapshot(here) == before
     assert sorted(path.name for path in (here / "runs").iterdir()) == [".a.partial"]
@@ -250,13 +239,12 @@ def test_an_archive_of_an_earlier_version(packed: Path, here: Path) -> None:
     assert snapshot(here / "before") == snapshot(here / "now")
 
 
-def test_an_archive_without_a_checkpoint(packed: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_without_a_checkpoint(packed: Path, here: Path) -> None:
     """It would begin at step 0 and call itself resumed."""
     content = members(packed)
     kept = {name: data for name, data in content.items() if name in ("config.json", "metrics.jsonl")}
     write(packed, kept)
-    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
-    assert "a.tar.gz holds no checkpoint to go on with (none is in it)" in capsys.readouterr().err
+    refusal("train run=a.tar.gz --resume", "a.tar.gz holds no checkpoint to go on with (none is in it)")
     assert list((here / "runs").iterdir()) == []
 
 
@@ -272,15 +260,14 @@ def test_no_archive_and_no_empty_folder(packed: Path, here: Path) -> None:
     assert same(here / "half", here / "empty")
 
 
-def test_names_that_a_terminal_would_obey_are_written_out(
-    packed: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_a_terminal_would_obey_are_written_out(packed: Path, here: Path) -> None:
     content = members(packed)
     write(packed, content | {"\x1b[31mred\n": b""})
-    assert main(["train", "run=a.tar.gz", "--resume"]) == 1
-    assert r"it holds \x1b[31mred\n; `reason pack" in capsys.readouterr().err
-    assert main(["train", "run=\x1b]0;title\x07.tar.gz", "--resume"]) == 1
-    assert r"error: run=\x1b]0;title\x07.tar.gz holds control characters" in capsys.readouterr().err
+    refusal("train run=a.tar.gz --resume", r"it holds \x1b[31mred\n; `reason pack")
+    refusal(
+        ["train", "run=\x1b]0;title\x07.tar.gz", "--resume"],
+        r"error: run=\x1b]0;title\x07.tar.gz holds control characters",
+    )
 
 
 def test_a_sealed_checkpoint_without_its_carry_is_whole(
@@ -295,10 +282,8 @@ def test_a_sealed_checkpoint_without_its_carry_is_whole(
 
 
 @pytest.mark.parametrize("words", [["evaluate"], ["solve", "."]])
-def test_an_archive_is_not_read_in_place(
-    words: list[str], half: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_is_not_read_in_place(words: list[str], half: Path, here: Path) -> None:
     assert main(["pack", str(half), "half.tar.gz"]) == 0
-    capsys.readouterr()
-    assert main([words[0], "half.tar.gz", *words[1:]]) == 1
-    assert "half.tar.gz is an archive: type mkdir DIR && tar xzf half.tar.gz -C DIR" in capsys.readouterr().err
+    refusal(
+        [words[0], "half.tar.gz", *words[1:]], "half.tar.gz is an archive: type mkdir DIR && tar xzf half.tar.gz -C DIR"
+    )

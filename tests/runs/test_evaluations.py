@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import output, refusal
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import main
@@ -19,30 +20,26 @@ def made_here(size: int, directory: str) -> None:
     assert generate(words.split()) == 0
 
 
-def test_a_model_of_the_package_writes_below_no_run_of_that_name(
-    half: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, here: Path) -> None:
     """Evaluations of one's own run runs/sudoku-6x6 are neither replaced nor compared as the model's."""
     made_here(6, "data/sudoku-6x6")
     (here / "runs").mkdir()
     half.rename(here / "runs/sudoku-6x6")
     before = sorted(here.rglob("*"))
-    capsys.readouterr()
-    assert main(["evaluate", "sudoku-6x6", "steps=1"]) == 1
-    error = capsys.readouterr().err
-    assert "are written to runs/sudoku-6x6, which is a run of its own: move it away, or evaluate a copy" in error
+    refusal(
+        "evaluate sudoku-6x6 steps=1",
+        "are written to runs/sudoku-6x6, which is a run of its own: move it away, or evaluate a copy",
+    )
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "evaluation.boards=0", "name=mine"]) == 0
-    assert main(["compare", "sudoku-6x6"]) == 1
-    assert "sudoku-6x6 holds no evaluation" in capsys.readouterr().err
+    refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
 
 
 def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loud = ["model.noise=additive", "model.sigma=100"]
     words = ["steps=1", "evaluation.boards=0"]
     said = [f"{pair} changes nothing in this evaluation: model.noise_when=training" for pair in loud]
-    assert main(["evaluate", "half", *words, *loud]) == 0
-    out = capsys.readouterr().out
+    out = output(["evaluate", "half", *words, *loud])
     assert all(line in out for line in said)
     assert main(["evaluate", "half", *words, *loud, "model.noise_when=always"]) == 0
     assert "changes nothing" not in capsys.readouterr().out
@@ -54,11 +51,9 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
 
 def test_which_settings_of_a_model_change_nothing() -> None:
     assert RecursiveConfig().unread() == {
-        "model.noise": "model.noise_when=training",
-        "model.sigma": "model.noise=none",
-        "model.noise_when": "model.noise=none",
-        "model.tolerance": "model.integrator=euler",
-    }
+        "model.noise": "model.noise_when=training", "model.sigma": "model.noise=none",
+        "model.noise_when": "model.noise=none", "model.tolerance": "model.integrator=euler",
+    }  # fmt: skip
     assert RecursiveConfig(integrator="adaptive", noise_when="always").unread().keys() == {
         "model.sigma", "model.noise_when", "model.substeps",
     }  # fmt: skip
@@ -73,8 +68,8 @@ def test_evaluations_with_settings_of_one_name_lie_apart(half: Path) -> None:
     }
 
 
-def test_a_set_that_gives_no_name_asks_for_one(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_that_gives_no_name_asks_for_one(half: Path) -> None:
     made_here(4, ".set")
-    capsys.readouterr()
-    assert main(["evaluate", "half", "data=.set", "steps=1"]) == 1
-    assert ".set-test-T1 is no plain folder name for this evaluation; type name=NAME" in capsys.readouterr().err
+    refusal(
+        "evaluate half data=.set steps=1", ".set-test-T1 is no plain folder name for this evaluation; type name=NAME"
+    )

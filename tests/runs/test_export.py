@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import output, refusal
 from safetensors.torch import load_file
 
 import reason
@@ -140,26 +141,19 @@ def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_it_holds_no_training(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", f"run={exported}", "--resume"]) == 1
-    assert "no training to go on with" in capsys.readouterr().err
+def test_it_holds_no_training(exported: Path) -> None:
+    refusal(["train", f"run={exported}", "--resume"], "no training to go on with")
 
 
-def test_models_of_the_package(
-    exported: Path, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_of_the_package(exported: Path, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "FOLDER", exported.parent)
     monkeypatch.setattr("reason.runs.evaluation.FOLDER", exported.parent)
     monkeypatch.setenv("COLUMNS", "160")
-    assert main(["models"]) == 0
-    assert "mine" in capsys.readouterr().out
-    assert main(["models", "mine"]) == 0
-    assert "python train.py sudoku-4x4" in capsys.readouterr().out
-    assert main(["models", "mind"]) == 1
-    assert "did you mean mine?" in capsys.readouterr().err
+    output("models", "mine")
+    output("models mine", "python train.py sudoku-4x4")
+    refusal("models mind", "did you mean mine?")
     assert main(["solve", "mine", "1... ..2. .3.. ...4"]) in (0, 1)
     assert main(["solve", "mine", "1" * 36]) == 1
-    capsys.readouterr()
     assert main(["evaluate", "mine", f"data={sudoku_4x4}", "steps=1", "name=there"]) == 0
     assert (here / "runs" / "mine" / "evaluation" / "there" / "results.json").is_file()
     assert not (exported / "evaluation").exists()

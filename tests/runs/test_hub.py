@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from conftest import output, refusal
 
 import reason
 from reason.cli import main
@@ -72,9 +73,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderHub:
     return fake
 
 
-def test_a_model_goes_there_and_comes_back(model: Path, hub: FolderHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["push", str(model), "me/mine", "--private"]) == 0
-    assert "reason pull me/mine" in capsys.readouterr().out
+def test_a_model_goes_there_and_comes_back(model: Path, hub: FolderHub) -> None:
+    output(["push", str(model), "me/mine", "--private"], "reason pull me/mine")
     assert hub.private == {"me/mine": True}
     (hub.root / "me" / "mine" / "run.py").write_text("raise SystemExit")
     assert main(["pull", "me/mine"]) == 0
@@ -87,15 +87,12 @@ def test_a_model_goes_there_and_comes_back(model: Path, hub: FolderHub, capsys: 
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_what_cannot_be_is_said_in_one_line(
-    model: Path, hub: FolderHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_said_in_one_line(model: Path, hub: FolderHub, tmp_path: Path) -> None:
     assert main(["push", str(model), "me/mine"]) == 0
     weights = next((hub.root / "me" / "mine").rglob("weights.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     (hub.root / "me" / "empty").mkdir()
     (tmp_path / "there").mkdir()
-    capsys.readouterr()
     for words, said in (
         (["push", str(model.parent / "run"), "me/run"], "first make a model of it: reason export"),
         (["push", str(tmp_path), "me/run"], "no run at"),
@@ -105,18 +102,13 @@ def test_what_cannot_be_is_said_in_one_line(
         (["pull", "me/mine"], "weights.safetensors has changed since it was written"),
         (["pull", "me/mine", "there"], "there is there already"),
     ):
-        assert main(words) == 1
-        error = capsys.readouterr().err
-        assert said in error
+        error = refusal(words, said)
         assert error.count("\n") == 1
     assert not Path("runs/mine").exists()
     assert {path.name for path in tmp_path.iterdir()} <= {"hub", "there", "runs"}
 
 
-def test_without_the_extra(
-    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     for words in (["push", str(model), "me/mine"], ["pull", "me/mine", str(tmp_path / "out")]):
-        assert main(words) == 1
-        assert "pip install huggingface_hub, or 'recursive-reasoners[hub]'" in capsys.readouterr().err
+        refusal(words, "pip install huggingface_hub, or 'recursive-reasoners[hub]'")

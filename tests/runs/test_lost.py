@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW
-from survivors import same, snapshot
+from conftest import NARROW, refusal
+from survivors import change_json, same, snapshot
 
 from reason.cli import main
 from reason.runs.directory import locked
@@ -46,13 +45,10 @@ def emptied(run: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [gone, moved, dangling, dangling_without_metrics, emptied])
-def test_a_run_that_has_lost_its_checkpoints_is_left_alone(
-    how: Callable[[Path], None], half: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_has_lost_its_checkpoints_is_left_alone(how: Callable[[Path], None], half: Path) -> None:
     how(half)
     before = snapshot(half)
-    assert main(RESUME) == 1
-    assert "half has been trained and its checkpoints are gone; put half/checkpoints back" in capsys.readouterr().err
+    refusal(RESUME, "half has been trained and its checkpoints are gone; put half/checkpoints back")
     assert snapshot(half) == before
 
 
@@ -99,9 +95,7 @@ def test_a_folder_removed_while_training_comes_back_whole(
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "checkpoints"])
-def test_a_file_removed_while_training_comes_back(
-    name: str, half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_removed_while_training_comes_back(name: str, half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = (half / "config.json").read_text()
 
     def remove() -> None:
@@ -115,9 +109,7 @@ def test_a_file_removed_while_training_comes_back(
     assert [line["step"] for line in read_metrics(half)] == [2, 4]
 
 
-def test_a_folder_removed_after_the_last_save(
-    monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_removed_after_the_last_save(monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The monitor has had the last step saved already."""
     save, removed = Trainer.save, []
 
@@ -128,14 +120,14 @@ def test_a_folder_removed_after_the_last_save(
         return folder
 
     monkeypatch.setattr(Trainer, "save", saved_and_removed)
-    assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=r", "training.monitor.every=4"]) == 1
-    assert "r was removed while it was trained" in capsys.readouterr().err
+    refusal(
+        ["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=r", "training.monitor.every=4"],
+        "r was removed while it was trained",
+    )
     assert [path.name for path in checkpoints(here / "r")] == ["step-000004"]
 
 
-def test_a_folder_that_another_run_took_is_left_to_it(
-    half: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_another_run_took_is_left_to_it(half: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(half, here / "other")
     before = snapshot(here / "other")
 
@@ -144,14 +136,11 @@ def test_a_folder_that_another_run_took_is_left_to_it(
         (here / "other").rename(half)
 
     at_step(monkeypatch, 2, take_over)
-    assert main(RESUME) == 1
-    assert "another run lies in half now; what was trained to step 4 is not saved" in capsys.readouterr().err
+    refusal(RESUME, "another run lies in half now; what was trained to step 4 is not saved")
     assert snapshot(half) == before
 
 
-def test_a_lock_that_is_removed_lets_nobody_in(
-    half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lock_that_is_removed_lets_nobody_in(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with locked(half):
         (half / ".lock").unlink()
         assert main(RESUME) == 1
@@ -185,13 +174,9 @@ def test_numbers_are_those_of_ascii(half: Path, sudoku_4x4: Path, here: Path) ->
     assert main(["evaluate", "steps=1", "evaluation.boards=0"]) == 0  # the newest run
 
 
-def test_config_and_checkpoint_are_of_one_model_to_whoever_reads_them(
-    half: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record = json.loads((half / "config.json").read_text())
-    record["config"]["model"]["l_cycles"] += 1  # fits the weights, and is another model
-    (half / "config.json").write_text(json.dumps(record))
+def test_config_and_checkpoint_are_of_one_model_to_whoever_reads_them(half: Path) -> None:
+    # fits the weights, and is another model
+    change_json(half / "config.json", lambda tree: tree["config"]["model"].update(l_cycles=9))
     for words in (["evaluate", "half"], ["solve", "half", "1..............."]):
-        assert main(words) == 1
-        assert "was made with model.l_cycles=" in capsys.readouterr().err
+        refusal(words, "was made with model.l_cycles=")
     assert os.listdir(half / "checkpoints")

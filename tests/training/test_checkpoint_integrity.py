@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import refusal
 from safetensors.torch import load_file, save_file
 from survivors import change_json, flip, same
 from test_loop import everything, trainer_of
@@ -160,9 +161,7 @@ def test_so_are_averages_and_moments(part: str, tiny: Config, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("words", [["evaluate", "half"], ["solve", "half", "1..............."]])
-def test_weights_that_are_no_numbers_are_not_evaluated(
-    words: list[str], half: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_weights_that_are_no_numbers_are_not_evaluated(words: list[str], half: Path) -> None:
     """They would read as "exact 0.0 %"."""
     folder = checkpoints(half)[-1]
     for name in ("weights", "ema"):
@@ -170,8 +169,7 @@ def test_weights_that_are_no_numbers_are_not_evaluated(
         broken["head.weight"][0, 0] = float("nan")
         save_file(broken, folder / f"{name}.safetensors")
     seal(folder)
-    assert main(words) == 1
-    assert "weight head.weight holds a number that is infinite or NaN" in capsys.readouterr().err
+    refusal(words, "weight head.weight holds a number that is infinite or NaN")
 
 
 def test_a_state_of_other_shapes_is_refused(half: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +204,7 @@ def test_moments_are_tensors_and_steps_are_counted(changed: dict[str, object], c
         refuse_unlike_moments(saved, weights)
 
 
-def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_carry_of_another_set_does_not_reach_the_model(half: Path) -> None:
     """Tokens beyond the vocabulary would index beyond the embedding; on a GPU that ends the process."""
     folder = checkpoints(half)[-1]
     whole = load_file(folder / "state.safetensors")
@@ -219,8 +217,7 @@ def test_the_carry_of_another_set_does_not_reach_the_model(half: Path, capsys: p
     for name in changed:
         save_file(whole | {name: changed[name]}, folder / "state.safetensors")
         seal(folder)
-        assert main(RESUME) == 1, name
-        assert "does not hold what this training saves" in capsys.readouterr().err, name
+        refusal(RESUME, "does not hold what this training saves")
 
 
 def test_a_step_has_one_name(tmp_path: Path) -> None:
@@ -235,8 +232,7 @@ def test_others_may_read_what_the_umask_lets_them(half: Path) -> None:
     assert modes == {(half / "beside").stat().st_mode}
 
 
-def test_a_run_whose_path_is_not_utf8_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_whose_path_is_not_utf8_is_refused(here: Path) -> None:
     """safetensors would write there, and nothing could read it."""
-    assert main(["train", "sudoku-4x4", "run=caf\udce9", "training.steps=1"]) == 1
-    assert "its path is not UTF-8; name another run=DIR" in capsys.readouterr().err
+    refusal(["train", "sudoku-4x4", "run=caf\udce9", "training.steps=1"], "its path is not UTF-8; name another run=DIR")
     assert not [path for path in here.iterdir() if path.name.startswith("caf")]

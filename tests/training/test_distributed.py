@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import TINY
+from conftest import TINY, pairs
 from peer import in_world
-from survivors import wait_for
-from test_loop import everything, untimed
+from test_loop import everything, signalled, untimed
 
 from reason.cli import main
 from reason.config.overrides import override, read_config
@@ -30,17 +29,11 @@ from reason.training.distributed import World, _buckets, device_of_process
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
-DETERMINISTIC = TINY | {
-    "rollout.halt_exploration_prob": "0",
-    "rollout.grad_steps": "2",
-    "model.mixer": "attention",
-    "model.positions": "rotary",
-    "model.puzzle_emb_len": "2",
-    "loss.weights.equil_z": "1",
-    "balance.kind": "alg-grad-norm",
-    "training.log_every": "1",
-    "training.monitor.every": "2",
-}
+DETERMINISTIC = TINY | pairs(
+    "rollout.halt_exploration_prob=0 rollout.grad_steps=2 model.mixer=attention model.positions=rotary "
+    "model.puzzle_emb_len=2 loss.weights.equil_z=1 balance.kind=alg-grad-norm training.log_every=1 "
+    "training.monitor.every=2"
+)
 
 # How the trained run is read: an odd number of puzzles, and fewer puzzles than processes.
 READINGS = {"odd": ["evaluation.limit=3", "evaluation.batch_size=1"], "one": ["evaluation.limit=1"]}
@@ -173,18 +166,9 @@ def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
     pairs = [f"{key}={value}" for key, value in (DETERMINISTIC | {"training.steps": "100000"}).items()]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
-    process = subprocess.Popen(command, text=True, env=speaking, start_new_session=True, **pipes)  # type: ignore[call-overload]
-    try:
-        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
-        if number == signal.SIGINT:
-            os.killpg(process.pid, number)  # as a terminal does: to torchrun and its processes alike
-        else:
-            process.send_signal(number)
-        out, err = process.communicate()
-    finally:
-        process.kill()
+    # a terminal sends Ctrl-C to torchrun and its processes alike
+    send = os.killpg if number == signal.SIGINT else os.kill
+    _, out, err = signalled(command, lambda process: send(process.pid, number))
     assert f"python train.py run={run} --resume" in out, err
     assert len(checkpoints(run)) >= 1
     assert next(readable(run)) == checkpoints(run)[-1]

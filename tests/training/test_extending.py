@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import pytest
 import torch
 from pydantic import Field
-from test_loop import hold_equal, resumed, trainer_of, untimed
+from test_loop import resumes_to_the_bit, trainer_of, untimed
 from torch import Tensor, nn
 
 import reason.settings.capabilities as can
@@ -98,12 +98,8 @@ def mine(sudoku_4x4: Path, _registered: None) -> Config:
 
 
 def test_it_trains_resumes_to_the_bit_and_evaluates(mine: Config, tmp_path: Path) -> None:
-    trainer_of(mine, tmp_path / "whole").train()
-    trainer_of(mine, tmp_path / "parts").train(max_steps=1)
-    again = read_config(tmp_path / "parts" / "config.json")
-    assert again == mine
-    resumed(again, tmp_path / "parts").train()
-    hold_equal(tmp_path / "parts", tmp_path / "whole")
+    resumes_to_the_bit(mine, tmp_path, steps=1)
+    assert read_config(tmp_path / "parts" / "config.json") == mine
     lines = untimed(tmp_path / "whole")
     assert all(line["loss"] == pytest.approx(line["loss/lm"] + 0.1 * line["loss/drift"]) for line in lines)
     assert all(line["loss/drift"] > 0 for line in lines)

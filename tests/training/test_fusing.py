@@ -89,14 +89,11 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("works")
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
-        ({"training.precision": "fp32"}, r"this model in float32; type model\.fused=false"),
-        ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
+    ({"training.precision": "fp32"}, r"this model in float32; type model\.fused=false"),
+    ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
+])  # fmt: skip
 def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         trainer_of(override(narrow, {"model.fused": "true"} | changes), tmp_path / "run")

@@ -9,12 +9,13 @@ import platform
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import TINY
+from conftest import TINY, pairs
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from survivors import wait_for
@@ -36,15 +37,10 @@ MEASURED = ("seconds", "puzzle_steps_per_second", "memory_peak", "monitor/second
 VARIANTS = {
     "trm-mlp": {},
     "trm-attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
-    "hrm": {
-        "model.mixer": "attention",
-        "model.positions": "rotary",
-        "model.puzzle_emb_len": "1",
-        "model.separate_networks": "true",
-        "model.gradient": "last-call",
-        "rollout.halting": "q-learning",
-        "loss.weights.q_continue": "0.5",
-    },
+    "hrm": pairs(
+        "model.mixer=attention model.positions=rotary model.puzzle_emb_len=1 model.separate_networks=true "
+        "model.gradient=last-call rollout.halting=q-learning loss.weights.q_continue=0.5"
+    ),
     "single z": {"model.states": "1"},
     "random initial state": {"model.initial": "random"},
     "hints": {"data.hints": "3"},
@@ -104,33 +100,36 @@ def hold_equal(one: Path, other: Path) -> None:
     assert untimed(one) == untimed(other)
 
 
+def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3) -> None:
+    """A training stopped after so many steps comes to the end of one that was not."""
+    trainer_of(config, folder / "whole").train()
+    assert trainer_of(config, folder / "parts").train(max_steps=steps).stopped_by == f"--max-steps {steps}"
+    assert resumed(config, folder / "parts").train().stopped_by is None
+    hold_equal(folder / "parts", folder / "whole")
+
+
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_resuming_equals_not_stopping(changes: dict[str, str], tiny: Config, tmp_path: Path) -> None:
     """Stopped at step 3 of 6, between two log lines: weights, EMA, moments, carry, random states and metrics."""
-    config = override(tiny, changes)
-    trainer_of(config, tmp_path / "whole").train()
-    assert trainer_of(config, tmp_path / "parts").train(max_steps=3).stopped_by == "--max-steps 3"
-    assert resumed(config, tmp_path / "parts").train().stopped_by is None
-    hold_equal(tmp_path / "parts", tmp_path / "whole")
+    resumes_to_the_bit(override(tiny, changes), tmp_path)
 
 
 def test_metrics_are_those_of_an_unbroken_run(tiny: Config, tmp_path: Path) -> None:
     """Killed after a checkpoint at step 3 and a line at step 4: the line is cut off and written again."""
     trainer_of(tiny, tmp_path / "whole").train()
-    first = trainer_of(tiny, tmp_path / "parts")
-    first.save = lambda position: checkpoint_once(first, position)  # type: ignore[method-assign]
-    first.train(max_steps=5)
-    second = trainer_of(tiny, tmp_path / "parts")
-    second.resume(checkpoint.checkpoints(tmp_path / "parts")[-1])
-    assert second.step == 3
-    second.train()
+    interrupted(tiny, tmp_path / "parts")
     assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
 
 
-def checkpoint_once(trainer: Trainer, position: int) -> None:
-    """Save at step 3 only, as if the process had died before the next one."""
-    if trainer.step == 3:
-        Trainer.save(trainer, position)
+def interrupted(config: Config, run: Path) -> None:
+    """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
+    first = trainer_of(config, run)
+    first.save = lambda position: None if first.step > 3 else Trainer.save(first, position)  # type: ignore[method-assign]
+    first.train(max_steps=5)
+    second = trainer_of(config, run)
+    second.resume(checkpoint.checkpoints(run)[-1])
+    assert second.step == 3
+    second.train()
 
 
 def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tmp_path: Path) -> None:
@@ -186,9 +185,13 @@ def test_balancing_and_jacobian_terms_live_beside_compiled_networks(
     recomputed: str, tiny: Config, tmp_path: Path
 ) -> None:
     torch._dynamo.reset()
-    changes = VARIANTS["trm-attention"] | {"loss.weights.rh_stable_z": "1e4", "balance.kind": "alg-grad-norm"}
-    changes |= {"balance.every": "2", "optimizer.freeze_embedding_after": "1"}
-    changes |= {"model.gradient_checkpointing": recomputed}
+    changes = (
+        VARIANTS["trm-attention"]
+        | {"model.gradient_checkpointing": recomputed}
+        | pairs(
+            "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=1"
+        )
+    )
     eager = trainer_of(override(tiny, changes), tmp_path / "eager")
     compiled = trainer_of(override(tiny, changes), tmp_path / "compiled")
     compile_networks(compiled.model, "aot_eager")
@@ -211,9 +214,8 @@ def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(
-        override(tiny, {"training.checkpoint_every": "1", "training.keep_checkpoints": "3"}), tmp_path / "run"
-    ).train()
+    config = override(tiny, pairs("training.checkpoint_every=1 training.keep_checkpoints=3"))
+    trainer_of(config, tmp_path / "run").train()
     names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
     assert names == ["step-000004", "step-000005", "step-000006"]
 
@@ -256,29 +258,27 @@ def test_a_full_disk_leaves_no_half_checkpoint(
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    words = [f"{key}={value}" for key, value in {"training.steps": 100_000, "training.log_every": 5}.items()]
-    root = Path(__file__).parents[2]
-    command = [
-        sys.executable,
-        str(root / "train.py"),
-        "sudoku-4x4",
-        f"data={tiny.data.directory}",
-        f"run={run}",
-        *words,
-    ]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+def signalled(command: list[str], send: Callable[[subprocess.Popen], object]) -> tuple[int, str, str]:
+    """Status, stdout and stderr of a training that gets a signal after its first line of metrics."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
     speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
     process = subprocess.Popen(command, text=True, env=speaking, **pipes)  # type: ignore[call-overload]
     try:
-        wait_for(process.stderr, "puzzle-steps/s")  # the bar, after the first line of metrics
-        process.send_signal(number)
+        wait_for(process.stderr, "puzzle-steps/s")
+        send(process)
         out, err = process.communicate()
     finally:
         process.kill()
-    assert process.returncode == 0, err
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [f"data={tiny.data.directory}", f"run={run}", "training.steps=100000", "training.log_every=5"]
+    command = [sys.executable, str(Path(__file__).parents[2] / "train.py"), "sudoku-4x4", *words]
+    status, out, err = signalled(command, lambda process: process.send_signal(number))
+    assert status == 0, err
     assert f"python train.py run={run} --resume" in out
     assert [path.name == "step-000000" for path in checkpoint.checkpoints(run)] == [True, False]
 
@@ -289,13 +289,9 @@ def settled(tmp_path: Path) -> Config:
     tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
     splits = {"train": Split.of_puzzles(np.where(tokens % 2, tokens, 1), tokens)}
     write_dataset(tmp_path / "set", splits, task={}, vocab_size=6)
-    settings = TINY | {
-        "model.mixer": "mlp",
-        "model.positions": "none",
-        "model.puzzle_emb_len": "0",
-        "model.h_cycles": "2",
-        "model.l_cycles": "2",
-    }
+    settings = TINY | pairs(
+        "model.mixer=mlp model.positions=none model.puzzle_emb_len=0 model.h_cycles=2 model.l_cycles=2"
+    )
     config = override(Config(), settings)
     return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_loop import hold_against_golden, hold_equal, resumed, trainer_of
+from conftest import pairs
+from test_loop import hold_against_golden, resumes_to_the_bit, trainer_of
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
@@ -20,49 +21,30 @@ from reason.runs.sets import load_training_set
 from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics
 
-NARROW = {
-    "model.hidden_size": "16",
-    "model.num_heads": "2",
-    "training.batch_size": "8",
-    "training.steps": "6",
-    "training.log_every": "2",
-    "training.checkpoint_every": "3",
-    "training.precision": "fp32",
-}
+NARROW = pairs(
+    "model.hidden_size=16 model.num_heads=2 training.batch_size=8 training.steps=6 training.log_every=2 "
+    "training.checkpoint_every=3 training.precision=fp32"
+)
 LATE = '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [1, 1]]}}'
 RANDOM = {"rollout.loops.distribution": "uniform", "rollout.loops.max": "4", "rollout.loops.start": "2"}
 JSRR = {"loss.weights.jsrr": "0.1", "loss.jsrr.iterations": "2", "loss.schedules": LATE}
 
 VARIANTS = {
     "random loops, JSRR, dropout": RANDOM | JSRR | {"model.dropout": "0.1"},
-    "prelude, coda, injection, per-loop": {
-        "model.prelude": "1",
-        "model.coda": "1",
-        "model.input_injection": "true",
-        "rollout.loops.supervision": "per-loop",
-        "training.precision": "bf16",
-    },
-    "damping, inter-loop norm, L2": {
-        "model.damping": "true",
-        "model.inter_loop_norm": "true",
-        "loss.weights.l2": "0.1",
-    },
+    "prelude, coda, injection, per-loop": pairs(
+        "model.prelude=1 model.coda=1 model.input_injection=true rollout.loops.supervision=per-loop "
+        "training.precision=bf16"
+    ),
+    "damping, inter-loop norm, L2": pairs("model.damping=true model.inter_loop_norm=true loss.weights.l2=0.1"),
     "poisson, vᵀJ, added": RANDOM
-    | {
-        "rollout.loops.distribution": "poisson",
-        "loss.weights.jsrr": "2",
-        "loss.jsrr.convex": "false",
-        "loss.jsrr.transposed": "true",
-        "loss.jsrr.rows": "3",
-        "rollout.loops.mean": "2",
-    },
-    "log-normal, deep supervision": {
-        "rollout.loops.distribution": "log-normal",
-        "rollout.loops.mu": "0.7",
-        "rollout.supervision_steps": "2",
-        "rollout.carry": "persistent",
-        "rollout.grad_steps": "2",
-    },
+    | pairs(
+        "rollout.loops.distribution=poisson loss.weights.jsrr=2 loss.jsrr.convex=false loss.jsrr.transposed=true "
+        "loss.jsrr.rows=3 rollout.loops.mean=2"
+    ),
+    "log-normal, deep supervision": pairs(
+        "rollout.loops.distribution=log-normal rollout.loops.mu=0.7 rollout.supervision_steps=2 "
+        "rollout.carry=persistent rollout.grad_steps=2"
+    ),
     "no clip, EMA": {"optimizer.grad_clip": "none", "ema.decay": "0.9"},
 }
 
@@ -83,11 +65,7 @@ def looped(addition: Path) -> Config:
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, tmp_path: Path) -> None:
     """Stopped at step 3 of 6: also the number of loops goes on where it was."""
-    config = override(looped, changes)
-    trainer_of(config, tmp_path / "whole").train()
-    trainer_of(config, tmp_path / "parts").train(max_steps=3)
-    resumed(config, tmp_path / "parts").train()
-    hold_equal(tmp_path / "parts", tmp_path / "whole")
+    resumes_to_the_bit(override(looped, changes), tmp_path)
 
 
 def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -115,12 +93,7 @@ def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
     for line in read_metrics(tmp_path / "short"):
         total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
         assert line["loss"] == pytest.approx(total, rel=1e-5)
-    settings = {
-        "loss.weights.jsrr": "1",
-        "loss.jsrr.convex": "false",
-        "loss.weights.lm": "1e-6",
-        "optimizer.lr": "1e-2",
-    }
+    settings = pairs("loss.weights.jsrr=1 loss.jsrr.convex=false loss.weights.lm=1e-6 optimizer.lr=1e-2")
     trainer_of(override(tiny, settings | {"training.steps": "30", "training.log_every": "5"}), tmp_path / "run").train()
     growth = [line["loss/jsrr"] for line in read_metrics(tmp_path / "run")]
     assert growth[-1] < 0.7 * growth[0]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import pairs
 from test_compiling import both
-from test_loop import VARIANTS, hold_equal, resumed, trainer_of
+from test_loop import VARIANTS, resumes_to_the_bit, trainer_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.structure import Structure
@@ -143,10 +144,7 @@ def test_recomputed_activations_change_no_bit(tiny: Config, tmp_path: Path) -> N
 def test_scaled_mixed_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> None:
     config = override(tiny, VARIANTS["cmm"] | {"training.precision": "amp-fp16"})
     assert trainer_of(config, tmp_path / "other").scaling.enabled
-    trainer_of(config, tmp_path / "whole").train()
-    trainer_of(config, tmp_path / "parts").train(max_steps=3)
-    resumed(config, tmp_path / "parts").train()
-    hold_equal(tmp_path / "parts", tmp_path / "whole")
+    resumes_to_the_bit(config, tmp_path)
     single = trainer_of(override(config, {"training.precision": "fp16"}), tmp_path / "parts")
     with pytest.raises(ConfigError, match=r"float32, products in float16.*type training\.precision=amp-fp16"):
         single.resume(next(checkpoint.readable(tmp_path / "parts")))
@@ -158,11 +156,7 @@ def test_compiled_equals_eager(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_terms_are_float32(tiny: Config, tmp_path: Path) -> None:
-    changes = VARIANTS["cmm"] | {
-        "training.precision": "amp-bf16",
-        "loss.weights.jsrr": "0.1",
-        "loss.jsrr.convex": "false",
-    }
+    changes = VARIANTS["cmm"] | pairs("training.precision=amp-bf16 loss.weights.jsrr=0.1 loss.jsrr.convex=false")
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     seen = []
     trainer.meters.add = lambda unroll, carry, terms, weights: seen.extend(

@@ -232,18 +232,15 @@ OUTSIDE = {"bias_correction": "outside", "lr": 0.01, "weight_decay": 0.3, "betas
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, True),
-        ({"backend": "fused"}, True),
-        ({"backend": "torch"}, False),
-        ({"a": 1.27}, False),
-        ({"eps": 1e-8}, False),
-        ({"bias_correction": "inside"}, False),
-        ({"kind": "adamw", "bias_correction": "inside"}, False),
-    ],
-)
+@pytest.mark.parametrize(("settings", "expected"), [
+    ({}, True),
+    ({"backend": "fused"}, True),
+    ({"backend": "torch"}, False),
+    ({"a": 1.27}, False),
+    ({"eps": 1e-8}, False),
+    ({"bias_correction": "inside"}, False),
+    ({"kind": "adamw", "bias_correction": "inside"}, False),
+])  # fmt: skip
 def test_the_fused_package_moves_the_weights_where_it_may(settings: dict[str, object], expected: bool) -> None:
     config = OptimizerConfig(**OUTSIDE | settings)
     optimizers = Optimizers(model(), config, Horizon(3, 1.0))
@@ -275,18 +272,12 @@ def test_either_backend_goes_on_from_the_others_state() -> None:
         torch.testing.assert_close(end, ends["torch", "torch"])
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        (
-            {"kind": "adamw", "a": 1.27},
-            "a=1.27 is adam-atan2's: type .*, or optimizer.a=1.0",
-        ),
-        ({"kind": "adamw", "bias_correction": "outside"}, "optimizer.bias_correction=inside"),
-        ({"backend": "fused"}, "type optimizer.bias_correction=outside"),
-        ({"backend": "fused", "bias_correction": "outside", "eps": 1e-12}, "optimizer.eps=none"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"kind": "adamw", "a": 1.27}, "a=1.27 is adam-atan2's: type .*, or optimizer.a=1.0"),
+    ({"kind": "adamw", "bias_correction": "outside"}, "optimizer.bias_correction=inside"),
+    ({"backend": "fused"}, "type optimizer.bias_correction=outside"),
+    ({"backend": "fused", "bias_correction": "outside", "eps": 1e-12}, "optimizer.eps=none"),
+])  # fmt: skip
 def test_what_an_optimizer_has_no_use_for_is_refused(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         OptimizerConfig(**settings)

@@ -45,15 +45,12 @@ def test_precision() -> None:
     assert str(dtypes("amp-bf16", CPU)) == "float32, products in bfloat16"
 
 
-@pytest.mark.parametrize(
-    ("bf16", "amx", "maker", "faster"),
-    [
-        (True, True, "GenuineIntel", True),
-        (True, False, "GenuineIntel", False),
-        (True, False, "AuthenticAMD", True),
-        (False, False, "AuthenticAMD", False),
-    ],
-)
+@pytest.mark.parametrize(("bf16", "amx", "maker", "faster"), [
+    (True, True, "GenuineIntel", True),
+    (True, False, "GenuineIntel", False),
+    (True, False, "AuthenticAMD", True),
+    (False, False, "AuthenticAMD", False),
+])  # fmt: skip
 def test_auto_takes_bfloat16_where_it_is_faster(
     bf16: bool, amx: bool, maker: str, faster: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

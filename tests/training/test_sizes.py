@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import output, refusal
 
 from datasets_gen.__main__ import main as generate
 from reason.cli import main
@@ -98,10 +99,8 @@ def test_a_run_on_two_sizes_evaluates_and_solves_a_third(
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0
     assert (run / "evaluation" / "7-test-T2" / "results.json").exists()
     capsys.readouterr()
-    assert main(["evaluate", str(run), "steps=2"]) == 0
-    assert f"read on {mazes[4]}; the run was trained on {mazes[5]} as well" in capsys.readouterr().out
+    output(["evaluate", str(run), "steps=2"], f"read on {mazes[4]}; the run was trained on {mazes[5]} as well")
     assert (run / "evaluation" / "4-test-T2" / "results.json").exists()
-    assert main(["evaluate", str(run), f"data={mazes[4]},{mazes[7]}"]) == 1
-    assert f"one set at a time; type data={mazes[4]}" in capsys.readouterr().err
+    refusal(["evaluate", str(run), f"data={mazes[4]},{mazes[7]}"], f"one set at a time; type data={mazes[4]}")
     assert main(["solve", str(run), "S.." + "..." + "..G", "steps=1"]) in (0, 1)
     assert "step 1: " in capsys.readouterr().out

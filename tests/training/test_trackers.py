@@ -8,24 +8,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from test_loop import trainer_of
+from test_loop import interrupted, trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.training import checkpoint
 from reason.training.log import numbers, read_metrics, tracker_of
-
-
-def interrupted(config: Config, run: Path) -> None:
-    """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
-    first = trainer_of(config, run)
-    first.save = lambda position: None if first.step > 3 else type(first).save(first, position)  # type: ignore[method-assign]
-    first.train(max_steps=5)
-    second = trainer_of(config, run)
-    second.resume(checkpoint.checkpoints(run)[-1])
-    assert second.step == 3
-    second.train()
 
 
 def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import pairs
 from safetensors.torch import load_file
 
 from datasets_gen.__main__ import main as generate
@@ -22,14 +23,10 @@ from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 from reason.training.warm_start import duplicated
 
-NARROW = {
-    "model.hidden_size": "8",
-    "model.num_heads": "2",
-    "training.batch_size": "8",
-    "training.steps": "3",
-    "training.log_every": "1",
-    "training.checkpoint_every": "2",
-}
+NARROW = pairs(
+    "model.hidden_size=8 model.num_heads=2 training.batch_size=8 training.steps=3 training.log_every=1 "
+    "training.checkpoint_every=2"
+)
 
 
 @pytest.fixture(scope="module")
