@@ -10,7 +10,7 @@ from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
-from reason.models import LoopedConfig, build_model
+from reason.models import LoopedConfig, RecursiveConfig, Shape, build_model
 
 
 def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
@@ -21,6 +21,23 @@ def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **ch
 def read(*arguments: Any, **changes: Any) -> dict[str, Any]:
     evaluator = evaluator_of(*arguments, **changes)
     return evaluate(evaluator, consumers_of(evaluator))
+
+
+def small(shape: Shape, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
+    """The smallest recursive model: an MLP of 8 numbers a cell, one cycle of one call."""
+    settings = {
+        "hidden_size": 8, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
+        "h_cycles": 1, "l_cycles": 1,
+    } | changes  # fmt: skip
+    return build_model(RecursiveConfig(**settings), shape, dtype)
+
+
+def shaken(model: Any) -> Any:
+    """Away from the initial values at which gains, biases and zeros would hide their place."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
 
 
 def gated(data: PuzzleData) -> Any:

@@ -1,7 +1,5 @@
 """Everything composes, or refuses: each model trains one tiny step with each term, or the config says why not."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -23,11 +21,8 @@ MODELS = {
     "trm single z": {"model.states": "1"},
     "hrm": {"model.separate_networks": "true", "model.gradient": "last-call", "model.h_cycles": "2"},
     "cmm nsde": {"model.noise": "multiplicative", "model.initial": "input", "model.dt": "0.5"},
-    "trm, three steps a pass": {
-        "model.gradient": "all-cycles",
-        "rollout.loops.count": "3",
-        "rollout.loops.supervision": "per-loop",
-    },
+    "trm, three steps a pass": {"model.gradient": "all-cycles", "rollout.loops.count": "3"}
+    | {"rollout.loops.supervision": "per-loop"},
     "cmm node, rk4": {"model.integrator": "rk4", "model.equation": "averaged", "model.gradient": "all-cycles"},
     "groups": {"model.mixer": "groups", "model.q_from": "mean", "model.gradient": "2"},
     "groups of symbols": {"model.mixer": "groups", "model.symbols": "true", "model.q_from": "mean"},
@@ -72,25 +67,19 @@ for looped in (name for name in MODELS if name.startswith("looped")):
 
 
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
-
-
-def small_looped(tiny: Config) -> Config:
-    """The looped preset in `tiny`'s sizes, on its set."""
-    sizes = {
-        "model.hidden_size": "16",
-        "model.num_heads": "2",
-        "rollout.loops.distribution": "fixed",
-        "rollout.loops.count": "2",
-    }
-    config = override(preset(LOOPED["preset"]).config(), sizes | {"training.precision": "fp32"})
-    return config.model_copy(update={"data": tiny.data})
+SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
+SIZES |= {"rollout.loops.distribution": "fixed", "rollout.loops.count": "2"}
 
 
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("model", MODELS)
 def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path: Path) -> None:
     changes = MODELS[model] | TERMS[term]
-    base = small_looped(tiny) if changes.pop("preset", None) else override(tiny, CYCLES)
+    if changes.pop("preset", None):  # in tiny's sizes, on its set
+        looped = override(preset(LOOPED["preset"]).config(), SIZES)
+        base = looped.model_copy(update={"data": tiny.data})
+    else:
+        base = override(tiny, CYCLES)
     reason = REFUSED.get((model, term))
     if reason is not None:
         with pytest.raises(ConfigError, match=reason):
@@ -109,10 +98,7 @@ def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path
         ({"model.noise": "additive", "model.integrator": "heun"}, r"type model\.noise=none"),
         ({"model.equation": "averaged", "model.states": "1"}, r"model\.equation=impulse"),
         ({"model.integrator": "adaptive"}, "is for evaluation"),
-        (
-            {"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact", "model.hidden_size": "512"},
-            "8192 products",
-        ),
+        ({"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact", "model.hidden_size": "512"}, "8192 products"),
     ],
 )
 def test_what_does_not_compose_says_so_at_the_start(

@@ -1,7 +1,5 @@
 """What is drawn, how often, and that a symmetry keeps a puzzle a puzzle."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

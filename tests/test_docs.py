@@ -1,7 +1,5 @@
 """What the documents point to is there: files, functions, tests, pictures, settings."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -91,8 +89,7 @@ def test_settings_that_the_mathematics_names_exist() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
-def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_python_of_a_page_runs(page: str, here: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     names: dict[str, object] = {}

@@ -1,25 +1,19 @@
 """benchmarks/gpu.py: its parts on a CPU, and what it writes when one fails."""
 
-from __future__ import annotations
-
-import importlib.util
+import importlib
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "gpu.py"
+FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_script", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("gpu")
 
 
 def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, tmp_path: Path) -> None:

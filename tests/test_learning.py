@@ -1,7 +1,5 @@
 """Whole trainings: each small preset learns its puzzle (minutes each; run with -m slow)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -24,19 +22,17 @@ pytestmark = pytest.mark.slow
         ("addition-3", 0.9),
     ],
 )
-def test_unseen_puzzles_are_solved(name: str, goal: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_unseen_puzzles_are_solved(name: str, goal: float, here: Path) -> None:
     assert main(["train", name, "run=run"]) == 0
     assert main(["evaluate", "run", "name=here"]) == 0
-    results = json.loads((tmp_path / "run/evaluation/here/results.json").read_text())
+    results = json.loads((here / "run/evaluation/here/results.json").read_text())
     exact = results["exact_by_step"]
     assert exact[results["trained_steps"] - 1] >= goal
     if name.startswith("sudoku"):
         assert exact[results["trained_steps"] - 1] > exact[0]  # more steps, more puzzles
 
 
-def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert last.startswith("demo: exact 9")

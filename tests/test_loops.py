@@ -1,7 +1,5 @@
 """T loops in one backward pass: their number, their gradient, what is read out, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

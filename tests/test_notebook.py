@@ -1,7 +1,5 @@
 """The notebook of examples/, run from its first cell to its last as Jupyter does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

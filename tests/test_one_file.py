@@ -1,9 +1,7 @@
 """examples/one_file.py: the losses of the package's preset, in one file of torch and numpy."""
 
-from __future__ import annotations
-
 import ast
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from reason.training.log import read_metrics
 FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 
 
-def test_its_first_losses_are_those_of_the_preset(tmp_path: Path) -> None:
+def test_its_first_losses_are_those_of_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 16 rows in float32, two puzzles a row."""
     steps, batch = 20, 16
     words = f"sudoku --size 6 --train 40 --test 12 --seed 3 --output-dir {tmp_path / 'set'}"
@@ -30,11 +28,8 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path: Path) -> None:
     config = override(preset("sudoku-6x6").config(), settings | {"training.monitor.every": "none"})
     (tmp_path / "run").mkdir()
     build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
-    spec = importlib.util.spec_from_file_location("one_file", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    monkeypatch.syspath_prepend(FILE.parent)
+    module = importlib.import_module("one_file")
     model, losses = module.train(tmp_path / "set", steps, batch)
     assert losses == pytest.approx([line["loss"] for line in read_metrics(tmp_path / "run")], rel=1e-6)
     curve = list(module.accuracy_by_step(model, *module.read(tmp_path / "set", "test"), 3))

@@ -1,7 +1,5 @@
 """The files of docs/extending.md: a model, a term and a puzzle of one's own train, resume and evaluate."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -117,9 +115,8 @@ GROUPS = """structure=Structure(
 def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its family knows the grid alone."""
     script = (here / "my_puzzle.py").read_text().replace("vocab_size=6,\n", f"vocab_size=6, {GROUPS}")
-    (here / "my_puzzle.py").write_text(
-        script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
-    )
+    script = script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
+    (here / "my_puzzle.py").write_text(script)
     subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
     words = ["sudoku-6x6-groups", "data=data/latin", "run=run", "data.augment=false", "--import", "my_puzzle.py"]
     assert main(["train", *words, *SHORT]) == 0

@@ -1,7 +1,5 @@
 """Every preset takes two real optimizer steps, at reduced width, on puzzles of its own shape."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +14,8 @@ from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
-NARROW = {
-    "model.hidden_size": "16",
-    "model.num_heads": "2",
-    "model.expansion": "1",
-    "training.batch_size": "2",
-    "training.steps": "2",
-    "training.log_every": "1",
-    "training.compile": "none",
-}
+NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
+BRIEF = {"training.batch_size": "2", "training.steps": "2", "training.log_every": "1", "training.compile": "none"}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -32,8 +23,8 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (4, shape.seq_len))
     own = preset(name).config()
-    brief = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
-    config = override(own, NARROW | brief)
+    few = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
+    config = override(own, NARROW | BRIEF | few)
     task = {"causal": getattr(config.model, "causal", False)}
     sets = {"train": Split.of_puzzles(tokens, tokens)}
     write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)

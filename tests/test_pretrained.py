@@ -1,7 +1,5 @@
 """The trained models that come with the package: small, whole, and as good as their cards say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -61,9 +59,8 @@ def test_a_puzzle_is_solved_at_once(name: str, capsys: pytest.CaptureFixture[str
     assert "solved: the rules hold" in capsys.readouterr().out
 
 
-def test_evaluations_of_a_shipped_model_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations_of_a_shipped_model_are_compared(here: Path) -> None:
     """They lie in runs/NAME, where there is no config."""
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"^sudoku holds no evaluation; make one: python evaluate.py sudoku$"):
         read_evaluation(Path("sudoku"))
     asked = settings_of(Path("runs/sudoku"), {"settings": {"model.l_cycles": 2}})
@@ -72,12 +69,11 @@ def test_evaluations_of_a_shipped_model_are_compared(tmp_path: Path, monkeypatch
 
 
 def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`mkdir maze` for drawings of mazes, a file of that name."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "maze").mkdir()
-    (tmp_path / "addition").write_text("1+2")
+    (here / "maze").mkdir()
+    (here / "addition").write_text("1+2")
     assert find_run("maze") == find_run(Path("maze")) == FOLDER / "maze"
     assert find_run("./maze") == Path("maze")
     assert main(["solve", "addition", "123+456"]) == 0
@@ -90,7 +86,7 @@ def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(
     assert "no run at maze" in capsys.readouterr().err
     assert main(["compare", "maze"]) == 1
     assert "maze holds no evaluation" in capsys.readouterr().err
-    (tmp_path / "maze/config.json").write_text("{}")
+    (here / "maze/config.json").write_text("{}")
     assert find_run("maze") == Path("maze")
 
 
@@ -103,8 +99,7 @@ FRESH = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FRESH.keys() & set(NAMES)))
-def test_figures_hold_on_fresh_puzzles(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_figures_hold_on_fresh_puzzles(name: str, here: Path) -> None:
     assert generate([*FRESH[name].split(), "--output-dir", "data"]) == 0
     its = card(name)
     trained = its["trained_steps"]

@@ -1,7 +1,5 @@
 """Pages and plots say what the kept files say."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -135,10 +133,7 @@ def test_exits_of_several_seeds_make_their_tables() -> None:
             "gate": [{"quantile": q, "mean_loops": 10 * q + shift, "exact": q} for q in (0.3, 0.5, 0.9)],
             "fixed": [{"loops": loops, "exact": loops / 10} for loops in (1, 6, 8)],
             "rank_correlation": 0.5 + shift,
-            "by_difficulty": {
-                "by": "guesses",
-                "bins": [easy | {"expected_loops": 2 + shift}],
-            },
+            "by_difficulty": {"by": "guesses", "bins": [easy | {"expected_loops": 2 + shift}]},
         }
 
     kept = [results.kept_exits(found(shift)) for shift in (0.0, 0.2)]

@@ -1,7 +1,5 @@
 """Carry and halting, simulated row by row with a model whose every move is known."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest
@@ -10,7 +8,7 @@ from torch import Tensor
 
 import reason.settings.capabilities as can
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import Carry, RolloutConfig, first_carry, supervise, unroll
+from reason.rollout import Carry, RolloutConfig, Unroll, first_carry, supervise, unroll
 from reason.settings.loops import LoopsConfig
 
 
@@ -43,12 +41,11 @@ class Stream:
     """Batches of puzzles numbered 1, 2, 3, … in the order they are drawn."""
 
     def __init__(self, rows: int):
-        self.rows, self.next, self.drawn = rows, 1, 0
+        self.rows, self.next = rows, 1
 
     def __call__(self) -> Batch:
         numbers = torch.arange(self.next, self.next + self.rows)
         self.next += self.rows
-        self.drawn += 1
         return Batch(numbers[:, None], numbers[:, None], numbers)
 
 
@@ -63,6 +60,11 @@ def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3
         carries.append(carry)
         active.append(seen.active)
     return carries, active
+
+
+def first_step(model: Counter, rows: int, config: RolloutConfig, loops: int = 1) -> tuple[Carry, Unroll]:
+    stream = Stream(rows)
+    return supervise(model, first_carry(model, stream()), stream, config, 0, loops)
 
 
 FOREVER = [1e9, 1e9, 1e9]
@@ -137,21 +139,16 @@ def test_a_halted_row_stays_so_until_the_next_batch() -> None:
 def test_halting_is_read_after_the_last_loop() -> None:
     loops = LoopsConfig(count=3, supervision="per-loop")
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
-    model, stream = Counter(), Stream(2)
+    model = Counter()
     model.patience = torch.tensor([2.5, 3.5])
-    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0, loops=3)
+    carry, _ = first_step(model, 2, config, loops=3)
     assert carry.halted.tolist() == [True, False]
 
 
 def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
-    assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [
-        [4, 5, 6],
-        [7, 8, 9],
-        [10, 11, 12],
-        [13, 14, 15],
-    ]
+    assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[n, n + 1, n + 2] for n in (4, 7, 10, 13)]
     assert carries[2].steps.tolist() == [1, 3, 3]
     # row 0 halts each step and starts from its new puzzle; row 1 still carries puzzle 5's state, until m = 3
     assert carries[2].state.z.flatten().tolist() == [10 + 1000, 5 + 3000, 6 + 3000]
@@ -184,18 +181,18 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
 
 def test_q_learning_compares_halt_with_continue() -> None:
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
-    model, stream = Counter(), Stream(3)
+    model = Counter()
     model.patience = torch.tensor([0.0, 1.0, 1e9])  # halt − continue = 1 for row 0 alone, 0 for row 1
-    carry, seen = supervise(model, first_carry(model, stream()), stream, config, 0)
+    carry, seen = first_step(model, 3, config)
     assert carry.halted.tolist() == [True, False, False]
     assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
 
 
 def test_a_supervision_step_of_several_loops_looks_that_far_ahead() -> None:
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
-    model, stream = Counter(), Stream(3)
+    model = Counter()
     model.patience = torch.zeros(3)
-    _, seen = supervise(model, first_carry(model, stream()), stream, config, 0, loops=4)
+    _, seen = first_step(model, 3, config, loops=4)
     assert seen.readouts[-1].q_halt.tolist() == [4, 4, 4]
     assert seen.next_readout.q_halt.tolist() == [8, 8, 8]
 
@@ -271,21 +268,21 @@ def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: floa
 
 def test_a_gate_counts_every_loop_of_a_supervision_step() -> None:
     """Four loops, λ = ½ at each: 1 − ½⁴ > .6, though the last alone gives ½."""
-    model, stream = Gated(), Stream(4)
+    model = Gated()
     model.logits = torch.zeros(4)
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=3, halting="gate", gate_quantile=0.6, halt_exploration_prob=0, loops=loops)
-    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0, loops=4)
+    carry, _ = first_step(model, 4, config, loops=4)
     assert (1 - carry.survival.exp()).tolist() == pytest.approx([1 - 0.5**4] * 4)
     assert carry.halted.all()
     assert can.EVERY_READOUT in [need.capability for need in RolloutConfig(halting="gate").needs()]
 
 
 def test_exploration_keeps_a_gate_from_halting_early() -> None:
-    model, stream = Gated(), Stream(64)
+    model = Gated()
     model.logits = torch.full((64,), 20.0)
     config = RolloutConfig(supervision_steps=4, halting="gate", halt_exploration_prob=1.0)
-    carry, _ = supervise(model, first_carry(model, stream()), stream, config, 0)
+    carry, _ = first_step(model, 64, config)
     assert not carry.halted.any()  # m_min is at least 2 for every row
 
 
@@ -298,12 +295,11 @@ class Asked(Counter):
 
 
 def test_every_readout_knows_its_step() -> None:
-    model, stream = Asked(), Stream(2)
-    assert all(record.readout for record in unroll(model, stream(), 4))
+    model = Asked()
+    assert all(record.readout for record in unroll(model, Stream(2)(), 4))
     assert model.read == [1, 2, 3, 4]
     loops = LoopsConfig(count=4, supervision="per-loop")
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
-    carry = first_carry(model, stream())
     model.read = []
-    supervise(model, carry, stream, config, 0, loops=4)
+    first_step(model, 2, config, loops=4)
     assert model.read == [1, 2, 3, 4]

@@ -1,7 +1,5 @@
 """Courses of a learning rate and of a loss weight, against their formulas."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The presets of the papers' tables: their number, claims and sizes, and what their rows change."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -81,9 +79,8 @@ def test_what_a_row_prints_is_what_its_config_says() -> None:
                     seen[pattern] += 1
             for pattern, (setting, value) in WORDS.items():
                 if found := re.search(pattern, row.features):
-                    expected = (
-                        value.format(*(part or "" for part in found.groups())) if isinstance(value, str) else value
-                    )
+                    parts = (part or "" for part in found.groups())
+                    expected = value.format(*parts) if isinstance(value, str) else value
                     assert config[setting] == expected, (table.preset_name(row), setting)
                     seen[pattern] += 1
     assert seen.keys() == PRINTED.keys() | WORDS.keys()
@@ -119,12 +116,8 @@ def test_steps_are_fifty_thousand_epochs() -> None:
 
 def test_the_settings_of_some_rows() -> None:
     config = preset("cmm-10-5").config()
-    assert (config.model.hidden_size, config.model.num_layers, config.model.repeats, config.model.puzzle_emb_len) == (
-        128,
-        1,
-        2,
-        0,
-    )
+    model = config.model
+    assert (model.hidden_size, model.num_layers, model.repeats, model.puzzle_emb_len) == (128, 1, 2, 0)
     assert (config.optimizer.eps, config.optimizer.freeze_embedding_after, config.optimizer.lr) == (1e-14, 2500, 2e-3)
     assert (config.balance.kind, config.model.noise, config.model.initial) == ("alg-grad-norm", "additive", "input")
     assert preset("cmm-11-1").config().balance.targets == {"lm": 10}
@@ -138,14 +131,13 @@ def test_the_settings_of_some_rows() -> None:
 
 
 def test_a_table_is_shown_as_the_paper_prints_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    folder = tmp_path / "runs/a/evaluation/b"
+    folder = here / "runs/a/evaluation/b"
     folder.mkdir(parents=True)
-    (tmp_path / "runs/a/evaluation/c").mkdir()
-    (tmp_path / "runs/a/evaluation/c/results.json").write_text("{")
+    (here / "runs/a/evaluation/c").mkdir()
+    (here / "runs/a/evaluation/c/results.json").write_text("{")
     results = {"preset": "cmm-6-13", "exact_by_step": [0.1, 0.5, 0.7], "steps": 3, "trained_steps": 2}
     (folder / "results.json").write_text(json.dumps(results | {"dataset": "data/mine", "puzzles": 1200}))
     assert main(["--table", "cmm-6"]) == 0
@@ -156,7 +148,7 @@ def test_a_table_is_shown_as_the_paper_prints_it(
     assert "50.0 % of 1,200 of mine" in lines["cmm-6-13"]
     assert "not run" in lines["cmm-6-4"]
     assert "2,520,578 (2.5M)" in lines["cmm-6-10"]
-    assert measured("cmm-6-4", tmp_path / "nowhere") == "not run"
+    assert measured("cmm-6-4", here / "nowhere") == "not run"
 
 
 def test_one_row_is_shown_with_what_is_ours(capsys: pytest.CaptureFixture[str]) -> None:

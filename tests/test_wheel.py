@@ -1,7 +1,5 @@
 """The wheel, installed alone and used from an empty folder: every command that it prints can be typed there."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

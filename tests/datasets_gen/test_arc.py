@@ -149,9 +149,7 @@ def test_the_score_is_the_naive_one(damage, seed):
     tasks = {}
     for name in "abcdef":
         grids = [rng.integers(0, 10, (int(rng.integers(1, 9)), int(rng.integers(1, 9)))).tolist() for _ in range(8)]
-        pairs = [
-            {"input": question, "output": output} for question, output in zip(grids[::2], grids[1::2], strict=True)
-        ]
+        pairs = [{"input": grids[i], "output": grids[i + 1]} for i in range(0, 8, 2)]
         tasks[name] = {"train": pairs[:2], "test": pairs[2 : 3 + int(rng.integers(0, 2))]}
     tasks["f"]["test"] = [tasks["f"]["test"][0]] * 2  # a test input that is asked about twice
     splits, identifiers = arc_splits({}, tasks, augmentations=9, size=side, seed=seed)
@@ -191,17 +189,12 @@ def test_the_score_says_what_it_cannot_count():
     for name, question in (("b", boards[:1]), ("a", boards[1:2])):
         with pytest.raises(DatasetError, match="no test task has this name and input"):
             score([name], question, boards[1:2], np.ones(1), tasks)
+    del tasks["a"]["test"][1]["output"]
     with pytest.raises(DatasetError, match="test pair 2 has no output"):
-        score(
-            ["a"],
-            boards[:1],
-            boards[1:2],
-            np.ones(1),
-            {"a": {"train": [], "test": [tasks["a"]["test"][0], {"input": [[3]]}]}},
-        )
+        score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)
 
 
-def test_a_few_tasks_on_a_small_board(tmp_path, capsys):
+def test_a_few_tasks_on_a_small_board(tmp_path, refused):
     words = ["import", "arc", *ARC, "--split", "test", "--size", "6", "--augmentations", "5", "--output-dir"]
     assert main([*words, str(tmp_path / "set"), "--tasks", "66e6c45b,6ea4a07e"]) == 0
     assert main(["verify", str(tmp_path / "set")]) == 0
@@ -211,7 +204,6 @@ def test_a_few_tasks_on_a_small_board(tmp_path, capsys):
     assert metadata.seq_len == 36
     assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"66e6c45b", "6ea4a07e"}
     assert read_identifiers(tmp_path / "set", metadata)[1] == "66e6c45b"
-    capsys.readouterr()
     for more, message in (
         (["--tasks", "66e6c45c"], "no task '66e6c45c' in the sources; did you mean 66e6c45b?"),
         (["--tasks", "66e6c45b", "--size", "3"], "the input has 4x4 cells, more than a board of --size 3"),
@@ -220,11 +212,7 @@ def test_a_few_tasks_on_a_small_board(tmp_path, capsys):
         (["--augmentations", "9999999"], "--augmentations 9999999"),
         (["--split", "validation"], "validation"),
     ):
-        assert main([*words, str(tmp_path / "other"), *more]) == 1
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-        assert not (tmp_path / "other").exists()
+        refused([*words, tmp_path / "other", *more], message)
 
 
 def test_names_of_hrm_and_trm_say_the_augmentation():

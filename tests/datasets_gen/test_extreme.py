@@ -6,18 +6,6 @@ import pytest
 from datasets_gen import parallel
 from datasets_gen.layout import DatasetError
 from datasets_gen.sudoku import BIN_NAMES, Sudoku, bins_of, extreme, rating_histogram
-from datasets_gen.sudoku.extreme import (
-    EXTREME_LEVELS,
-    LEAD,
-    LEVELS,
-    Lineage,
-    apart,
-    descend,
-    easy_chunk,
-    extreme_splits,
-    lead,
-    quotas,
-)
 from datasets_gen.sudoku.rating import SCALES, rate, rule_guesses
 from datasets_gen.sudoku.solver import solve
 
@@ -25,7 +13,7 @@ from datasets_gen.sudoku.solver import solve
 @pytest.mark.parametrize("size", [4, 6, 9])
 def test_lineages_give_minimal_puzzles(size, monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
-    chunk = descend(Lineage(size, 3, 0, 0))
+    chunk = extreme.descend(extreme.Lineage(size, 3, 0, 0))
     solved = solve(chunk.questions)
     assert (solved.counts == 1).all()
     assert (solved.solutions == chunk.answers).all()
@@ -36,9 +24,9 @@ def test_lineages_give_minimal_puzzles(size, monkeypatch):
 
 @pytest.mark.parametrize("total", [1, 2, 7, 100, 999, 1000, 5000])
 def test_quotas_are_the_mix_to_within_one(total):
-    wanted = quotas(total, EXTREME_LEVELS)
+    wanted = extreme.quotas(total, extreme.EXTREME_LEVELS)
     assert wanted.sum() == total
-    assert np.abs(wanted - total * np.array(EXTREME_LEVELS) / sum(EXTREME_LEVELS)).max() < 1
+    assert np.abs(wanted - total * np.array(extreme.EXTREME_LEVELS) / sum(extreme.EXTREME_LEVELS)).max() < 1
 
 
 def test_bins_hold_what_their_names_say():
@@ -48,7 +36,7 @@ def test_bins_hold_what_their_names_say():
 
 
 def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
-    chunk = easy_chunk(Lineage(9, 0, 0, 0))
+    chunk = extreme.easy_chunk(extreme.Lineage(9, 0, 0, 0))
     clues = (chunk.questions > 0).sum(1)
     assert Sudoku(9).valid(chunk.questions + 1, chunk.answers + 1).all()
     assert clues[chunk.ratings == 0].max() > clues[chunk.ratings > 0].max()
@@ -56,72 +44,70 @@ def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
 
 def test_lineages_climb_and_repeat_themselves(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 700)
-    found = [descend(Lineage(9, 5, 0, number)) for number in range(3)]
-    random = easy_chunk(Lineage(9, 5, 0, 0)).ratings
+    found = [extreme.descend(extreme.Lineage(9, 5, 0, number)) for number in range(3)]
+    random = extreme.easy_chunk(extreme.Lineage(9, 5, 0, 0)).ratings
     assert np.mean([chunk.ratings.mean() for chunk in found]) > 3 * random.mean()
     assert np.mean([chunk.ratings.max() for chunk in found]) > random.max()
-    again = descend(Lineage(9, 5, 0, 1))
+    again = extreme.descend(extreme.Lineage(9, 5, 0, 1))
     assert all((a == b).all() for a, b in zip(found[1], again, strict=True))
-    other = descend(Lineage(9, 5, 1, 1))
+    other = extreme.descend(extreme.Lineage(9, 5, 1, 1))
     assert not set(other.signatures.tolist()) & set(again.signatures.tolist())
 
 
 def test_puzzles_that_a_fixed_rule_finds_much_harder_are_not_given_away(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 600)
-    most = 25 * SCALES[0] * LEAD - 1e-9  # of a fixed rule, where MIXED counts 25
+    most = 25 * SCALES[0] * extreme.LEAD - 1e-9  # of a fixed rule, where MIXED counts 25
     means = np.array([[25, most, most], [25, most + 0.1, 5], [25, 5, most + 0.1], [0, 0, 0], [0, 1, 1]])
-    assert (lead(means) <= LEAD).tolist() == [True, False, False, True, False]
-    chunk = descend(Lineage(9, 6, 0, 0))
+    assert (extreme.lead(means) <= extreme.LEAD).tolist() == [True, False, False, True, False]
+    chunk = extreme.descend(extreme.Lineage(9, 6, 0, 0))
     assert 0 < len(chunk.ratings) < 600
-    assert (np.diff(lead(rule_guesses(chunk.questions))) >= 0).all()
-    assert lead(rule_guesses(chunk.questions)).max() <= LEAD
+    assert (np.diff(extreme.lead(rule_guesses(chunk.questions))) >= 0).all()
+    assert extreme.lead(rule_guesses(chunk.questions)).max() <= extreme.LEAD
 
 
 def test_puzzles_given_away_are_no_neighbours(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 300)
-    boards = descend(Lineage(9, 6, 0, 0)).questions
+    boards = extreme.descend(extreme.Lineage(9, 6, 0, 0)).questions
     lacking = ((boards[:, None] != boards) & (boards > 0)).sum(2)  # clues of one that the other lacks
     assert len(boards) > 1
     assert (lacking[~np.eye(len(boards), dtype=bool)] > 1).all()
     neighbour = boards[0].copy()
     neighbour[np.flatnonzero(neighbour)[0]] = 0
-    assert apart(np.array([boards[0], neighbour, *boards[1:]])).tolist() == [True, False] + [True] * (len(boards) - 1)
+    assert extreme.apart(np.array([boards[0], neighbour, *boards[1:]])).tolist() == [True, False] + [True] * (
+        len(boards) - 1
+    )
 
 
 def test_lineages_end_without_hope_or_with_enough(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 300)
-    full = descend(Lineage(9, 6, 0, 0)).ratings
+    full = extreme.descend(extreme.Lineage(9, 6, 0, 0)).ratings
     monkeypatch.setattr(extreme, "HARD", 0.0)
-    few = descend(Lineage(9, 6, 0, 0, limit=1)).ratings
+    few = extreme.descend(extreme.Lineage(9, 6, 0, 0, limit=1)).ratings
     assert 0 < len(few) <= min(extreme.HARVEST, len(full) - 1)
     monkeypatch.setattr(extreme, "HOPES", {50: 1e9})
     monkeypatch.setattr(extreme, "GLEANINGS", 4)
-    assert 0 < len(descend(Lineage(9, 6, 0, 0)).ratings) <= 4
-
-
-def reachable_mix(monkeypatch):
-    """A mix that short lineages reach; in this process alone, since others would not know of it."""
-    monkeypatch.setattr(extreme, "STEPS", 600)
-    monkeypatch.setattr(extreme, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(LEVELS) - 3)))
+    assert 0 < len(extreme.descend(extreme.Lineage(9, 6, 0, 0)).ratings) <= 4
 
 
 def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
-    reachable_mix(monkeypatch)
-    splits = extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3, processes=1)
+    """Of a mix that short lineages reach; in this process alone, since others would not know of it."""
+    monkeypatch.setattr(extreme, "STEPS", 600)
+    monkeypatch.setattr(extreme, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(extreme.LEVELS) - 3)))
+    splits = extreme.extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3, processes=1)
     for name, split in splits.items():
-        levels = np.bincount(bins_of(split.ratings, LEVELS), minlength=len(LEVELS))
-        assert (levels == quotas(len(split.inputs), extreme.EXTREME_LEVELS)).all(), name
+        levels = np.bincount(bins_of(split.ratings, extreme.LEVELS), minlength=len(extreme.LEVELS))
+        assert (levels == extreme.quotas(len(split.inputs), extreme.EXTREME_LEVELS)).all(), name
         assert (split.ratings == rate(split.inputs - 1)).all()
     joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
     assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
     assert Sudoku(9).valid(*joined).all()
-    alone = extreme_splits(9, {"train": 40, "test": 20}, seed=3, processes=1)
+    alone = extreme.extreme_splits(9, {"train": 40, "test": 20}, seed=3, processes=1)
     assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
 
 
 def test_a_lowest_rating_holds(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 600)
-    split = extreme_splits(9, {"train": 12}, min_rating=4, processes=1)["train"]
+    split = extreme.extreme_splits(9, {"train": 12}, min_rating=4, processes=1)["train"]
     assert rate(split.inputs - 1).min() >= 4
 
 
@@ -129,13 +115,13 @@ def test_ratings_out_of_reach_are_given_up(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
     monkeypatch.setattr(extreme, "PATIENCE", 3)
     with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
-        extreme_splits(9, {"train": 10}, min_rating=5000, processes=1)
+        extreme.extreme_splits(9, {"train": 10}, min_rating=5000, processes=1)
 
 
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(monkeypatch):
-    one = extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=1)["train"]
+    one = extreme.extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=1)["train"]
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    two = extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=2)["train"]
+    two = extreme.extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=2)["train"]
     assert (one.inputs == two.inputs).all()
     assert (one.ratings == two.ratings).all()

@@ -13,9 +13,7 @@ from datasets_gen.layout import DatasetError, Split, read_identifiers, read_spli
 from datasets_gen.puzzles import UnknownPuzzle, family_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
-SUDOKU = (FIXTURES / "sudoku.csv").read_bytes().replace(b"\r\n", b"\n")
 DEEP = "[" * 100_000
-BOARD, ANSWER = "." * 16, "1" * 16
 
 
 @pytest.fixture(scope="module")
@@ -183,10 +181,7 @@ def test_splits_must_agree_where_they_become_one_set(tmp_path, damaged, refused)
 def own_set(directory, labels, task=None, vocab_size=7, **more):
     """A set of 3×4 tokens of nobody's kind."""
     inputs = np.arange(12).reshape(3, 4) % vocab_size
-    splits = {
-        "train": Split.of_puzzles(inputs, np.array(labels)),
-        "test": Split.of_puzzles(inputs + 0, np.array(labels)),
-    }
+    splits = {name: Split.of_puzzles(inputs.copy(), np.array(labels)) for name in ("train", "test")}
     write_dataset(directory, splits, task=task or {}, vocab_size=vocab_size, **more)
 
 

@@ -1,6 +1,5 @@
 """The command line: bytes, exit codes, and nothing half-written."""
 
-import json
 import os
 import subprocess
 import sys
@@ -40,9 +39,7 @@ def test_a_set_is_made_verified_and_shown(tmp_path, capsys):
     assert "no puzzle is in two splits" in capsys.readouterr().out
     assert main(["show", str(tmp_path / "set"), "--split", "test", "--index", "3"]) == 0
     shown = capsys.readouterr().out
-    assert "test 3" in shown
-    assert "'" in shown
-    assert "rating" in shown
+    assert all(words in shown for words in ("test 3", "'", "rating"))
 
 
 def test_the_recorded_command_makes_the_same_bytes(tmp_path):
@@ -139,16 +136,11 @@ def test_a_terminal_without_the_letters(made):
     assert b"\\xa7" in shown.stdout
 
 
-def test_missing_and_damaged_sets(tmp_path, capsys):
+def test_missing_sets(tmp_path, capsys):
     assert main(["verify", str(tmp_path / "none")]) == 1
     assert "no dataset at" in capsys.readouterr().err
     assert main(["show", str(tmp_path)]) == 1
     assert "holds no dataset" in capsys.readouterr().err
-    make(tmp_path / "set")
-    path = tmp_path / "set/test/all__labels.npy"
-    path.write_bytes(path.read_bytes()[:-20])
-    assert main(["verify", str(tmp_path / "set")]) == 1
-    assert "all__labels.npy cannot be read" in capsys.readouterr().err
 
 
 def test_a_leaked_puzzle_is_found(tmp_path, capsys):
@@ -166,16 +158,6 @@ def test_help_teaches(capsys):
     for words in (["--help"], ["sudoku", "--help"], ["show", "--help"], ["verify", "--help"]):
         assert main(words) == 0
         assert "python -m datasets_gen" in capsys.readouterr().out
-
-
-def test_dataset_json_with_a_missing_field(tmp_path, capsys):
-    make(tmp_path / "set")
-    path = tmp_path / "set/train/dataset.json"
-    fields = json.loads(path.read_text())
-    del fields["vocab_size"]
-    path.write_text(json.dumps(fields))
-    assert main(["verify", str(tmp_path / "set")]) == 1
-    assert "vocab_size: Field required" in capsys.readouterr().err
 
 
 def test_sets_are_compared(tmp_path, capsys):

@@ -55,32 +55,19 @@ def test_labels_of_minus_100_are_drawn_and_checked_as_unscored(family, tmp_path,
 def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
     """Two sets, int32 tokens, no total_puzzles: as their builders write them."""
     rng = np.random.Generator(np.random.PCG64(0))
-    fields = {
-        "pad_id": 0,
-        "ignore_label_id": 0,
-        "blank_identifier_id": 0,
-        "vocab_size": 300,
-        "seq_len": 5,
-        "num_puzzle_identifiers": 3,
-        "total_groups": 3,
-        "mean_puzzle_examples": 1.75,
-        "sets": ["one", "two"],
-    }
+    fields = dict.fromkeys(("pad_id", "ignore_label_id", "blank_identifier_id"), 0)
+    fields |= {"vocab_size": 300, "seq_len": 5, "num_puzzle_identifiers": 3, "total_groups": 3}
+    fields |= {"mean_puzzle_examples": 1.75, "sets": ["one", "two"]}
     folder = tmp_path / "tree/train"
     folder.mkdir(parents=True)
     (folder / "dataset.json").write_text(json.dumps(fields))
     (tmp_path / "tree/identifiers.json").write_text(json.dumps(["<blank>", "a", "b"]))
     stored = {}
     for name, puzzles, groups in (("one", [0, 2, 3], [0, 2]), ("two", [0, 1, 4], [0, 1, 2])):
-        arrays = {
-            "inputs": rng.integers(0, 300, (puzzles[-1], 5), np.int32),
-            "labels": rng.integers(0, 300, (puzzles[-1], 5), np.int64),
-            "puzzle_identifiers": np.array([1, 2], np.int32),
-            "puzzle_indices": np.array(puzzles, np.int32),
-            "group_indices": np.array(groups, np.int32),
-        }
-        stored[name] = arrays
-        for key, array in arrays.items():
+        tokens = {"inputs": np.int32, "labels": np.int64}
+        stored[name] = {key: rng.integers(0, 300, (puzzles[-1], 5), dtype) for key, dtype in tokens.items()}
+        ends = {"puzzle_identifiers": [1, 2], "puzzle_indices": puzzles, "group_indices": groups}
+        for key, array in (stored[name] | {key: np.array(value, np.int32) for key, value in ends.items()}).items():
             np.save(folder / f"{name}__{key}.npy", array)
     made("import npy", tmp_path / "tree")
     metadata, split = read_split(tmp_path / "set", "train")

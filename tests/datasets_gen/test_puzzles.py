@@ -14,19 +14,10 @@ FAMILIES = [Sudoku(4), Sudoku(6), Sudoku(9), Maze(7), Addition(), Addition(3, 3,
 
 
 def metadata(puzzle, **changes):
-    fields = {
-        "pad_id": 0,
-        "ignore_label_id": 0,
-        "blank_identifier_id": 0,
-        "vocab_size": puzzle.vocab_size,
-        "seq_len": puzzle.seq_len,
-        "num_puzzle_identifiers": 1,
-        "total_groups": 0,
-        "mean_puzzle_examples": 1.0,
-        "sets": ["all"],
-        "task": puzzle.task,
-    }
-    return Metadata(**(fields | changes))
+    fields = dict.fromkeys(("pad_id", "ignore_label_id", "blank_identifier_id", "total_groups"), 0)
+    fields |= {"num_puzzle_identifiers": 1, "mean_puzzle_examples": 1.0, "sets": ["all"]}
+    own = {"vocab_size": puzzle.vocab_size, "seq_len": puzzle.seq_len, "task": puzzle.task}
+    return Metadata(**fields | own | changes)
 
 
 @pytest.mark.parametrize("puzzle", FAMILIES, ids=repr)

@@ -143,10 +143,8 @@ def test_signatures_separate_thousands_of_random_puzzles():
 def test_4x4_signatures_do_not_merge_moved_boards():
     """Their whole space has 288 grids; relabelling alone leaves 288 / 4! = 12 classes."""
     blank = np.zeros((1, 16), np.uint8)
-    grids = set()
     rng = generator(0)
-    for _ in range(2000):
-        grids.add(tuple(full_grid(4, rng)))
+    grids = {tuple(full_grid(4, rng)) for _ in range(2000)}
     assert len(grids) == 288
     answers = np.array(sorted(grids), np.uint8)
     assert len(np.unique(signatures(np.repeat(blank, 288, 0), answers))) == 12
@@ -172,17 +170,17 @@ def test_fault_and_valid_name_the_same_puzzles(size):
     answer = full_grid(size, rng) + 1
     question = thin(answer - 1, answer - 1, rng) + 1
     clue, blank = np.flatnonzero(question > 1)[0], np.flatnonzero(question == 1)[0]
-    wrong_clue, padded, two_solutions, other_digit, not_filled = (question.copy(), *[question.copy() for _ in "1234"])
-    wrong_clue[clue] = (question[clue] - 1) % size + 2
-    padded[blank] = 0
-    two_solutions[clue] = 1
+
+    def put(board, cell, token):
+        return np.where(np.arange(size**2) == cell, token, board).astype(np.uint8)
+
     cases = [
         (question, answer, None),
-        (wrong_clue, answer, "where the question gives"),
-        (padded, answer, "the question holds token 0"),
-        (two_solutions, answer, "more than one solution"),
-        (other_digit, np.where(np.arange(size**2) == blank, (answer - 1) % size + 2, answer), "twice"),
-        (not_filled, np.where(np.arange(size**2) == blank, 1, answer), "the answer holds token 1"),
+        (put(question, clue, (question[clue] - 1) % size + 2), answer, "where the question gives"),
+        (put(question, blank, 0), answer, "the question holds token 0"),
+        (put(question, clue, 1), answer, "more than one solution"),
+        (question, put(answer, blank, (answer - 1) % size + 2), "twice"),
+        (question, put(answer, blank, 1), "the answer holds token 1"),
     ]
     for q, a, words in cases:
         fault = puzzle.fault(q, a)

@@ -84,11 +84,8 @@ def test_interrupted_imports_end_in_one_line(tmp_path):
     (tmp_path / "tqdm.py").write_text(STUCK)
     path = os.pathsep.join([str(tmp_path), os.getcwd()])
     words = ["-m", "datasets_gen", "addition", "--output-dir", "set"]
-    assert interrupted(words, tmp_path, 1, PYTHONPATH=path) == (
-        ["importing"],
-        "interrupted: nothing was written\n",
-        130,
-    )
+    said = interrupted(words, tmp_path, 1, PYTHONPATH=path)
+    assert said == (["importing"], "interrupted: nothing was written\n", 130)
     assert not (tmp_path / "set").exists()
 
 

@@ -1,7 +1,5 @@
 """Integrators have the orders that theory gives them; noise has the law that the SDE gives it."""
 
-from __future__ import annotations
-
 import builtins
 import math
 
@@ -14,6 +12,7 @@ from reason.dynamics.integrate import euler_maruyama, integrate
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
+from reason.models.recursive import RecursiveState
 from reason.nn.draws import normal_like
 
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
@@ -96,21 +95,20 @@ def test_the_papers_discrete_equations(dt: float) -> None:
 
 
 def made(**changes: object) -> RecursiveModel:
-    settings = {
-        "hidden_size": 8,
-        "num_heads": 2,
-        "expansion": 1,
-        "puzzle_emb_len": 0,
-        "h_cycles": 2,
-        "l_cycles": 2,
-    } | changes
-    return RecursiveModel(RecursiveConfig(**settings), Shape(seq_len=4, vocab_size=5), torch.float64).double()
+    settings = {"hidden_size": 8, "num_heads": 2, "expansion": 1, "puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2}
+    config = RecursiveConfig(**settings | changes)
+    return RecursiveModel(config, Shape(seq_len=4, vocab_size=5), torch.float64).double()
+
+
+def begun(model: RecursiveModel) -> tuple[RecursiveState, Tensor]:
+    """The initial state of two puzzles, and x̂."""
+    tokens = torch.arange(8).view(2, 4) % 5
+    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    return model.initial_state(x), x
 
 
 def stepped(model: RecursiveModel) -> Tensor:
-    tokens = torch.arange(8).view(2, 4) % 5
-    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
-    return model.step(model.initial_state(x), x).z_h
+    return model.step(*begun(model)).z_h
 
 
 def with_weights_of(model: RecursiveModel, **changes: object) -> RecursiveModel:
@@ -142,9 +140,8 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
     monkeypatch.setattr("reason.dynamics.integrate.normal_like", torch.ones_like)
     once = {"h_cycles": 1, "l_cycles": 1, "separate_networks": True}
     model = made(**once, noise=noise, sigma=0.3, dt=0.5, substeps=2).train()
-    tokens = torch.arange(8).view(2, 4) % 5
-    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
-    z_h, z_l = start = model.initial_state(x)
+    start, x = begun(model)
+    z_h, z_l = start
     geometry = model.layouts.geometry(x)
     for _ in range(2):
         f = model.f_l(z_l + z_h + x, geometry)
@@ -157,10 +154,8 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
 
 def test_maps_are_free_of_noise() -> None:
     model = made(noise="additive", sigma=1.0).train()
-    tokens = torch.zeros(2, 4, dtype=torch.long)
-    x = model.encode(Batch(tokens, tokens, tokens[:, 0]))
     for kind in ("f_h", "cycle", "step"):
-        g, z = model.map(model.initial_state(x), x, kind)
+        g, z = model.map(*begun(model), kind)
         assert torch.equal(g(z), g(z))
 
 

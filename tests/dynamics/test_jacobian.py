@@ -1,16 +1,14 @@
 """Products against autograd's full Jacobian, eigenvalues against exact ones, estimates against their theory."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 import torch
+from evaluators import small
 from torch import Tensor
 
 from reason.dynamics import jacobian as J
-from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.nn.attention import Attention
 
@@ -49,18 +47,8 @@ def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None:
     """Weights get a gradient through the product, and the map is whole: no gradient truncation shortens it."""
-    positions = "rotary" if mixer == "attention" else "none"
-    config = RecursiveConfig(
-        hidden_size=4,
-        num_heads=1,
-        expansion=1,
-        mixer=mixer,
-        positions=positions,
-        puzzle_emb_len=1,
-        h_cycles=2,
-        l_cycles=2,
-    )
-    model = build_model(config, Shape(seq_len=3, vocab_size=4)).double()
+    own = {"mixer": mixer, "positions": "rotary" if mixer == "attention" else "none", "puzzle_emb_len": 1}
+    model = small(Shape(seq_len=3, vocab_size=4), hidden_size=4, h_cycles=2, l_cycles=2, **own).double()
     model.dtype = torch.float64
     tokens = torch.randint(0, 4, (2, 3))
     x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
@@ -106,14 +94,10 @@ def test_the_estimate_is_exact_for_a_diagonal_map() -> None:
     assert torch.equal(J.estimated_diagonal(lambda z: z * scale, torch.ones(2, 3), 1), scale.expand(2, 3))
 
 
-def symmetric_with(eigenvalues: list[float]) -> Tensor:
-    basis = torch.linalg.qr(torch.randn(len(eigenvalues), len(eigenvalues), dtype=torch.float64))[0]
-    return basis @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ basis.T
-
-
 @pytest.mark.parametrize("product", [J.jvp, J.vjp])
 def test_power_iteration_finds_a_real_dominant_eigenvalue(product: J.Product) -> None:
-    weight = symmetric_with([-1.3, 0.9, 0.5, 0.1])
+    basis = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))[0]
+    weight = basis @ torch.diag(torch.tensor([-1.3, 0.9, 0.5, 0.1], dtype=torch.float64)) @ basis.T
     z = torch.randn(5, 4, dtype=torch.float64)
     found = J.power_iteration(lambda h: h @ weight.T, z, J.unit_normal_like(z), 60, product)
     torch.testing.assert_close(found.growth, torch.full((5,), 1.3, dtype=torch.float64))

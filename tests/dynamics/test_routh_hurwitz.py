@@ -1,7 +1,5 @@
 """All determinants, the eigenvalues, and the trace that CMM penalises, side by side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

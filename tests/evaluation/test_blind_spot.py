@@ -1,7 +1,5 @@
 """The readout blind spot: both lemmas to their orders, every probe by hand, every figure drawn."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -9,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from evaluators import shaken, small
 
 from reason.evaluation import probes as P
 from reason.evaluation.studies import blind_spot as S
-from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, build_model
+from reason.models import LoopedConfig, LoopedModel
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.models.record import StepRecord
 from reason.nn.norms import Norm
@@ -23,10 +22,7 @@ PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm
 
 
 def looped(eps: float | None = None, **changes: object) -> LoopedModel:
-    model = LoopedModel(LoopedConfig(**PRE | changes), SHAPE, torch.float64).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
+    model = shaken(LoopedModel(LoopedConfig(**PRE | changes), SHAPE, torch.float64).double().eval())
     for module in model.modules():
         if isinstance(module, Norm) and eps is not None:
             module.eps = eps
@@ -34,15 +30,8 @@ def looped(eps: float | None = None, **changes: object) -> LoopedModel:
 
 
 def recursive(**changes: object) -> Reasoner:
-    settings = {
-        "hidden_size": 8,
-        "num_heads": 2,
-        "expansion": 1,
-        "puzzle_emb_len": 2,
-        "h_cycles": 1,
-        "l_cycles": 1,
-    } | changes
-    return P.precise(build_model(RecursiveConfig(**settings), SHAPE))
+    attention = {"mixer": "attention", "positions": "rotary", "num_heads": 2, "puzzle_emb_len": 2}
+    return P.precise(small(SHAPE, **attention | changes))
 
 
 def puzzles(rows: int = 3) -> Batch:
@@ -69,12 +58,10 @@ def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) ->
     batch = puzzles()
     model = looped(eps=0.0, norm=norm)
     r, g = S.radial_gradient(at_scale(model, batch, 2.0), "softmax")
-    assert r < 1e-13
-    assert abs(g) < 1e-13
+    assert max(r, abs(g)) < 1e-13
     raw = looped(norm=norm, readout="raw")
     r, g = S.radial_gradient(at_scale(raw, batch, 2.0), "softmax")
-    assert r > 1e-2
-    assert abs(g) > 1e-2
+    assert min(r, abs(g)) > 1e-2
 
 
 def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:

@@ -1,7 +1,5 @@
 """Compiled evaluation: decided from counted work, recorded, batches of one shape, the numbers of eager evaluation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from evaluators import counting
 
 from reason.cli import main
 from reason.config.overrides import override
@@ -69,8 +68,7 @@ def test_batches_of_one_shape_change_nothing(trained: tuple[Any, PuzzleData]) ->
     """Batches of equal size, the last one filled up; what fills it is seen by nobody."""
     model, data = trained
     plain = evaluator_of(model, data)
-    rows, step = [], model.step
-    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
+    rows = counting(model)
     seen = [evaluate(each, consumers_of(each)) for each in (plain, replace(plain, fill=True))]
     filled = rows[len(rows) // 2 :]
     assert len(data) % 5

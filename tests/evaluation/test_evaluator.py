@@ -1,7 +1,5 @@
 """One pass for all consumers: who is stepped, what is left out, who pays, and one's own consumer on every road."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluators import counting, evaluator_of, gated, read
+from evaluators import counting, evaluator_of, gated, read, small
 from rich.console import Console
 
 from reason.data import PuzzleData
@@ -27,7 +25,6 @@ from reason.evaluation.studies.caches import Caches
 from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, evaluate, print_results, write_report
-from reason.models import RecursiveConfig, build_model
 from reason.models.record import StepRecord
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
@@ -51,7 +48,7 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
     evaluate(evaluator, consumers)
     assert sum(rows) == (1 + 3 * 2) * 4 * len(data)
     assert [consumer.cost for consumer in consumers if consumer.cost] == [
-        f"restarts: 6 passes over {len(data)} puzzles (3 tries of initial, symmetry, noise; the first try is the pass "
+        f"restarts: 6 passes over {len(data)} puzzles (3 restarts of initial, symmetry, noise; the first is the pass "
         "that is made anyway)"
     ]
 
@@ -59,13 +56,7 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
 def test_settings_reach_what_they_set(monitored_4x4: Path) -> None:
     """The map of the spectra, what counts as at rest, what policies may cost, and where they are calibrated."""
     data = PuzzleData(monitored_4x4, "test")
-    model = build_model(
-        RecursiveConfig(
-            hidden_size=4, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1,
-            l_cycles=1,
-        ),
-        data.shape,
-    )  # fmt: skip
+    model = small(data.shape, hidden_size=4)
     found = read(
         model, data, 2, 4, probes=True, probed=2, spectra=1, map="f_h", tolerance=1e9, policies=True,
         budget="perplexity", drop=0.3, perplexity=1.5,

@@ -1,7 +1,5 @@
 """What an exit gate costs at evaluation, when it leaves, and the loops that puzzles need."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

@@ -1,7 +1,5 @@
 """Exits, readouts and penalties with both families: trained one step, or refused at the start with the mend."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +21,12 @@ from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
-SMALL = {
-    "model.hidden_size": "8",
-    "model.num_heads": "2",
-    "training.batch_size": "4",
-    "training.steps": "2",
-    "training.log_every": "1",
-}
+SMALL = {"model.hidden_size": "8", "model.num_heads": "2", "training.batch_size": "4"}
+SMALL |= {"training.steps": "2", "training.log_every": "1"}
 GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.q_halt": "0", "rollout.halting": "gate"}
 SEVERAL = {"rollout.loops.count": "3", "rollout.loops.supervision": "per-loop", "rollout.supervision_steps": "1"}
-STAGE_1 = {
-    "rollout.halting": "none",
-    "loss.weights.lm": "0",
-    "loss.weights.q_halt": "0",
-    "loss.weights.exit": "1",
-    "loss.weights.exit_entropy": "0.1",
-}
+STAGE_1 = {"rollout.halting": "none", "loss.weights.lm": "0", "loss.weights.q_halt": "0"}
+STAGE_1 |= {"loss.weights.exit": "1", "loss.weights.exit_entropy": "0.1"}
 
 TRAINED = {
     "gate as halting rule": ("sudoku-4x4", GATED),
@@ -106,9 +94,8 @@ def test_it_is_refused(name: str) -> None:
         override(preset(chosen).config(), changes)
 
 
-def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
-    monkeypatch.chdir(tmp_path)
     assert generate([*["addition", "--digits", "2", "--train", "40", "--test", "12", "--output-dir"], "set"]) == 0
     small = [f"{key}={value}" for key, value in SMALL.items()]
     assert train(["ouro-small-stage-1", "data=set", "run=one", *small]) == 0
@@ -144,9 +131,6 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
 
 
-def test_caches_are_for_what_generates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert generate(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--seed", "0", "--output-dir", "set"]) == 0
-    assert train(["sudoku-4x4", "data=set", "run=one", *(f"{key}={value}" for key, value in SMALL.items())]) == 0
+def test_caches_are_for_what_generates(half: Path) -> None:
     with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        override(read_config("one/config.json"), {"evaluation.caches": "true"})
+        override(read_config(half / "config.json"), {"evaluation.caches": "true"})

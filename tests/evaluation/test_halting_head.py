@@ -1,7 +1,5 @@
 """What the halting head knows, and bins of difficulty, against loops and by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +81,7 @@ def test_calibration_under_q_learning_is_that_of_the_trained_probability(sudoku_
 
 @pytest.mark.parametrize(
     ("changes", "read"),
-    [
-        ({}, "bce"),
-        ({"rollout.halting": "none"}, "none"),
-        ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None),
-    ],
+    [({}, "bce"), ({"rollout.halting": "none"}, "none"), ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None)],
 )
 def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
     assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read

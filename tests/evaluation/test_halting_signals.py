@@ -1,7 +1,5 @@
 """What a step says of itself, against a loop over cells."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -16,13 +14,17 @@ from reason.models.record import StepRecord
 from reason.models.recursive import RecursiveState
 
 
+def recorded(logits: torch.Tensor, labels: torch.Tensor) -> StepRecord:
+    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
+    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
+    return StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
 def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
     logits = 2 * torch.randn(3, 4, 5)
     labels = torch.tensor([[1, IGNORE, 4, 0], [IGNORE, IGNORE, IGNORE, 2], [3, 3, 0, 1]])
-    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
-    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
-    record = StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+    record = recorded(logits, labels)
     found = signals(record, likelihood, "none")
     for row in range(3):
         margins, largest, certain, losses = [], [], [], []
@@ -45,9 +47,7 @@ def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
 def test_only_what_is_asked_for_is_computed() -> None:
     """A policy that looks at one signal does not pay for the others."""
     logits, labels = torch.randn(3, 4, 5), torch.randint(0, 5, (3, 4))
-    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
-    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
-    record = StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+    record = recorded(logits, labels)
     every = signals(record, "softmax", "none")
     for name, values in every.items():
         assert torch.equal(signals(record, "softmax", "none", names=(name,))[name], values)

@@ -1,7 +1,5 @@
 """Policies against a row-by-row reference, and at work: what a puzzle leaves with is what the record says."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -16,19 +14,8 @@ from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Evaluator
 from reason.evaluation.signals import Signals
-from reason.evaluation.studies.policies import (
-    Allowance,
-    MixedRecord,
-    Policy,
-    calibrated,
-    frontier,
-    outcome,
-    policies_for,
-    run_with,
-    signal_of,
-    signals_in,
-    thresholds,
-)  # fmt: skip
+from reason.evaluation.studies import policies as P
+from reason.evaluation.studies.policies import Allowance, Policy, calibrated, outcome
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Reasoner
 from reason.rollout import unroll
@@ -96,7 +83,7 @@ def test_an_allowance_is_met_to_the_last_puzzle_and_nat() -> None:
 def test_a_higher_threshold_stops_nobody_earlier(steps: int, signal: str, seed: int) -> None:
     """So the first threshold within the budget has the fewest steps."""
     seen = columns(steps, 7, seed)
-    stops = [Policy("p", signal, threshold).stops(seen) for threshold in thresholds(seen, signal)]
+    stops = [Policy("p", signal, threshold).stops(seen) for threshold in P.thresholds(seen, signal)]
     assert (np.diff(stops, axis=0) >= 0).all()
     assert (stops[0] == 1).all()
     assert (stops[-1] == steps).all()
@@ -108,7 +95,7 @@ def test_calibration_finds_the_fewest_steps_within_the_budget(signal: str, allow
     seen = columns(8, 60)
     chosen = calibrated(seen, signal, allowance)
     mean_steps, cost = [], []
-    for threshold in [*np.unique(signal_of(seen, signal)), -1e9, math.inf]:  # every threshold that differs
+    for threshold in [*np.unique(P.signal_of(seen, signal)), -1e9, math.inf]:  # every threshold that differs
         stops = by_row(seen, signal, float(threshold))
         mean_steps.append(sum(stops) / len(stops))
         rows = np.arange(60)
@@ -123,14 +110,14 @@ def test_calibration_finds_the_fewest_steps_within_the_budget(signal: str, allow
 
 
 def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
-    names = [policy.name for policy in policies_for(columns(8, 20), 4, Allowance())]
+    names = [policy.name for policy in P.policies_for(columns(8, 20), 4, Allowance())]
     assert names == [
         "fixed 8", "fixed 4", "q > 0, as trained", "fixed, calibrated", "q, calibrated", "margin, calibrated",
         "residual, calibrated",
     ]  # fmt: skip
-    names = [policy.name for policy in policies_for(columns(4, 20, q=False), 4, Allowance())]
+    names = [policy.name for policy in P.policies_for(columns(4, 20, q=False), 4, Allowance())]
     assert names[:2] == ["fixed 4", "fixed, calibrated"]  # T is named once
-    names = [policy.name for policy in policies_for(columns(1, 3, q=False), 8, Allowance())]
+    names = [policy.name for policy in P.policies_for(columns(1, 3, q=False), 8, Allowance())]
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
 
@@ -147,7 +134,7 @@ def test_none_and_all_solved(share: float) -> None:
 def test_the_frontier_runs_from_one_step_to_all() -> None:
     seen = columns(6, 30)
     for signal in ("q", "fixed"):
-        points = frontier(seen, signal)
+        points = P.frontier(seen, signal)
         assert (points[0]["mean_steps"], points[-1]["mean_steps"]) == (1, 6)
         assert points[-1]["exact"] == pytest.approx(seen["exact"][-1].mean())
 
@@ -155,23 +142,15 @@ def test_the_frontier_runs_from_one_step_to_all() -> None:
 def test_a_signal_of_infinities_never_stops() -> None:
     seen = columns(3, 4)
     seen["residual"][:] = -np.inf
-    assert thresholds(seen, "residual") == [np.inf]
+    assert P.thresholds(seen, "residual") == [np.inf]
     assert calibrated(seen, "residual", Allowance()).stops(seen).tolist() == [3] * 4
 
 
-RECURSIVE = {
-    "hidden_size": 8,
-    "num_heads": 1,
-    "expansion": 1,
-    "positions": "none",
-    "puzzle_emb_len": 1,
-    "h_cycles": 1,
-    "l_cycles": 1,
-}
+RECURSIVE = {"hidden_size": 8, "num_heads": 1, "expansion": 1, "puzzle_emb_len": 1, "h_cycles": 1, "l_cycles": 1}
 LOOPED = {"hidden_size": 8, "num_heads": 1, "causal": False, "num_layers": 1}
 MODELS = {
-    "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp"),
-    "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", states=1),
+    "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp", positions="none"),
+    "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", positions="none", states=1),
     "looped, a gate per puzzle": LoopedConfig(**LOOPED, gate="puzzle"),
     "looped, a gate per position, read raw at first": LoopedConfig(
         **LOOPED, gate="position", readout="final-only", final_from=3
@@ -198,12 +177,12 @@ def test_rows_that_leave_leave_with_what_the_record_says(config, batch_size: int
     seen = passed(model, data, 6, 4)
     evaluator = Evaluator(model, data, EvaluationConfig(steps=6, batch_size=batch_size), 6, progress=False)
     examples = np.array([3, 0, 11, 7, 8, 1, 2])
-    assert len(signals_in(seen)) >= 5
-    for signal in signals_in(seen):
-        values = np.unique(signal_of(seen, signal))
+    assert len(P.signals_in(seen)) >= 5
+    for signal in P.signals_in(seen):
+        values = np.unique(P.signal_of(seen, signal))
         threshold = float((values[len(values) // 2 - 1] + values[len(values) // 2]) / 2)
         policy = Policy("p", signal, threshold)
-        left = run_with(policy, evaluator, examples)
+        left = P.run_with(policy, evaluator, examples)
         assert left.steps.max() <= 6
         stops = policy.stops(seen)[examples]
         assert left.steps.tolist() == stops.tolist(), signal
@@ -217,7 +196,7 @@ def test_rows_at_different_steps_are_read_as_of_their_own(sudoku_4x4: Path) -> N
     with torch.no_grad():
         *_, last = unroll(model, batch, 2)
         taken = torch.tensor([1, 2, 3, 4])
-        mixed = MixedRecord(model, 0, batch, last.x, last.before, last.state, taken=taken).readout
+        mixed = P.MixedRecord(model, 0, batch, last.x, last.before, last.state, taken=taken).readout
         for row, step in enumerate(taken.tolist()):
             alone = model.readout(last.state, step)
             assert torch.equal(mixed.logits[row], alone.logits[row])
@@ -232,7 +211,7 @@ def test_rows_at_their_threshold_stay(config, sudoku_4x4: Path) -> None:
     model = build_model(config, data.shape)
     evaluator = Evaluator(model, data, EvaluationConfig(steps=4, batch_size=3), 4, progress=False)
     for threshold, steps in ((2.0, 3), (math.inf, 4)):
-        left = run_with(Policy("p", "fixed", threshold), evaluator, np.arange(7))
+        left = P.run_with(Policy("p", "fixed", threshold), evaluator, np.arange(7))
         assert left.steps.tolist() == [steps] * 7
 
 

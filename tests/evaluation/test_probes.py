@@ -1,24 +1,18 @@
 """The probes on maps whose dynamics are known, and on a real model against plain loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 import torch
+from evaluators import small
 from torch import Tensor
 
 from reason.evaluation import probes as P
 from reason.evaluation.probes import plane, trajectories
-from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.models.looped import LoopedState
 from reason.rollout import unroll
-
-
-class One(NamedTuple):
-    z: Tensor
 
 
 class Linear(Reasoner):
@@ -32,17 +26,17 @@ class Linear(Reasoner):
     def encode(self, batch: Batch) -> Tensor:
         return torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype)
 
-    def initial_state(self, x: Tensor) -> One:
-        return One(torch.ones_like(x))
+    def initial_state(self, x: Tensor) -> LoopedState:
+        return LoopedState(torch.ones_like(x))
 
-    def step(self, state: One, x: Tensor) -> One:
-        return One(state.z @ self.matrix.T + x)
+    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
+        return LoopedState(state.z @ self.matrix.T + x)
 
-    def readout(self, state: One, step: int | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
 
-    def map(self, state: One, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        return lambda z: self.step(One(z), x).z, state.z
+    def map(self, state: LoopedState, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        return lambda z: self.step(LoopedState(z), x).z, state.z
 
 
 def diagonal(*values: float, shift: float = 0.0) -> Linear:
@@ -55,11 +49,13 @@ def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
 
 
 def recursive(**changes: object) -> Reasoner:
-    settings = {
-        "hidden_size": 4, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
-        "h_cycles": 2, "l_cycles": 2,
-    } | changes  # fmt: skip
-    return build_model(RecursiveConfig(**settings), Shape(seq_len=3, vocab_size=4))
+    shape = Shape(seq_len=3, vocab_size=4)
+    return P.precise(small(shape, hidden_size=4, h_cycles=2, l_cycles=2, **changes))
+
+
+def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Tensor]:
+    x = model.encode(batch)
+    return model, model.initial_state(x), x
 
 
 def test_norm_and_residual_by_hand() -> None:
@@ -72,17 +68,13 @@ def test_norm_and_residual_by_hand() -> None:
 
 
 def test_radius_and_trace_of_a_known_map() -> None:
-    model = diagonal(-0.9, 0.5, 0.2)
-    x = model.encode(puzzles(2))
-    state = model.initial_state(x)
-    assert P.radius(model, state, x) == pytest.approx([0.9, 0.9])
-    assert P.trace(model, state, x) == pytest.approx([-0.2 / 3] * 2)
+    start = begun(diagonal(-0.9, 0.5, 0.2), puzzles(2))
+    assert P.radius(*start) == pytest.approx([0.9, 0.9])
+    assert P.trace(*start) == pytest.approx([-0.2 / 3] * 2)
 
 
 def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
-    model = diagonal(0.5, 0.5, 0.5)
-    x = model.encode(puzzles(4))
-    state = model.initial_state(x)
+    model, state, x = begun(diagonal(0.5, 0.5, 0.5), puzzles(4))
     back = P.perturb_and_return(model, state, x, steps=3, size=0.2)
     torch.testing.assert_close(back, 0.5 ** torch.arange(4.0).double()[:, None].expand(4, 4))
     pushed = P.perturbed(state, 0.2)
@@ -91,25 +83,19 @@ def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
 
 @pytest.mark.parametrize("values", [(0.9, 0.1), (1.5, 1.0), (-1.2, 0.3)])
 def test_the_growth_rate_is_the_logarithm_of_the_radius(values: tuple[float, float]) -> None:
-    model = diagonal(*values)
-    x = model.encode(puzzles(3))
-    rate = P.growth_rate(model, model.initial_state(x), x, steps=200)
+    rate = P.growth_rate(*begun(diagonal(*values), puzzles(3)), steps=200)
     assert rate.tolist() == pytest.approx([math.log(abs(values[0]))] * 3, abs=0.03)
 
 
 def test_a_constant_map_forgets_a_push_at_once_without_nan() -> None:
-    model = diagonal(0.0, 0.0, shift=1.0)
-    x = model.encode(puzzles(1))
-    assert P.growth_rate(model, model.initial_state(x), x, steps=3).item() < -20
+    assert P.growth_rate(*begun(diagonal(0.0, 0.0, shift=1.0), puzzles(1)), steps=3).item() < -20
 
 
 @pytest.mark.parametrize("states", [1, 2])
 @pytest.mark.parametrize("dt", [1.0, 0.5])
 def test_the_path_is_the_step(states: int, dt: float) -> None:
     """The path ends where `step` ends, one state per network call; the oscillation is that of its low states."""
-    model = P.precise(recursive(states=states, dt=dt))
-    x = model.encode(puzzles(2, 3, 4))
-    state = model.initial_state(x)
+    model, state, x = begun(recursive(states=states, dt=dt), puzzles(2, 3, 4))
     with torch.no_grad():
         path = list(model.path(state, x))
         assert len(path) == 2 * (2 + 1)
@@ -125,21 +111,18 @@ def test_the_path_is_the_step(states: int, dt: float) -> None:
 
 def test_oscillation_of_a_jump_and_of_a_walk() -> None:
     class Twice(Linear):
-        def path(self, state: One, x: Tensor):
+        def path(self, state: LoopedState, x: Tensor):
             for _ in range(3):
                 state = self.step(state, x)
                 yield state
 
     for value, shift, ratio in ((-1.0, 0.0, 0.0), (1.0, 1.0, 2.0)):
-        model = Twice(torch.tensor([[value]], dtype=torch.float64), shift)
-        x = model.encode(puzzles(1))
-        assert P.oscillation(model, model.initial_state(x), x).flatten().tolist() == pytest.approx([ratio] * 2)
+        start = begun(Twice(torch.tensor([[value]], dtype=torch.float64), shift), puzzles(1))
+        assert P.oscillation(*start).flatten().tolist() == pytest.approx([ratio] * 2)
 
 
 def test_a_model_of_one_call_has_no_oscillation_inside_a_step() -> None:
-    model = diagonal(0.5)
-    x = model.encode(puzzles(2))
-    assert P.oscillation(model, model.initial_state(x), x).shape == (0, 2)
+    assert P.oscillation(*begun(diagonal(0.5), puzzles(2))).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +144,7 @@ def test_every_end_has_its_name(values: tuple[float, float], end: str) -> None:
 def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
     turn = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     model = Linear(turn)
-    model.initial_state = lambda x: One(x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
+    model.initial_state = lambda x: LoopedState(x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
     assert trajectories(model, puzzles(1), [0], steps=12)[0].end == "cycle of 3"
     batch = puzzles(1)._replace(labels=torch.zeros(1, 1, dtype=torch.long))
     found = trajectories(diagonal(1.0), batch, [0], steps=1)[0]
@@ -169,8 +152,7 @@ def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
 
 
 def test_chunks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = P.precise(recursive())
-    batch = puzzles(5, 3, 4)
+    model, batch = recursive(), puzzles(5, 3, 4)
     whole = trajectories(model, batch, list(range(5)), steps=4)
     monkeypatch.setattr("reason.evaluation.probes.AT_ONCE", 1)
     single = trajectories(model, batch, list(range(5)), steps=4)

@@ -1,24 +1,21 @@
 """Every puzzle has random numbers of its own: whatever else is read, and whatever stands beside it in a batch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from evaluators import evaluator_of, small
 
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds
+from reason.evaluation.evaluator import Columns, PuzzleSeeds
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.dynamics import Dynamics
 from reason.evaluation.studies.restarts import Restarts
-from reason.models import RecursiveConfig, build_model
 from reason.models.base import Reasoner
 
 
@@ -30,20 +27,12 @@ def data(sudoku_4x4: Path) -> PuzzleData:
 @pytest.fixture
 def model(data: PuzzleData) -> Reasoner:
     """Its initial states are random; two cells of one token begin apart."""
-    config = RecursiveConfig(
-        hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1,
-        l_cycles=1, initial="random",
-    )  # fmt: skip
     torch.manual_seed(0)
-    return build_model(config, data.shape, torch.float64).eval()
+    return small(data.shape, torch.float64, initial="random").eval()
 
 
-def evaluator_of(model: Reasoner, data: PuzzleData, **settings: Any) -> Evaluator:
-    return Evaluator(model, data, EvaluationConfig(steps=3, **settings), 3, progress=False)
-
-
-def columns(model: Reasoner, data: PuzzleData, **settings: Any) -> Columns:
-    evaluator = evaluator_of(model, data, **settings)
+def columns(model: Reasoner, data: PuzzleData, batch_size: int, **settings: Any) -> Columns:
+    evaluator = evaluator_of(model, data, 3, batch_size, **settings)
     consumers = [Accuracy(evaluator), Signals(evaluator), *([Restarts(evaluator)] if "restarts" in settings else [])]
     with torch.no_grad(), evaluator.own_randomness():
         return evaluator.observe(consumers)[0]
@@ -64,8 +53,8 @@ def test_the_size_of_a_batch_changes_no_draw(model: Reasoner, data: PuzzleData) 
 
 
 def test_boards_and_dynamics_show_the_pass(model: Reasoner, data: PuzzleData) -> None:
-    evaluator = evaluator_of(model, data, boards=20, probes=True, probed=20, spectra=0)
-    seen = columns(model, data)
+    evaluator = evaluator_of(model, data, 3, 50, boards=20, probes=True, probed=20, spectra=0)
+    seen = columns(model, data, 50)
     with evaluator.own_randomness():
         boards = Boards(evaluator).result(seen)["boards"]["puzzles"]
         paths = Dynamics(evaluator).result(seen)["dynamics"]["puzzles"]
@@ -88,6 +77,4 @@ def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle() -> None:
     assert moved.source is not None
     assert len({tuple(row) for row in moved.source.tolist()}) > 40
     single = PuzzleSeeds(torch.tensor([7]), 0).symmetries(Sudoku(6).symmetry, 1, z.device)
-    assert single.names is not None
-    assert moved.names is not None
     assert torch.equal(moved.names[7:8], single.names)

@@ -1,14 +1,13 @@
 """More than one try: the first is the plain pass, choices against loops, symmetries undone."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from evaluators import evaluator_of, small
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.maze.paths import solve
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData, draw_symmetries, task_of
@@ -16,27 +15,11 @@ from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds
 from reason.evaluation.signals import Signals
+from reason.evaluation.studies import restarts as R
 from reason.evaluation.studies.by_step import Rules
-from reason.evaluation.studies.restarts import (
-    CHOICES,
-    Restarts,
-    chosen,
-    random_like,
-    restart_table,
-    restarts_of,
-    variations_of,
-)
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import LoopedConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner
 from reason.models.recursive import RecursiveState
-
-
-def small(data: PuzzleData, **changes: object) -> Reasoner:
-    settings = {
-        "hidden_size": 8, "num_heads": 1, "expansion": 1, "mixer": "mlp", "positions": "none", "puzzle_emb_len": 0,
-        "h_cycles": 1, "l_cycles": 1,
-    } | changes  # fmt: skip
-    return build_model(RecursiveConfig(**settings), data.shape).eval()
 
 
 def tries_at(
@@ -45,15 +28,15 @@ def tries_at(
     settings = EvaluationConfig(steps=steps, restarts=count, vary=vary, batch_size=batch_size, **changes)
     evaluator = Evaluator(model, data, settings, steps, progress=False)
     with torch.no_grad():
-        consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), Restarts(evaluator)]
+        consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), R.Restarts(evaluator)]
         seen, _ = evaluator.observe(consumers)
-    return restarts_of(seen, vary), seen
+    return R.restarts_of(seen, vary), seen
 
 
 @pytest.mark.parametrize("vary", ["initial", "symmetry", "noise"])
 def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
-    model = small(data)
+    model = small(data.shape).eval()
     single, _ = tries_at(model, data, 3, 1, vary, 5)
     several, seen = tries_at(model, data, 3, 3, vary, 5)
     for tries in (single, several):
@@ -65,13 +48,13 @@ def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     assert (several["residual"][1] != several["residual"][2]).any()
     again, _ = tries_at(model, data, 3, 3, vary, 5)
     assert (again["residual"] == several["residual"]).all()
-    for choice in (*CHOICES, "verified", "any"):
-        assert restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
+    for choice in (*R.CHOICES, "verified", "any"):
+        assert R.restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
 
 
 def test_noise_is_as_large_as_asked(sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
-    model = small(data)
+    model = small(data.shape).eval()
     little, much = (tries_at(model, data, 2, 2, "noise", 5, sigma=sigma)[0]["residual"] for sigma in (0.01, 1.0))
     assert (little[0] == much[0]).all()  # the first try has none
     assert (little[1] != much[1]).all()
@@ -82,7 +65,7 @@ def test_a_random_state_is_as_large_as_the_one_that_it_replaces() -> None:
     """Row by row; a row of zeros gets numbers of size 1."""
     sizes, cells = torch.tensor([0.01, 1.0, 300.0, 0.0]), 16 * 64
     state = RecursiveState(*(z * sizes.view(-1, 1, 1) for z in (torch.randn(4, 16, 64), torch.rand(4, 16, 64))))
-    drawn = random_like(state, PuzzleSeeds(torch.arange(4), 1).normal)
+    drawn = R.random_like(state, PuzzleSeeds(torch.arange(4), 1).normal)
     for old, new in zip(state, drawn, strict=True):
         size = old.square().mean((1, 2)).sqrt()
         one = new / torch.where(size > 0, size, 1.0).view(-1, 1, 1)
@@ -100,24 +83,25 @@ def test_a_symmetry_is_undone(size: int) -> None:
     assert not torch.equal(moved.apply(tokens), tokens)
 
 
+def answers_with(model: Reasoner, answer: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Let the model say what `answer` makes of the questions."""
+
+    def encode(batch: Batch) -> torch.Tensor:
+        model.asked = batch.inputs
+        return torch.zeros(*batch.inputs.shape, 8)
+
+    def readout(state: object, step: int | None = None) -> Readout:
+        return Readout(torch.nn.functional.one_hot(answer(model.asked), model.shape.vocab_size).float())
+
+    model.encode, model.readout = encode, readout  # type: ignore[method-assign, assignment]
+
+
 def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> None:
     """A model that copies its question: under every symmetry, turned back, the same answer and verdict."""
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs = data.labels.clone()
-    model = small(data)
-    model.readout = lambda state, step=None: model_readout(state)  # type: ignore[method-assign]
-    one_hot = torch.nn.functional.one_hot
-
-    def encode(batch):
-        model.asked = batch.inputs
-        return torch.zeros(len(batch.inputs), data.shape.seq_len, 8)
-
-    def model_readout(state):
-        from reason.models.base import Readout
-
-        return Readout(one_hot(model.asked, data.shape.vocab_size).float())
-
-    model.encode = encode  # type: ignore[method-assign]
+    model = small(data.shape).eval()
+    answers_with(model, lambda asked: asked)
     tries, _ = tries_at(model, data, 1, 4, "symmetry", 6)
     assert tries["right"].all()
     assert tries["valid"].all()
@@ -129,19 +113,14 @@ def test_choices_against_a_loop() -> None:
     rng = np.random.default_rng(0)
     answers = rng.integers(0, 3, (5, 40)).astype(np.uint64)
     right = answers == 1
-    tries = {
-        "right": right,
-        "valid": right,
-        "answers": answers,
-        "q": rng.normal(size=(5, 40)),
-        "residual": rng.random((5, 40)),
-    }
+    tries = {"right": right, "valid": right, "answers": answers}
+    tries |= {"q": rng.normal(size=(5, 40)), "residual": rng.random((5, 40))}
     for n in range(40):
         votes = [list(answers[:, n]).count(a) for a in answers[:, n]]
-        assert chosen(tries, "majority")[n] == votes.index(max(votes))
-        assert chosen(tries, "q")[n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
-        assert chosen(tries, "residual")[n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
-    table = restart_table(tries)
+        assert R.chosen(tries, "majority")[n] == votes.index(max(votes))
+        assert R.chosen(tries, "q")[n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
+        assert R.chosen(tries, "residual")[n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
+    table = R.restart_table(tries)
     assert [row["tries"] for row in table] == [1, 2, 4, 5]
     assert table[-1]["verified"] == table[-1]["any"] == right.any(0).mean()
     assert table[0]["majority"] == table[0]["any"] == right[0].mean()
@@ -150,44 +129,29 @@ def test_choices_against_a_loop() -> None:
 def test_a_try_that_diverged_is_not_taken() -> None:
     nan = np.nan
     tries = {"q": np.array([[-3, nan], [nan, -3]]), "residual": np.array([[0.5, nan], [nan, 0.5]])}
-    assert chosen(tries, "q").tolist() == chosen(tries, "residual").tolist() == [0, 1]
+    assert R.chosen(tries, "q").tolist() == R.chosen(tries, "residual").tolist() == [0, 1]
 
 
-def test_turned_mazes_are_judged_by_the_rules(tmp_path: Path) -> None:
+def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None:
     """A reader that marks the path tie-broken as it sees it: right under every turn, though seldom the label."""
-    words = f"maze --size 7 --min-path 6 --wall-density 0.1 --train 0 --test 12 --seed 1 --output-dir {tmp_path / 'm'}"
-    assert generate(words.split()) == 0
-    data = PuzzleData(tmp_path / "m", "test")
-    model = small(data)
-
-    def encode(batch: Batch) -> torch.Tensor:
-        model.asked = batch.inputs
-        return torch.zeros(len(batch.inputs), 49, 8)
-
-    def readout(state: object, step: int | None = None) -> Readout:
-        paths = torch.from_numpy(solve(model.asked.numpy().astype(np.uint8))[0].astype(np.int64))
-        return Readout(torch.nn.functional.one_hot(paths, 6).float())
-
-    model.encode, model.readout = encode, readout  # type: ignore[method-assign, assignment]
+    data = PuzzleData(made("maze --size 7 --min-path 6 --wall-density 0.1 --train 0 --test 12 --seed 1"), "test")
+    model = small(data.shape).eval()
+    answers_with(model, lambda asked: torch.from_numpy(solve(asked.numpy().astype(np.uint8))[0].astype(np.int64)))
     tries, _ = tries_at(model, data, 1, 8, "symmetry", 5)
     assert tries["right"].all()
     assert len(np.unique(tries["answers"], axis=0)) > 1
-    result = Restarts(Evaluator(model, data, EvaluationConfig(steps=1, restarts=8, vary="symmetry"), 1, progress=False))
-    kept = result.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
+    consumer = R.Restarts(evaluator_of(model, data, 1, 5, restarts=8, vary="symmetry"))
+    kept = consumer.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
     assert kept["what"].endswith("the label of a moved puzzle is another one")
     assert len(tries_at(model, data, 1, 12, "symmetry", 5)[0]["right"]) == 8  # a ninth would be the first again
     plain, _ = tries_at(model, data, 1, 2, "noise", 5)
     assert (plain["right"] == plain["valid"]).all()  # as it stands, the tie-break is the label's
 
 
-def test_sums_have_no_symmetry_and_looped_models_no_q(tmp_path: Path) -> None:
-    words = f"addition --digits 2 --train 8 --test 6 --output-dir {tmp_path / 'sums'}"
-    assert generate(words.split()) == 0
-    data = PuzzleData(tmp_path / "sums", "test")
-    puzzle = task_of(data.metadata)
-    assert variations_of(puzzle) == ["initial", "noise"]
-    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), data.shape).eval()
-    tries, _ = tries_at(model, data, 2, 3, "noise", 4)
+def test_sums_have_no_symmetry_and_looped_models_no_q(sums: PuzzleData) -> None:
+    assert R.variations_of(task_of(sums.metadata)) == ["initial", "noise"]
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), sums.shape).eval()
+    tries, _ = tries_at(model, sums, 2, 3, "noise", 4)
     assert "q" not in tries
-    assert restart_table(tries)[-1]["q"] is None
-    assert restart_table(tries)[-1]["verified"] is not None
+    assert R.restart_table(tries)[-1]["q"] is None
+    assert R.restart_table(tries)[-1]["verified"] is not None

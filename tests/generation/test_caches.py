@@ -1,9 +1,8 @@
 """Cached decoding against reading the whole text anew, and each way of sharing against its definition."""
 
-from __future__ import annotations
-
 import pytest
 import torch
+from evaluators import shaken
 from torch import Tensor
 
 from reason.generation.decoding import Caches, answer, generate
@@ -23,11 +22,8 @@ KINDS = {
 
 
 def make(dtype: torch.dtype = torch.float32, **changes: object) -> LoopedModel:
-    model = LoopedModel(LoopedConfig(**{"hidden_size": 8, "num_heads": 2, "dropout": 0.3} | changes), SHAPE, dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return model.to(torch.float64 if dtype == torch.float64 else torch.float32).eval()
+    config = LoopedConfig(**{"hidden_size": 8, "num_heads": 2, "dropout": 0.3} | changes)
+    return shaken(LoopedModel(config, SHAPE, dtype)).to(dtype).eval()
 
 
 def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
@@ -80,8 +76,7 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
                 seen[cell][layer].append((k[:, cell], v[:, cell]))
             z = block(z)
     past = seen if keep else [[shared(layer) for layer in cell] for cell in seen]
-    logits = model.readout(model.initial_state(z)).logits[0, -1]
-    said.append(logits)
+    said.append(model.readout(model.initial_state(z)).logits[0, -1])
     for i in range(count - 1):
         z = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
         mine: list[list[tuple[Tensor, Tensor]]] = [[] for _ in blocks]

@@ -1,9 +1,6 @@
 """Greedy generation: what it says is what teacher forcing scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -15,16 +12,13 @@ from reason.data import PuzzleData
 from reason.generation.decoding import answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
+from reason.models.looped import LoopedState
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 
 END = 14
-
-
-class Nothing(NamedTuple):
-    z: Tensor
 
 
 class Successor(Reasoner):
@@ -35,13 +29,13 @@ class Successor(Reasoner):
     def encode(self, batch: Batch) -> Tensor:
         return batch.inputs[..., None].float()
 
-    def initial_state(self, x: Tensor) -> Nothing:
-        return Nothing(x)
+    def initial_state(self, x: Tensor) -> LoopedState:
+        return LoopedState(x)
 
-    def step(self, state: Nothing, x: Tensor) -> Nothing:
-        return Nothing(state.z + 1)
+    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
+        return LoopedState(state.z + 1)
 
-    def readout(self, state: Nothing, step: int | None = None) -> Readout:
+    def readout(self, state: LoopedState, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
 
 
@@ -117,19 +111,10 @@ def test_the_loss_is_that_of_its_own_history(addition: Path) -> None:
 
 
 def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path, tmp_path: Path) -> None:
-    settings = {
-        "data.directory": str(addition),
-        "model.hidden_size": "32",
-        "model.num_heads": "2",
-        "model.init_std": "0.1",
-        "rollout.loops.count": "2",
-        "optimizer.lr": "1e-2",
-        "optimizer.schedule.warmup_steps": "10",
-        "training.steps": "1000",
-        "training.batch_size": "64",
-        "training.precision": "fp32",
-    }
-    config = override(preset("stars-small-pre-layernorm").config(), settings)
+    model = {"model.hidden_size": "32", "model.num_heads": "2", "model.init_std": "0.1", "rollout.loops.count": "2"}
+    training = {"training.steps": "1000", "training.batch_size": "64", "training.precision": "fp32"}
+    training |= {"optimizer.lr": "1e-2", "optimizer.schedule.warmup_steps": "10", "data.directory": str(addition)}
+    config = override(preset("stars-small-pre-layernorm").config(), model | training)
     trainer = build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
     for _ in range(12):
         for _ in range(25):

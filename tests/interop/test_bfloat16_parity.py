@@ -1,8 +1,7 @@
 """The original HRM and TRM code recorded in bfloat16: x̂ to the bit, the rest within what the type explains."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,20 +51,23 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
             assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
 
 
-def told(arrays: dict[str, np.ndarray], folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+@pytest.fixture
+def told(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[dict[str, np.ndarray]], list[str]]:
     """What import-weights says of a recording."""
-    np.savez(folder / "recorded.npz", **arrays)
-    assert main(["import-weights", str(folder / "recorded.npz"), f"run={folder / 'run'}"]) == 0
-    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("against")]
+
+    def run(arrays: dict[str, np.ndarray]) -> list[str]:
+        np.savez("recorded.npz", **arrays)
+        assert main(["import-weights", "recorded.npz", "run=run"]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("against")]
+
+    return run
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_the_right_model_is_recognised(
-    name: str, dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_right_model_is_recognised(name: str, dtype: str, told: Callable[..., list[str]]) -> None:
     """In float32 too, whose sums other processors and libraries take in another order."""
-    lines = told(recording(name, dtype), tmp_path, capsys)
+    lines = told(recording(name, dtype))
     assert len(lines) == {"bfloat16": 2, "float32": 3}[dtype]
     assert all(f"{dtype} explains" in line for line in lines)
     assert not [line for line in lines if "NOT" in line]
@@ -74,15 +76,11 @@ def test_the_right_model_is_recognised(
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("what", ["a cycle more", "a weight a fifth larger"])
 @pytest.mark.parametrize("name", NAMES)
-def test_another_model_is_too(
-    name: str, what: str, dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_model_is_too(name: str, what: str, dtype: str, told: Callable[..., list[str]]) -> None:
     arrays = recording(name, dtype)
     if what == "a cycle more":
         arrays["config"] = np.array(json.dumps(json.loads(str(arrays["config"])) | {"L_cycles": 3}))
     else:
-        arrays["param.L_level.layers.0.mlp.down_proj.weight"] = (
-            1.2 * arrays["param.L_level.layers.0.mlp.down_proj.weight"]
-        )
-    lines = told(arrays, tmp_path, capsys)
-    assert all("NOT the recorded model" in line for line in lines)
+        down = "param.L_level.layers.0.mlp.down_proj.weight"
+        arrays[down] = 1.2 * arrays[down]
+    assert all("NOT the recorded model" in line for line in told(arrays))

@@ -1,14 +1,14 @@
 """The original HRM and TRM code, recorded in float32: states, logits, losses and gradients must agree."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
@@ -24,6 +24,7 @@ from reason.runs.directory import load_run
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
+Importing = Callable[..., tuple[int, str]]
 
 
 def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np.ndarray]]:
@@ -32,6 +33,20 @@ def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np
     config = read_config(run / "config.json")
     with np.load(FIXTURES / f"{name}.npz") as arrays:
         return load_run(run, torch.device("cpu"), config).model, config, dict(arrays)
+
+
+@pytest.fixture
+def importing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Importing:
+    """Imports a file, or weights that it saves: the exit code, and what was said."""
+
+    def run(weights: Path | dict[str, torch.Tensor], *words: str) -> tuple[int, str]:
+        file = weights if isinstance(weights, Path) else tmp_path / "weights.pt"
+        if file is not weights:
+            torch.save(weights, file)
+        code = main(["import-weights", str(file), f"run={tmp_path / 'run'}", *words])
+        return code, "".join(capsys.readouterr())
+
+    return run
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,19 +112,16 @@ def test_their_names_survive_the_way_there_and_back(name: str, prefix: str) -> N
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_a_bare_state_dict_says_what_it_assumes(
-    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from safetensors.torch import save_file
-
+def test_a_bare_state_dict_says_what_it_assumes(suffix: str, tmp_path: Path, importing: Importing) -> None:
     weights, _ = read_weights(FIXTURES / "trm_mlp.npz")
     file = tmp_path / f"weights{suffix}"
     if suffix == ".pt":
         torch.save({"_orig_mod.model.inner." + key: value for key, value in weights.items()}, file)
     else:
         save_file(weights, file)
-    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", "model.h_cycles=2", "model.l_cycles=2"]) == 0
-    assert "assumed" not in capsys.readouterr().out  # an MLP mixer has no heads, and the cycles were typed
+    code, said = importing(file, "model.h_cycles=2", "model.l_cycles=2")
+    assert code == 0
+    assert "assumed" not in said  # an MLP mixer has no heads, and the cycles were typed
     assert read_config(tmp_path / "run" / "config.json").model.h_cycles == 2
 
 
@@ -124,83 +136,65 @@ def test_a_bare_state_dict_says_what_it_assumes(
         ({"embed_tokens.embedding_weight": torch.zeros(3, 4)}, "no HRM or TRM without"),
     ],
 )
-def test_what_is_no_checkpoint_is_refused(
-    content: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_checkpoint_is_refused(content: Any, words: str, tmp_path: Path, importing: Importing) -> None:
     file = tmp_path / "weights.pt"
     if isinstance(content, bytes):
         file.write_bytes(content)
     elif content is not None:
         torch.save(content, file)
-    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}"]) == 1
-    assert words in capsys.readouterr().err
+    code, said = importing(file)
+    assert code == 1
+    assert words in said
     assert not (tmp_path / "run").exists()
 
 
+STATED = {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9}
+CYCLES = ["model.h_cycles=3", "model.l_cycles=6"]
+HRM = {"separate_networks": True, "gradient": "last-call"}
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
-    "HRM of two layers each": (
-        {"separate_networks": True, "num_layers": 2, "puzzle_emb_len": 1, "gradient": "last-call"},
-        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
-        [],
-    ),
-    "HRM, its puzzle embedding over three tokens": (
-        {"separate_networks": True, "puzzle_emb_len": 3, "puzzle_emb_ndim": 40, "gradient": "last-call"},
-        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9},
-        [],
-    ),
+    "HRM of two layers each": (HRM | {"num_layers": 2, "puzzle_emb_len": 1}, STATED, []),
+    "HRM, its puzzle embedding over three tokens": (HRM | {"puzzle_emb_len": 3, "puzzle_emb_ndim": 40}, STATED, []),
     "a puzzle embedding over part of the prefix": (
-        {"puzzle_emb_len": 16, "puzzle_emb_ndim": 40},
-        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16},
-        [],
+        {"puzzle_emb_len": 16, "puzzle_emb_ndim": 40}, STATED | {"puzzle_emb_len": 16}, [],
     ),
     "another base of rotary positions": (
-        {"rope_theta": 500.0},
-        {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9, "puzzle_emb_len": 16, "rope_theta": 500.0},
-        [],
+        {"rope_theta": 500.0}, STATED | {"puzzle_emb_len": 16, "rope_theta": 500.0}, [],
     ),
     "mixer, prefix typed": (
-        {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 2},
-        {},
-        ["model.puzzle_emb_len=2", "model.h_cycles=3", "model.l_cycles=6"],
+        {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 2}, {}, ["model.puzzle_emb_len=2", *CYCLES],
     ),
     "learned positions, cells typed": (
-        {"positions": "learned", "puzzle_emb_len": 3},
-        {},
-        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6"],
+        {"positions": "learned", "puzzle_emb_len": 3}, {}, ["cells=9", "model.num_heads=2", *CYCLES],
     ),
     "rotary, cells typed": (
-        {"puzzle_emb_len": 16},
-        {"num_heads": None, "loss": "stablemax_cross_entropy"},
-        ["cells=9", "model.num_heads=2", "model.h_cycles=3", "model.l_cycles=6", "model.puzzle_emb_len=16"],
+        {"puzzle_emb_len": 16}, {"num_heads": None, "loss": "stablemax_cross_entropy"},
+        ["cells=9", "model.num_heads=2", *CYCLES, "model.puzzle_emb_len=16"],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("holder", ["state_dict", "npz of bytes", "config.json"])
 @pytest.mark.parametrize("form", FORMS)
-def test_what_shapes_file_and_words_decide_is_put_together(
-    form: str, holder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shapes_file_and_words_are_put_together(form: str, holder: str, tmp_path: Path, importing: Importing) -> None:
     """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
     settings, stated, typed = FORMS[form]
     config = RecursiveConfig(**{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
     model = RecursiveModel(config, Shape(seq_len=9, vocab_size=5, num_puzzle_identifiers=3))
     stated = {"hidden_size": 16, **stated}
+    file = tmp_path / ("weights.npz" if holder == "npz of bytes" else "weights.pt")
     match holder:
         case "state_dict":
-            file = tmp_path / "weights.pt"
             weights = to_original(model, "module._orig_mod.model.inner.")
             torch.save({"state_dict": weights, "config": {"arch": stated}, "step": 3}, file)
         case "npz of bytes":
-            file = tmp_path / "weights.npz"
             text = np.frombuffer(json.dumps(stated).encode(), np.uint8)
             np.savez(file, config=text, **{name: w.numpy() for name, w in to_original(model, "").items()})
         case _:
-            file = tmp_path / "weights.pt"
             torch.save(to_original(model), file)
             (tmp_path / "config.json").write_text(json.dumps(stated))
-    assert main(["import-weights", str(file), f"run={tmp_path / 'run'}", *typed]) == 0
-    assert "assumed" not in capsys.readouterr().out
+    code, said = importing(file, *typed)
+    assert code == 0
+    assert "assumed" not in said
     run = load_run(tmp_path / "run", torch.device("cpu"), read_config(tmp_path / "run/config.json"))
     assert run.model.dtype == torch.float32
     assert run.model.config == config.model_copy(update={"num_heads": run.model.config.num_heads})
@@ -209,47 +203,40 @@ def test_what_shapes_file_and_words_decide_is_put_together(
         assert torch.equal(run.model.state_dict()[name], value), name
 
 
-def test_a_prefix_longer_than_the_positions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prefix_longer_than_the_positions_is_refused(importing: Importing) -> None:
     config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=1)
-    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
-    torch.save(to_original(model), tmp_path / "weights.pt")
-    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 1
-    assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in capsys.readouterr().err
+    code, said = importing(to_original(RecursiveModel(config, Shape(seq_len=5, vocab_size=5))))
+    assert code == 1
+    assert "6 positions, a prefix of 16 and -10 cells: that cannot be" in said
 
 
-def test_learned_positions_are_not_told_from_a_prefix_by_guessing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_learned_positions_are_not_told_from_a_prefix_by_guessing(tmp_path: Path, importing: Importing) -> None:
     """25 positions might be 9 cells and 16 tokens, or 24 cells and one: it is asked."""
     config = RecursiveConfig(hidden_size=16, num_heads=2, positions="learned", puzzle_emb_len=16)
-    torch.save(to_original(RecursiveModel(config, Shape(seq_len=9, vocab_size=5))), tmp_path / "weights.pt")
-    words = ["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]
-    assert main(words) == 1
-    assert "25 learned positions and do not tell how many of them are cells; type cells=81" in capsys.readouterr().err
-    assert main([*words, "cells=9"]) == 0
+    weights = to_original(RecursiveModel(config, Shape(seq_len=9, vocab_size=5)))
+    code, said = importing(weights)
+    assert code == 1
+    assert "25 learned positions and do not tell how many of them are cells; type cells=81" in said
+    assert importing(weights, "cells=9")[0] == 0
     assert read_config(tmp_path / "run/config.json").model.puzzle_emb_len == 16
 
 
-def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path) -> None:
+def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path, importing: Importing) -> None:
     config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=0)
-    model = RecursiveModel(config, Shape(seq_len=5, vocab_size=5))
-    weights = to_original(model)
-    torch.save({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()}, tmp_path / "weights.pt")
-    assert main(["import-weights", str(tmp_path / "weights.pt"), f"run={tmp_path / 'run'}"]) == 0
+    weights = to_original(RecursiveModel(config, Shape(seq_len=5, vocab_size=5)))
+    assert importing({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()})[0] == 0
     assert read_config(tmp_path / "run/config.json").training.precision == "auto"
 
 
-def test_a_recording_is_compared_as_far_as_it_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_is_compared_as_far_as_it_goes(tmp_path: Path, importing: Importing) -> None:
     """Without labels the forward pass alone; another shape deviates by infinity; what is unknown is named."""
     with np.load(FIXTURES / "trm_att.npz") as recorded:
         arrays = dict(recorded)
     del arrays["batch.labels"]
     arrays |= {"eval.mood": np.zeros(3), "eval.logits.1": np.zeros(2)}
     np.savez(tmp_path / "partly.npz", **arrays)
-    assert main(["import-weights", str(tmp_path / "partly.npz"), f"run={tmp_path / 'run'}"]) == 0
-    out = capsys.readouterr().out
-    assert "deviation at most inf (eval.logits.1, of " in out
-    assert "NOT the recorded model" in out
-    assert "not compared: " in out
-    assert "eval.mood" in out
+    code, out = importing(tmp_path / "partly.npz")
+    assert code == 0
+    for words in ("deviation at most inf (eval.logits.1, of ", "NOT the recorded model", "not compared: ", "eval.mood"):
+        assert words in out
     assert "losses" not in out

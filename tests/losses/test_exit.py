@@ -1,9 +1,7 @@
 """The exit gate's distribution, its two stages and its use, against sums written out; the norm penalty."""
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,18 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from reason.losses import exit as stages
-from reason.losses.exit import (
-    ExitConfig,
-    exit_cdf,
-    exit_entropy,
-    exit_gate_loss,
-    exit_loss,
-    exit_step,
-    log_exit_distribution,
-)
+from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
 from reason.losses.scale import norm_penalty
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Readout, Shape
+from reason.models.looped import LoopedState
+from reason.models.recursive import RecursiveState
 from reason.nn.gate import build_gate
 from reason.rollout import Unroll
 
@@ -42,15 +34,6 @@ class Early:
     def readout(self, state: object, step: int | None = None) -> Readout:
         assert step == 1, "L_0 is read as L_1 is"
         return self.said
-
-
-class One(NamedTuple):
-    z: Tensor
-
-
-class Two(NamedTuple):
-    z_h: Tensor
-    z_l: Tensor
 
 
 def unrolled(kind: str, loops: int = T, m: int = 1, last: bool = True, active: Tensor | None = None) -> Unroll:
@@ -72,17 +55,16 @@ def gentle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "THRESHOLD", 0.1)
 
 
+def loss_of(out: Readout, row: int, cell: int, likelihood: str = "softmax") -> float:
+    return reference.cell_loss(out.logits[row, cell].numpy(), int(LABELS[row, cell]), likelihood)
+
+
 def by_hand(seen: Unroll, likelihood: str) -> np.ndarray:
     """Means over rows of what each labelled cell, or each row, gives."""
     rows = []
     for row in range(B):
         cells = [c for c in range(S) if LABELS[row, c] != IGNORE]
-        losses = np.array(
-            [
-                [reference.cell_loss(out.logits[row, c].numpy(), int(LABELS[row, c]), likelihood) for c in cells]
-                for out in seen.readouts
-            ]
-        )
+        losses = np.array([[loss_of(out, row, c, likelihood) for c in cells] for out in seen.readouts])
         gates = np.array([out.gate[row].numpy() for out in seen.readouts])
         pairs = zip(gates[:, cells].T, losses.T, strict=True) if gates.shape[1] > 1 else [(gates[:, 0], losses.mean(1))]
         each = [reference.exit_losses(g, loss, stages.SLOPE, stages.THRESHOLD) for g, loss in pairs]
@@ -90,17 +72,17 @@ def by_hand(seen: Unroll, likelihood: str) -> np.ndarray:
     return np.mean(rows, axis=0)
 
 
+def all_three(seen: Unroll, likelihood: str, mean: str) -> list[Tensor]:
+    gate = exit_gate_loss(seen, ExitConfig(), likelihood, mean)
+    return [exit_loss(seen, likelihood, mean), exit_entropy(seen, mean), gate]
+
+
 @pytest.mark.parametrize("kind", ["position", "puzzle"])
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
 def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
-    seen, config = unrolled(kind), ExitConfig()
-    expected = by_hand(seen, likelihood)
-    found = (
-        exit_loss(seen, likelihood, "row"),
-        exit_entropy(seen, "row"),
-        exit_gate_loss(seen, config, likelihood, "row"),
-    )
-    assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
+    seen = unrolled(kind)
+    found = all_three(seen, likelihood, "row")
+    assert [value.item() for value in found] == pytest.approx(by_hand(seen, likelihood), rel=1e-6)
     assert all(value.dtype == torch.float32 for value in found)
 
 
@@ -111,10 +93,7 @@ def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None
     rows, gains = [], []
     for row in range(B):
         cells = [c for c in range(S) if LABELS[row, c] != IGNORE]
-        early, late = (
-            np.mean([reference.cell_loss(out.logits[row, c].numpy(), int(LABELS[row, c]), "softmax") for c in cells])
-            for out in (before, now)
-        )
+        early, late = (np.mean([loss_of(out, row, c) for c in cells]) for out in (before, now))
         gains.append(max(0.0, early - late))
         rows.append(reference.bce(-now.gate[row].item(), 1 / (1 + math.exp(-3.0 * (gains[-1] - 0.1)))))
     assert max(gains) > 0.1
@@ -124,30 +103,23 @@ def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None
 def test_a_mean_over_tokens_weighs_every_cell_alike() -> None:
     """Of a gate per position: the cells of the active rows over the labelled cells of all of them."""
     active = torch.tensor([True, True, False])
-    seen, config = unrolled("position", active=active), ExitConfig()
+    seen = unrolled("position", active=active)
     cells = [(row, c) for row in range(2) for c in range(S) if LABELS[row, c] != IGNORE]
     each = []
     for row, c in cells:
-        label = int(LABELS[row, c])
-        losses = [reference.cell_loss(out.logits[row, c].numpy(), label, "softmax") for out in seen.readouts]
+        losses = [loss_of(out, row, c) for out in seen.readouts]
         gates = np.array([out.gate[row, c].item() for out in seen.readouts])
         each.append(reference.exit_losses(gates, np.array(losses), stages.SLOPE, stages.THRESHOLD))
     expected = np.sum(each, axis=0) / (4 + 3 + 5)
-    found = (
-        exit_loss(seen, "softmax", "token"),
-        exit_entropy(seen, "token"),
-        exit_gate_loss(seen, config, "softmax", "token"),
-    )
-    assert [value.item() for value in found] == pytest.approx(expected, rel=1e-6)
+    assert [value.item() for value in all_three(seen, "softmax", "token")] == pytest.approx(expected, rel=1e-6)
 
 
 def test_inactive_rows_add_nothing() -> None:
     active = torch.tensor([True, False, True])
     seen = unrolled("position", active=active)
-    rows = torch.stack(
-        [exit_loss(Unroll(**{**vars(seen), "active": torch.arange(B) == row}), "softmax", "row") for row in range(B)]
-    )
-    assert exit_loss(seen, "softmax", "row").item() == pytest.approx((rows[0] + rows[2]).item(), rel=1e-6)
+    alone = [replace(seen, active=torch.arange(B) == row) for row in (0, 2)]
+    expected = sum(exit_loss(each, "softmax", "row").item() for each in alone)
+    assert exit_loss(seen, "softmax", "row").item() == pytest.approx(expected, rel=1e-6)
 
 
 @settings(max_examples=60)
@@ -157,7 +129,7 @@ def test_the_distribution_sums_to_one(gates: list[float], quantile: float) -> No
     p = log_exit_distribution(stacked).exp()
     assert p.sum().item() == pytest.approx(1, abs=1e-12)
     assert p.tolist() == pytest.approx(reference.exit_distribution(gates), abs=1e-12)
-    cdf = exit_cdf(stacked)
+    cdf = stages.exit_cdf(stacked)
     torch.testing.assert_close(cdf[:-1], p.cumsum(0)[:-1])
     distance = min(abs(c - quantile) for c in [*cdf.tolist(), 1.0])
     if distance > 1e-9:  # else rounding decides
@@ -229,7 +201,7 @@ def test_the_gate_learns_to_stay_where_a_loop_helps(monkeypatch: pytest.MonkeyPa
     right = [torch.full((B, 1), -20.0 if gain else 20.0, dtype=torch.float64) for gain in gains]
     readouts = [out._replace(gate=g) for out, g in zip(seen.readouts[1:-1], right, strict=True)]
     only = torch.arange(B) == 0
-    taught = Unroll(**{**vars(seen), "readouts": (seen.readouts[0], *readouts, seen.readouts[-1]), "active": only})
+    taught = replace(seen, readouts=(seen.readouts[0], *readouts, seen.readouts[-1]), active=only)
     assert exit_gate_loss(taught, ExitConfig(), "softmax", "row").item() < 1e-6
 
 
@@ -257,15 +229,14 @@ def test_no_gate_no_module() -> None:
 
 
 def test_norm_penalty_is_the_mean_square() -> None:
-    states = tuple(One(torch.randn(B, S, 7)) for _ in range(T))
+    states = tuple(LoopedState(torch.randn(B, S, 7)) for _ in range(T))
     active = torch.tensor([True, True, False])
     seen = Unroll(None, None, None, states, (), active, active)  # type: ignore[arg-type]
     sizes = [[np.mean([float((z[0][row, c] ** 2).mean()) for c in range(S)]) for row in range(B)] for z in states]
     expected = np.mean([sum(row[:2]) / B for row in sizes])
     assert norm_penalty(seen).item() == pytest.approx(expected, rel=1e-5)
-    pair = Two(torch.ones(B, S, 7), torch.full((B, S, 7), 3.0))
-    assert norm_penalty(Unroll(**{**vars(seen), "states": (pair,)})).item() == pytest.approx((1 + 9) / 2 * 2 / B)
+    pair = RecursiveState(torch.ones(B, S, 7), torch.full((B, S, 7), 3.0))
+    assert norm_penalty(replace(seen, states=(pair,))).item() == pytest.approx((1 + 9) / 2 * 2 / B)
     z = torch.randn(B, S, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda z: norm_penalty(Unroll(**{**vars(seen), "states": (One(z),)})).double(), z, eps=1e-2, atol=1e-3
-    )
+    of_z = lambda z: norm_penalty(replace(seen, states=(LoopedState(z),))).double()  # noqa: E731
+    assert torch.autograd.gradcheck(of_z, z, eps=1e-2, atol=1e-3)

@@ -1,11 +1,11 @@
 """JSRR and L2: against full Jacobians and plain formulas, in the limits that theory knows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
+from evaluators import shaken
 from torch import Tensor
 
 from reason.dynamics.jacobian import full_jacobian, unit_normal_like
@@ -43,11 +43,8 @@ def linear(matrix: Tensor, rows: int = 1) -> Unroll:
 
 
 def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int = 3) -> Unroll:
-    model = build_model(config, SHAPE).double()
+    model = shaken(build_model(config, SHAPE).double())
     model.dtype = torch.float64
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
     inputs = torch.randint(0, 5, (rows, 3))
     batch = Batch(inputs, inputs, torch.zeros(rows, dtype=torch.long))
     rollout = RolloutConfig(halting="none", supervision_steps=1)
@@ -175,8 +172,6 @@ def test_l2_of_one_step_of_a_recursive_model_has_a_finite_gradient_at_rest() -> 
     seen = unrolled(TRM, loops=1)
     assert l2_loss(seen).item() > 0
     z = seen.before.z_h.clone().requires_grad_()
-    still = Unroll(
-        None, None, None, (type(seen.before)(z, z),), (), seen.active, seen.last, before=type(seen.before)(z, z)
-    )
+    still = replace(seen, states=(type(seen.before)(z, z),), before=type(seen.before)(z, z))
     (gradient,) = torch.autograd.grad(l2_loss(still), z)
     assert torch.isfinite(gradient).all()

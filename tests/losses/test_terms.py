@@ -1,7 +1,5 @@
 """Each loss against its float64 reference, its gradient against finite differences."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -109,20 +107,16 @@ def test_exact_means_every_labelled_cell() -> None:
     assert right.tolist() == [[True, True, False], [True, False, False], [False] * 3]
 
 
-def test_halt_loss_is_the_bce_of_being_exact() -> None:
-    labels = torch.tensor([[1], [1], [0]])
-    logits = torch.nn.functional.one_hot(torch.tensor([[1], [0], [0]]), 2).float()
-    halt = torch.tensor([0.3, -1.2, 5.0])
-    expected = np.mean([reference.bce(0.3, 1), reference.bce(-1.2, 0), reference.bce(5.0, 1)])
-    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_row_without_a_label_counts_as_exact_for_the_halting_head() -> None:
-    """As in the authors' code: none of its cells is wrong."""
-    logits, labels = torch.zeros(2, 1, 2), torch.tensor([[IGNORE], [1]])
-    halt = torch.tensor([0.3, -1.2])
-    expected = (reference.bce(0.3, 1) + reference.bce(-1.2, 0)) / 2
-    assert halt_loss(unrolled(logits, labels, q_halt=halt)).item() == pytest.approx(expected, rel=1e-5)
+@pytest.mark.parametrize(
+    ("labels", "answers", "halt", "exact"),
+    [([1, 1, 0], [1, 0, 0], [0.3, -1.2, 5.0], [1, 0, 1]), ([IGNORE, 1], [0, 0], [0.3, -1.2], [1, 0])],
+    ids=["labelled", "a row without a label"],
+)
+def test_halt_loss_is_the_bce_of_being_exact(labels: list, answers: list, halt: list, exact: list) -> None:
+    """A row without a label counts as exact, as in the authors' code: none of its cells is wrong."""
+    logits = torch.nn.functional.one_hot(torch.tensor(answers)[:, None], 2).float()
+    seen = unrolled(logits, torch.tensor(labels)[:, None], q_halt=torch.tensor(halt))
+    assert halt_loss(seen).item() == pytest.approx(np.mean(list(map(reference.bce, halt, exact))), rel=1e-5)
 
 
 def test_q_continue_bootstraps_from_one_step_further() -> None:
@@ -131,14 +125,8 @@ def test_q_continue_bootstraps_from_one_step_further() -> None:
     further = Readout(
         torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 1.0, -3.0]), q_continue=torch.tensor([2.0, 2.0, -4.0])
     )
-    seen = unrolled(
-        torch.zeros(3, 1, 2),
-        torch.zeros(3, 1, dtype=torch.long),
-        q_halt=torch.zeros(3),
-        q_continue=q_continue,
-        last=torch.tensor([True, False, False]),
-        next_readout=further,
-    )
+    said = {"q_halt": torch.zeros(3), "q_continue": q_continue, "last": torch.tensor([True, False, False])}
+    seen = unrolled(torch.zeros(3, 1, 2), torch.zeros(3, 1, dtype=torch.long), **said, next_readout=further)
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
     expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)
@@ -148,14 +136,8 @@ def test_rows_that_wait_teach_the_halting_head_nothing() -> None:
     """The sum over the active rows is divided by B, whatever a waiting row says."""
     labels, logits = torch.tensor([[1], [1], [0]]), torch.nn.functional.one_hot(torch.tensor([[1], [0], [1]]), 2)
     further = Readout(torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 9.0, -3.0]), q_continue=torch.full((3,), -9.0))
-    seen = unrolled(
-        logits.float(),
-        labels,
-        torch.tensor([True, False, True]),
-        q_halt=torch.tensor([0.3, 4.0, 5.0]),
-        q_continue=torch.tensor([0.5, -6.0, -2.0]),
-        next_readout=further,
-    )
+    said = {"q_halt": torch.tensor([0.3, 4.0, 5.0]), "q_continue": torch.tensor([0.5, -6.0, -2.0])}
+    seen = unrolled(logits.float(), labels, torch.tensor([True, False, True]), **said, next_readout=further)
     halt = (reference.bce(0.3, 1) + reference.bce(5.0, 0)) / 3
     q_continue = (reference.bce(0.5, 1 / (1 + math.exp(-1))) + reference.bce(-2.0, 1 / (1 + math.exp(3)))) / 3
     assert halt_loss(seen).item() == pytest.approx(halt, rel=1e-5)

@@ -1,13 +1,12 @@
 """The looped transformer against naive float64 formulas, its causal mask, its options, its sizes."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 import reference
 import torch
+from evaluators import shaken
 from pydantic import ValidationError
 
 from datasets_gen.structure import Structure
@@ -40,12 +39,7 @@ VARIANTS = TWELVE | OPTIONS
 
 
 def make(shape: Shape = SHAPE, **changes: object) -> LoopedModel:
-    """In float64, away from the initial values at which gains, biases and γ would hide their place."""
-    model = LoopedModel(LoopedConfig(**SMALL | changes), shape, torch.float64).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return model
+    return shaken(LoopedModel(LoopedConfig(**SMALL | changes), shape, torch.float64).double())
 
 
 def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:

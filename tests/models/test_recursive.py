@@ -1,7 +1,5 @@
 """The recursive model against a naive float64 loop, its gradient's reach, and its published sizes."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -9,20 +7,14 @@ import pytest
 import reference
 import torch
 from pydantic import ValidationError
+from torch import Tensor
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
+from reason.models.recursive import RecursiveState
 
 SHAPE = Shape(seq_len=5, vocab_size=7, num_puzzle_identifiers=3)
-SMALL = {
-    "hidden_size": 8,
-    "num_heads": 2,
-    "num_layers": 2,
-    "expansion": 1.0,
-    "puzzle_emb_len": 2,
-    "h_cycles": 2,
-    "l_cycles": 3,
-}
+SMALL = {"hidden_size": 8, "num_heads": 2, "expansion": 1.0, "puzzle_emb_len": 2, "h_cycles": 2, "l_cycles": 3}
 
 VARIANTS = {
     "trm attention": {},
@@ -55,6 +47,13 @@ def make(**changes: object) -> RecursiveModel:
 def batch(rows: int = 3) -> Batch:
     inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
     return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.num_puzzle_identifiers)
+
+
+def begun(**changes: object) -> tuple[RecursiveModel, RecursiveState, Tensor]:
+    """A model, its initial state and x̂ of some puzzles."""
+    model = make(**changes)
+    x = model.encode(batch())
+    return model, model.initial_state(x), x
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
@@ -106,22 +105,16 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
     out = model.readout(state)
     for row in range(3):
         expected = naive_step(model, puzzles.inputs[row].numpy(), int(puzzles.identifiers[row]))
-        got = {
-            "z_h": state.z_h[row],
-            "z_l": state.z_l[row],
-            "logits": out.logits[row],
-            "q": torch.stack([out.q_halt[row], out.q_continue[row]]),
-        }
-        for name, value in got.items():
+        got = {"z_h": state.z_h[row], "z_l": state.z_l[row], "logits": out.logits[row]}
+        for name, value in (got | {"q": torch.stack([out.q_halt[row], out.q_continue[row]])}).items():
             # rotary tables and rms_norm's accumulation are float32 by definition
             np.testing.assert_allclose(value.detach().numpy(), expected[name], atol=3e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
-    model = make(**changes)
-    x = model.encode(batch())
-    out = model.readout(model.step(model.initial_state(x), x))
+    model, start, x = begun(**changes)
+    out = model.readout(model.step(start, x))
     (out.logits.square().mean() + out.q_halt.sum()).backward()
     without = [name for name, p in model.named_parameters() if p.grad is None or p.grad.to_dense().abs().sum() == 0]
     assert without == []
@@ -137,16 +130,6 @@ def test_rows_do_not_see_each_other(changes: dict[str, object]) -> None:
     torch.testing.assert_close(state.z_h[2:3], state_alone.z_h)
 
 
-def counted_calls(model: RecursiveModel) -> list[bool]:
-    """Which network calls of one supervision step carried a gradient, in order."""
-    calls: list[bool] = []
-    for stack in {model.f_l, model.f_h} - {None}:
-        stack.register_forward_hook(lambda *_: calls.append(torch.is_grad_enabled()))
-    x = model.encode(batch())
-    model.step(model.initial_state(x), x)
-    return calls
-
-
 @pytest.mark.parametrize(
     ("gradient", "expected"),
     [
@@ -156,39 +139,37 @@ def counted_calls(model: RecursiveModel) -> list[bool]:
     ],
 )
 def test_gradient_reach(gradient: str, expected: list[bool]) -> None:
-    assert counted_calls(make(gradient=gradient)) == expected
+    """Which network calls of one supervision step carry a gradient, in order."""
+    model, start, x = begun(gradient=gradient)
+    calls: list[bool] = []
+    model.f_l.register_forward_hook(lambda *_: calls.append(torch.is_grad_enabled()))
+    model.step(start, x)
+    assert calls == expected
 
 
 def test_no_gradient_is_made_without_asking() -> None:
-    model = make()
     with torch.no_grad():
-        x = model.encode(batch())
-        assert not model.step(model.initial_state(x), x).z_h.requires_grad
+        model, start, x = begun()
+        assert not model.step(start, x).z_h.requires_grad
 
 
 def test_random_initial_states_differ_between_rows() -> None:
-    model = make(initial="random")
-    x = model.encode(batch())
-    z = model.initial_state(x)
+    _, z, _ = begun(initial="random")
     assert not torch.equal(z.z_h[0], z.z_h[1])
     assert abs(z.z_h.std().item() - 1) < 0.2
 
 
 def test_random_initial_states_of_high_and_low_are_two_draws() -> None:
-    model = make(initial="random", states=2)
-    z_h, z_l = model.initial_state(model.encode(batch()))
+    _, (z_h, z_l), _ = begun(initial="random", states=2)
     assert not torch.equal(z_h, z_l)
     assert abs(z_l.std().item() - 1) < 0.2
-    single = make(initial="random", states=1)
-    assert torch.equal(*single.initial_state(single.encode(batch())))
+    assert torch.equal(*begun(initial="random", states=1)[1])
 
 
 @pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
 def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
     """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
-    model = make(**changes)
-    x = model.encode(batch())
-    start = model.initial_state(x)
+    model, start, x = begun(**changes)
     path = model.path(start, x)
     assert len(path) == (2 if changes.get("equation") else 2 * (3 + 1))
     torch.testing.assert_close(path[-1], model.step(start, x))
@@ -200,9 +181,8 @@ def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, objec
 @pytest.mark.parametrize("substeps", [1, 3])
 def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
     """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
-    model = make(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
-    x = model.encode(batch())
-    z_h, z_l = start = model.initial_state(x)
+    model, start, x = begun(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
+    z_h, z_l = start
     geometry = model.layouts.geometry(x)
     for _ in range(2 * 3 * substeps):
         high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x, geometry) - z_l
@@ -211,25 +191,21 @@ def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
 
 
 def test_an_input_state_carries_no_gradient() -> None:
-    model = make(initial="input")
-    x = model.encode(batch())
+    _, start, x = begun(initial="input")
     assert x.requires_grad
-    assert not any(z.requires_grad for z in model.initial_state(x))
+    assert not any(z.requires_grad for z in start)
 
 
 @pytest.mark.parametrize("states", [1, 2])
 def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
-    model = make(states=states)
-    x = model.encode(batch())
+    model, start, x = begun(states=states)
     z_h, z_l = model.input_state(x)
     assert z_h is x
-    assert torch.equal(z_l, x if states == 1 else model.initial_state(x).z_l)
+    assert torch.equal(z_l, x if states == 1 else start.z_l)
 
 
 def test_the_map_f_h_is_the_high_network() -> None:
-    model = make(separate_networks=True)
-    x = model.encode(batch())
-    state = model.initial_state(x)
+    model, state, x = begun(separate_networks=True)
     move, point = model.map(state, x, "f_h")
     torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.layouts.geometry(x)))
 
@@ -237,9 +213,7 @@ def test_the_map_f_h_is_the_high_network() -> None:
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 @pytest.mark.parametrize("states", [1, 2])
 def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
-    model = make(states=states)
-    x = model.encode(batch())
-    state = model.initial_state(x)
+    model, state, x = begun(states=states)
     move, point = model.map(state, x, kind)
     if kind == "f_h":
         argument = state.z_h if states == 1 else state.z_h + state.z_l

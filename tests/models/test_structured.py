@@ -1,7 +1,5 @@
 """Models that read a puzzle's structure: what they must be equivariant to, and the sizes that they serve."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -43,11 +41,16 @@ def make(family: str, puzzle: Puzzle, settings: dict[str, Any]) -> Reasoner:
     return model
 
 
+def begun(model: Reasoner, tokens: Tensor) -> tuple[Any, Tensor]:
+    """The initial state, and x̂."""
+    x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long)))
+    return model.initial_state(x), x
+
+
 @torch.no_grad()
 def run(model: Reasoner, tokens: Tensor, steps: int = 2) -> tuple[Tensor, Tensor | None]:
     """Logits and q after some steps."""
-    x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long)))
-    state = model.initial_state(x)
+    state, x = begun(model, tokens)
     for _ in range(steps):
         state = model.step(state, x)
     readout = model.readout(state)
@@ -103,8 +106,7 @@ def test_symbols_that_the_clues_exclude_take_no_part() -> None:
     puzzle = Sudoku(4)
     model, tokens = make("recursive", puzzle, OPEN | {"initial": "random"}), torch.ones(1, 16, dtype=torch.long)
     tokens[0, 0], tokens[0, 5] = 2, 4  # digits 1 and 3, of one box
-    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
-    start = model.initial_state(x)
+    start, x = begun(model, tokens)
     z_h, z_l = model.step(start, x)
     logits = model.readout(model.step(start, x)).logits
     possible = logits[0, :, 2:] > -1e3  # (S, K)
@@ -123,8 +125,7 @@ def test_a_symbol_alone_in_all_its_groups_hears_nothing() -> None:
     model, tokens = make("recursive", puzzle, OPEN | {"states": 1, "h_cycles": 1, "l_cycles": 1}), sudokus(puzzle, 1)
     tokens[:] = 1
     tokens[0, 0] = 2
-    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
-    start = model.initial_state(x)
+    start, x = begun(model, tokens)
     h = start.z_h + x
     for _ in range(4):  # two calls of two layers
         h = rms_norm(h)
@@ -159,10 +160,8 @@ def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(family: str, local: 
     ("family", "settings"),
     [
         *(("recursive", {"initial": "input", "l_cycles": calls}) for calls in (2, 6)),
-        *(
-            ("looped", {"norm": norm, "input_injection": injected})
-            for norm, injected in (("rmsnorm", True), ("simple", False))
-        ),
+        ("looped", {"norm": "rmsnorm", "input_injection": True}),
+        ("looped", {"norm": "simple", "input_injection": False}),
     ],
     ids=str,
 )
@@ -171,8 +170,7 @@ def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(family: str, 
     model = make(family, Maze(5), LOCAL | settings)
     tokens = torch.ones(1, 25, dtype=torch.long)
     tokens[:, :3] = torch.tensor([3, 2, 4])
-    x = model.encode(Batch(tokens, tokens, torch.zeros(1, dtype=torch.long)))
-    state = model.initial_state(x)
+    state, x = begun(model, tokens)
     for _ in range(4):
         state = model.step(state, x)
     logits = model.readout(state).logits
@@ -200,11 +198,7 @@ def test_attention_knows_where_a_token_stands_by_its_positions_alone(family: str
 
 
 @pytest.mark.parametrize("family", ["recursive", "looped"])
-@pytest.mark.parametrize(
-    "settings",
-    [GROUPS, SYMBOLS, LOCAL, ROTARY],
-    ids=["groups", "symbols", "local", "rotary-2d"],
-)
+@pytest.mark.parametrize("settings", [GROUPS, SYMBOLS, LOCAL, ROTARY], ids=["groups", "symbols", "local", "rotary-2d"])
 def test_one_module_serves_several_sizes(family: str, settings: dict[str, Any]) -> None:
     small, large = (Sudoku(6), Sudoku(9)) if settings is SYMBOLS else (Maze(4), Maze(7))
     if settings is GROUPS:
@@ -286,9 +280,7 @@ def test_the_gradient_reaches_the_last_k_calls(k: int) -> None:
     model = build_model(config, shape(Lines(4)), torch.float64).double()
     calls: list[bool] = []
     model.f_l.register_forward_hook(lambda _, __, out: calls.append(out.requires_grad))  # type: ignore[union-attr]
-    tokens = torch.randint(1, 5, (2, 16))
-    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
-    model.step(model.initial_state(x), x)
+    model.step(*begun(model, torch.randint(1, 5, (2, 16))))
     assert calls == [False] * (6 - k) + [True] * k
 
 

@@ -1,7 +1,5 @@
 """A whole step in one kernel: beside float64 and beside torch's bfloat16, for every network that it computes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

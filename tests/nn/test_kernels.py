@@ -1,7 +1,5 @@
 """Kernels of our own: compiled once, kept with their digest, loaded only where it fits; without a compiler none."""
 
-from __future__ import annotations
-
 import subprocess
 import warnings
 from collections.abc import Iterator
@@ -105,10 +103,9 @@ def test_what_is_damaged_is_compiled_anew(cache: Path, compiled: list[list[str]]
 def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(
     monkeypatch: pytest.MonkeyPatch, cache: Path, compiled: list[list[str]]
 ) -> None:
-    monkeypatch.setattr(Path, "mkdir", _refused)
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "mkdir", refused)
     assert again() == 42
     assert not cache.exists()
-
-
-def _refused(*_: object, **__: object) -> None:
-    raise PermissionError

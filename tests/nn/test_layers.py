@@ -1,7 +1,5 @@
 """Layers against float64 loops and against what they are meant to keep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import reference

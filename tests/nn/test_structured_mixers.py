@@ -1,23 +1,18 @@
 """Gated convolution and group messages against float64 loops."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from reference import silu
 
 from datasets_gen.sudoku import Sudoku
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.rope import rotary_2d_table, rotate
-
-
-def silu(x: np.ndarray) -> np.ndarray:
-    return x / (1 + np.exp(-x))
 
 
 @pytest.mark.parametrize(("neighbourhood", "k"), [("moore", 3), ("von-neumann", 3), ("von-neumann", 5)])

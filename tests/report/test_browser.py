@@ -1,7 +1,5 @@
 """The page in a real browser: Debian's chromium, driven by playwright. Run with -m browser."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What charts draw: values, scales, intervals and labels, read back from their axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Colours: readable on their paper, and apart for readers who do not tell red from green."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,10 +1,9 @@
 """Every plot, table and file of a report, from results that a tiny model really gave."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import torch
 from rich.console import Console
 
-from datasets_gen.__main__ import main as generate
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -72,20 +70,6 @@ def solve_all(model: Any, data: PuzzleData, known: int) -> None:
     model.encode, model.readout = remember, recite
 
 
-@pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sets") / "sums"
-    assert generate(f"addition --digits 2 --train 8 --test 6 --output-dir {directory}".split()) == 0
-    return directory
-
-
-@pytest.fixture(scope="module")
-def mazes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sets") / "mazes"
-    assert generate(f"maze --size 4 --min-path 4 --train 8 --test 6 --output-dir {directory}".split()) == 0
-    return directory
-
-
 def check(folder: Path, results: dict) -> str:
     """The files hold what the results say; the page is whole, fetches nothing, and holds every section."""
     write_report(folder, results)
@@ -96,8 +80,7 @@ def check(folder: Path, results: dict) -> str:
     for picture in folder.glob("*.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text()
-    parser = HTMLParser()
-    parser.feed(page)
+    HTMLParser().feed(page)
     assert page.lstrip().startswith("<!doctype html>")
     assert not re.search(r"https?:|src=|@import|url\((?!#)", page)  # nothing is fetched
     assert "runs &lt;x&gt; $a$" in page
@@ -161,8 +144,8 @@ def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
     check(tmp_path, results)
 
 
-def test_a_looped_model_on_causal_sums(sums: Path, tmp_path: Path) -> None:
-    results = read(sums, 3, EVERYTHING, looped=True)
+def test_a_looped_model_on_causal_sums(sums: PuzzleData, tmp_path: Path) -> None:
+    results = read(sums.directory, 3, EVERYTHING, looped=True)
     assert results["halting"] is None
     assert results["halted_by_step"] is None  # there is no head
     assert list(results["restarts"]) == ["initial", "noise"]
@@ -170,7 +153,7 @@ def test_a_looped_model_on_causal_sums(sums: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "halting.png").exists()
     assert "halting head know" not in check(tmp_path, results)
     with pytest.raises(ConfigError, match=r"no symmetry; type evaluation\.vary=initial"):
-        read(sums, 1, EvaluationConfig(restarts=2, vary="symmetry"), looped=True)
+        read(sums.directory, 1, EvaluationConfig(restarts=2, vary="symmetry"), looped=True)
 
 
 def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,10 +167,10 @@ def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: p
     check(tmp_path, results)
 
 
-def test_mazes(mazes: Path, tmp_path: Path) -> None:
-    results = read(mazes, 2, EvaluationConfig(boards=1))
+def test_mazes(made: Callable[..., Path], tmp_path: Path) -> None:
+    results = read(made("maze --size 4 --min-path 4 --train 8 --test 6"), 2, EvaluationConfig(boards=1))
     assert results["difficulty"]["by"] == "rating (path cells)"
-    assert "maze" in check(tmp_path, results)
+    assert "maze" in check(tmp_path / "report", results)
 
 
 def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
@@ -204,17 +187,13 @@ def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
     """Against a loop over steps and puzzles, and a solution that is not the label counts as valid."""
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
-    model = build_model(
-        RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0),
-        data.shape,
-    )
+    model = build_model(SMALL, data.shape)
     other = torch.roll(data.labels, 1, 0).long()
     turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
     model.readout = lambda state, step=None: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
     results = results_of(model, data, EvaluationConfig(boards=0, batch_size=12), 2, 2)
     equal = float((other == data.labels.long()).all(1).float().mean())
-    assert results["valid_by_step"] == [1.0, 1.0]
-    assert results["exact_by_step"] == [equal, equal]
+    assert (results["valid_by_step"], results["exact_by_step"]) == ([1.0, 1.0], [equal, equal])
     assert equal < 1
 
 
