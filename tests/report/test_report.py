@@ -170,7 +170,7 @@ def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: p
 def test_mazes(made: Callable[..., Path], tmp_path: Path) -> None:
     results = read(made("maze --size 4 --min-path 4 --train 8 --test 6"), 2, EvaluationConfig(boards=1))
     assert results["difficulty"]["by"] == "rating (path cells)"
-    assert "maze" in check(tmp_path / "report", results)
+    assert "maze" in check(tmp_path, results)
 
 
 def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
