@@ -129,22 +129,18 @@ def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> 
 
 
 def _relations(groups: list[np.ndarray], cells: int, symbols: int) -> dict[str, Tensor | None]:
-    """For every relation the group of each of S·K positions (R, S'), how many there are (R), and 1/√n of n members.
-
-    No factor where the groups of a relation differ in size.
-    """
-    if not groups:
+    """For every relation the group of each of S·K positions (R, S') and its groups (R); 1/√n of every group of n."""
+    if not groups and symbols == 1:
         return dict.fromkeys(("ids", "counts", "scale"))
     each = np.arange(symbols)
     ids = [(numbers[:, None] * symbols + each).ravel() for numbers in groups]
     if symbols > 1:
         ids.append(np.arange(cells).repeat(symbols))
-    counts = [int(of.max()) + 1 for of in ids]
-    alike = all(np.ptp(np.bincount(numbers)) == 0 for numbers in groups)
+    members = [np.bincount(of) for of in ids]
     return {
         "ids": torch.tensor(np.stack(ids), dtype=torch.int32),
-        "counts": torch.tensor(counts, dtype=torch.int32),
-        "scale": torch.tensor([(count / (cells * symbols)) ** 0.5 for count in counts]) if alike else None,
+        "counts": torch.tensor([len(of) for of in members], dtype=torch.int32),
+        "scale": torch.tensor(np.concatenate(members) ** -0.5, dtype=torch.float32),
     }
 
 

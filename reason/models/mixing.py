@@ -88,6 +88,8 @@ class MixingConfig(ModelConfig):
             return f"{key} looks at a grid, and the set declares none"
         if self.mixer == "groups" and not structure.groups and not self.symbols:
             return "model.mixer=groups looks at groups of cells, and the set declares none"
+        if self.leaves_symbols_out and not structure.groups:
+            return "model.open_symbols=true looks at groups of cells, and the set declares none"
         if self.symbols and not structure.symbols:
             return "model.symbols=true takes a position for every symbol, and the set declares none"
         return None

@@ -161,9 +161,8 @@ class RecursiveModel(LaidOut):
         return move
 
     def _in_one_kernel(self, x: Tensor, noise: Noise) -> bool:
-        """Does the kernel compute this step? It has a factor for groups of one size alone (`scale`)."""
-        fits = self.fused and noise == "none" and x.dtype == torch.bfloat16 and x.device.type == "cpu"
-        return fits and (self.config.mixer == "local" or self.layouts.of_positions(x).scale is not None)
+        """Does the kernel compute this step?"""
+        return self.fused and noise == "none" and x.dtype == torch.bfloat16 and x.device.type == "cpu"
 
     def _fused_step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""

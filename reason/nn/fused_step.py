@@ -22,7 +22,7 @@ class Wiring(NamedTuple):
     open: Tensor  # (B, S') uint8: with groups the positions that take part; on a grid those that are heard
     ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
     counts: Tensor | None  # (R,) int32: groups of each relation
-    scale: Tensor | None  # (R,) float32: factor of a group's sum
+    scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
     taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position hears itself
 
 

@@ -245,6 +245,9 @@ def test_what_a_model_cannot_read_it_says() -> None:
         build_model(RecursiveConfig(**RECURSIVE | GROUPS), shape(Maze(4)))
     with pytest.raises(ConfigError, match="a position for every symbol"):
         build_model(RecursiveConfig(**RECURSIVE | SYMBOLS), shape(Lines(4)))
+    alone = Structure(symbols=(2, 3, 4, 5))
+    with pytest.raises(ConfigError, match=r"model\.open_symbols=true looks at groups"):
+        build_model(RecursiveConfig(**RECURSIVE | OPEN), Shape(seq_len=16, vocab_size=6, structure=alone))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ CASES: dict[str, dict[str, Any]] = {
     "HRM": GROUPS | {"separate_networks": True, "gradient": "last-call"},
     "one layer twice": GROUPS | {"num_layers": 1, "repeats": 2, "activation": "tanh", "hidden_size": 64},
     "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_symbols": True},
+    "symbols without groups": GROUPS | {"states": 1, "h_cycles": 1, "l_cycles": 1},
+    "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},
     "walls": WALLS | {"states": 1},
     "two states among walls": WALLS | {"initial": "input"},
@@ -33,8 +35,13 @@ def model_of(case: str, dtype: torch.dtype) -> RecursiveModel:
     shape: dict[str, Any] = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
     config = RecursiveConfig(**shape | {"q_from": "mean"} | CASES[case])
     puzzle = Maze(6) if config.mixer == "local" else Sudoku(6)
+    structure = puzzle.structure
+    if case == "symbols without groups":
+        structure = structure.model_copy(update={"groups": {}})
+    if case == "groups of two sizes":
+        structure = structure.model_copy(update={"groups": {"parts": tuple(cell // 5 % 4 for cell in range(36))}})
     torch.manual_seed(1)
-    model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=puzzle.structure), dtype)
+    model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=structure), dtype)
     assert isinstance(model, RecursiveModel)
     return model.double() if dtype == torch.float64 else model
 

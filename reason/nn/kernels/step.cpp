@@ -1,7 +1,7 @@
 // A whole supervision step of a reasoner that mixes along a puzzle's structure, of bfloat16 numbers, forward and backward.
 // One puzzle at a time: its states, sums and messages stay in L2. Called by reason/nn/fused_step.py.
 //
-// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale_r · Σ of the group's members):
+// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members):
 // groups have one tap, the position itself, and relations r; a grid has the neighbours as taps and no relation. A step is a
 // table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
 
@@ -22,7 +22,7 @@ struct Step {
     const bf16* registers[REGISTERS];  // (B, S, D) each
     const uint8_t* open;               // (B, S): with relations the positions that take part, else those that are read
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
-    const float* scale;                // (R)
+    const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
     const bf16 *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
     const int32_t* table;              // (stages, 3): block, registers as bits, register
@@ -57,6 +57,7 @@ struct Members {
     std::vector<int> rows;   // positions: n in company, then those alone in every group, whose mix is 0
     std::vector<int> group;  // (R, n)
     std::vector<long> first; // (R + 1) groups of each relation with a member
+    std::vector<float> scale; // (G)
     std::vector<int> tap;    // (T, n), with several taps
     long n = 0, N = 0, G = 0;
     std::vector<int> count, at, alone;
@@ -77,16 +78,20 @@ struct Members {
         } else
             for (long p = 0; p < s.S; p++) rows.push_back(int(p));
         n = long(rows.size());
-        group.resize(s.R * n), first.assign(s.R + 1, 0);
-        long next = 0;
+        group.resize(s.R * n), first.assign(s.R + 1, 0), scale.clear();
+        long next = 0, offset = 0;
         for (long r = 0; r < s.R; r++) {
             first[r] = next;
             at.assign(s.counts[r], -1);
             for (long k = 0; k < n; k++) {
                 int& to = at[s.ids[r * s.S + rows[k]]];
-                if (to < 0) to = int(next++);
+                if (to < 0) {
+                    to = int(next++);
+                    scale.push_back(s.scale[offset + s.ids[r * s.S + rows[k]]]);
+                }
                 group[r * n + k] = to;
             }
+            offset += s.counts[r];
         }
         first[s.R] = G = next;
         tap.resize(s.T * n);
@@ -133,9 +138,9 @@ const bf16* pooled(const Step& s, Work& w, const bf16* h) {
     for (long r = 0; r < s.R; r++)
         for (long k = 0; k < m.n; k++)
             for (long d = 0; d < s.D; d += 16) add(total + m.group[r * m.n + k] * s.D + d, wide_at(h + k * s.D + d));
-    for (long r = 0; r < s.R; r++)
-        for (long i = m.first[r] * s.D; i < m.first[r + 1] * s.D; i += 16)
-            put(sums + i, narrow(_mm512_mul_ps(constant(s.scale[r]), _mm512_load_ps(total + i))));
+    for (long g = 0; g < m.G; g++)
+        for (long i = g * s.D; i < (g + 1) * s.D; i += 16)
+            put(sums + i, narrow(_mm512_mul_ps(constant(m.scale[g]), _mm512_load_ps(total + i))));
     return sums;
 }
 
@@ -370,11 +375,10 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
             for (long v = 0; to >= 0 && v < D; v += 16) add(dh + to * D + v, wide_at(moved + (k * s.T + tap) * D + v));
         }
     for (long r = 0; r < s.R; r++)
-        for (long k = 0; k < n; k++)
-            for (long v = 0; v < D; v += 16) {
-                const __m512 got = wide_at(sent + m.group[r * n + k] * D + v);
-                add(dh + k * D + v, _mm512_mul_ps(constant(s.scale[r]), got));
-            }
+        for (long k = 0; k < n; k++) {
+            const long g = m.group[r * n + k];
+            for (long v = 0; v < D; v += 16) add(dh + k * D + v, _mm512_mul_ps(constant(m.scale[g]), wide_at(sent + g * D + v)));
+        }
     outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
     for (long r = 0; r < s.R; r++)
