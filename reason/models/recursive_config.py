@@ -12,7 +12,7 @@ from reason.dynamics.integrate import Integrator, Noise
 from reason.errors import ConfigError
 from reason.models.mixing import STRUCTURED, MixingConfig, inner_of, refuse_unfit
 from reason.models.recursion import Cycles
-from reason.nn import kernels
+from reason.nn import fused_step, kernels
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
 from reason.settings.base import Automatic, Readable, When, With
@@ -185,8 +185,8 @@ class RecursiveConfig(MixingConfig):
         if self.hidden_size % kernels.WIDTH:
             return f"model.hidden_size={self.hidden_size} is no multiple of {kernels.WIDTH}"
         if self.fuses_steps:
-            if inner_of(self) % kernels.INNER:
-                return f"the inner width {inner_of(self)} (model.expansion) is no multiple of {kernels.INNER}"
+            if inner_of(self) % fused_step.INNER:
+                return f"the inner width {inner_of(self)} (model.expansion) is no multiple of {fused_step.INNER}"
             if self.mixer == "local" and self.neighbourhood != "von-neumann":
                 return f"the kernel has no model.neighbourhood={self.neighbourhood}"
             if (self.equation, self.integrator, self.substeps, self.dt) != ("impulse", "euler", 1, 1.0):

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import INNER, WIDTH, library
+from reason.nn.kernels import WIDTH, library
 from reason.nn.norms import EPS
+
+INNER = 32  # I is a multiple of it
 
 
 class Wiring(NamedTuple):

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import INNER, WIDTH, library
+from reason.nn.kernels import WIDTH, library
 from reason.nn.norms import EPS
 
+INNER = 64  # I is a multiple of it; B·D over the sequence, of WIDTH
 PANEL = 64  # columns whose gate and up lie together
 
 

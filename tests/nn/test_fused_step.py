@@ -27,6 +27,8 @@ CASES: dict[str, dict[str, Any]] = {
     "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},
     "walls": WALLS | {"states": 1},
+    "narrow walls": WALLS | {"states": 1, "hidden_size": 32, "expansion": 1},
+    "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
 }
 

@@ -116,7 +116,7 @@ STEPS |= {"model.puzzle_emb_len": "0", "model.q_from": "mean", "model.expansion"
     ("changes", "words"),
     [
         ({"model.neighbourhood": "moore"}, "neighbourhood=moore"),
-        ({"model.expansion": "1"}, r"the inner width 32 \(model\.expansion\) is no multiple of 64"),
+        ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is no multiple of 32"),
         ({"model.noise": "additive"}, "noise=additive"),
         ({"model.dt": "0.5"}, "z ← F"),
         ({"model.equation": "averaged"}, "z ← F"),

@@ -17,7 +17,7 @@ import torch
 
 SOURCES = Path(__file__).parent
 CACHE = SOURCES / "__pycache__"
-WIDTH, INNER = 16, 64  # multiples of which D and I are
+WIDTH = 16  # D is a multiple of it
 FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
 
 

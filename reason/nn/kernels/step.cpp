@@ -331,6 +331,7 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
     bf16* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
     for (long k = 0; k < m.N; k++) norm_back(dy + k * D, y + k * D, t + k * D, D, norms[k]);
     for (long i = 0; i < I; i += WIDTH) {
+        const long columns = std::min(WIDTH, I - i);
         std::memset(total, 0, G * 2 * WIDTH * 4);
         in_tiles(n, [&](auto M, long row) {
             const long begin = row * 2 * I + i;
@@ -342,6 +343,7 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
                 __m512 gate[VECTORS], up[VECTORS];
 #pragma GCC unroll 4
                 for (int v = 0; v < VECTORS; v++) {
+                    if (16 * v >= columns) break;
                     const long of = begin + q * 2 * I + 16 * v;
                     const Slopes x = slopes<TANH>(tile.sum[q][v], load(gates + of), load(gates + of + I));
                     put(d + of, x.gate);
@@ -352,12 +354,13 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
                 for (long r = 0; r < s.R; r++) {
                     float* to = total + m.group[r * n + row + q] * 2 * WIDTH;
 #pragma GCC unroll 4
-                    for (int v = 0; v < VECTORS; v++) add(to + 16 * v, gate[v]), add(to + WIDTH + 16 * v, up[v]);
+                    for (int v = 0; v < VECTORS; v++)
+                        if (16 * v < columns) add(to + 16 * v, gate[v]), add(to + WIDTH + 16 * v, up[v]);
                 }
             }
         });
         for (long g = 0; g < G; g++)
-            for (int v = 0; v < VECTORS; v++) {
+            for (int v = 0; 16 * v < columns; v++) {
                 put(d_messages + g * 2 * I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + 16 * v)));
                 put(d_messages + g * 2 * I + I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + WIDTH + 16 * v)));
             }
@@ -391,7 +394,8 @@ void backward(const Step& s, int threads, const long* base, const bf16* const* d
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, BACK = (s.R * panels(D) + panels(K)) * WIDTH * 2 * I;
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
-    const Buffer in = buffer(s.blocks * I * D), back = buffer(s.blocks * BACK);
+    const long IN = panels(I) * WIDTH * D;
+    const Buffer in = buffer(s.blocks * IN), back = buffer(s.blocks * BACK);
     Room<float> room;
     float* partial = room.of(parts * (W + O));
 #pragma omp parallel num_threads(threads)
@@ -399,7 +403,7 @@ void backward(const Step& s, int threads, const long* base, const bf16* const* d
         Work w;
 #pragma omp for
         for (long block = 0; block < s.blocks; block++) {
-            for (long i = 0; i < I; i += WIDTH) pack_rows(s.out + block * D * I + i, D, WIDTH, I, &in[block * I * D + i * D]);
+            for (long i = 0; i < I; i += WIDTH) pack_rows(s.out + block * D * I + i, D, std::min(WIDTH, I - i), I, &in[block * IN + i * D]);
             for (long r = 0; r <= s.R; r++) {
                 const long k = r < s.R ? D : K;
                 for (long n = 0; n < k; n += WIDTH)
@@ -428,7 +432,7 @@ void backward(const Step& s, int threads, const long* base, const bf16* const* d
                     const long at = base[b] * s.stages + stage * m.N;
                     const bf16* h = kept.states + at * 2 * D;
                     block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + at * 2 * I, kept.norms + at,
-                                     &in[entry[0] * I * D], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
+                                     &in[entry[0] * IN], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
