@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-import reason.training.muon as muon
+import reason.training.optim as muon
 from reason.config.overrides import derive
 from reason.presets import preset
 from reason.runs.build import build_trainer

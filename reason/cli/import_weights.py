@@ -16,7 +16,7 @@ from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
 from datasets_gen.typed import Parser, quoted, typed
-from reason.config.overrides import override_tree, split_arguments
+from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
     tree["ema"]["decay"] = None
     if _computed_in(stated, weights) == torch.float32:
         tree["training"]["precision"] = "fp32"
-    config = override_tree(tree, pairs)
+    config = override(tree, pairs)
     if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.seq_len, shape.vocab_size):
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"

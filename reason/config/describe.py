@@ -26,19 +26,32 @@ class Setting(NamedTuple):
 
 def describe_settings() -> list[Setting]:
     """Every setting but `name` and `model.kind`; the models' own, family by family."""
-    return [row for row in _settings(Config, "", "") if row.key not in ("name", "model.kind")]
+    return [
+        Setting(
+            key,
+            family,
+            value_text(field.get_default(call_default_factory=True)),
+            allowed(field),
+            field.description or "",
+        )
+        for key, family, field in _walk(Config)
+        if not key.endswith(".") and key not in ("name", "model.kind")
+    ]
 
 
-def _settings(section: type[BaseConfig], prefix: str, family: str) -> Iterator[Setting]:
+def _walk(
+    section: type[BaseConfig], prefix: str = "", family: str = "", ends: Mark | None = None
+) -> Iterator[tuple[str, str, FieldInfo]]:
+    """Key, family of models and field of every setting and section ("section."), which ends with the mark `ends`."""
     for name, field in section.settings().items():
         default = field.get_default(call_default_factory=True)
+        inner = [(family, type(default))] if isinstance(default, BaseConfig) else []
         if section is Config and name == "model":
-            for kind, (settings, _) in FAMILIES.items():
-                yield from _settings(settings, "model.", kind)
-        elif isinstance(default, BaseConfig):
-            yield from _settings(type(default), f"{prefix}{name}.", family)
-        else:
-            yield Setting(f"{prefix}{name}", family, value_text(default), allowed(field), field.description or "")
+            inner = [(kind, settings) for kind, (settings, _) in FAMILIES.items()]
+        key = f"{prefix}{name}." if inner else f"{prefix}{name}"
+        yield key, family, field
+        for kind, settings in inner if ends not in field.metadata else []:
+            yield from _walk(settings, key, kind, ends)
 
 
 def allowed(field: FieldInfo) -> str:
@@ -77,25 +90,12 @@ def _bounded(name: str, limits: list[Any]) -> str:
 
 def keys_of(mark: Mark) -> tuple[str, ...]:
     """The settings that have a mark, in the order of the config; a section that has it is "section."."""
-    return tuple(dict.fromkeys(_marked(Config, "", mark)))
+    return tuple(dict.fromkeys(key for key, _, field in _walk(Config, ends=mark) if mark in field.metadata))
 
 
 def has_mark(key: str, mark: Mark) -> bool:
     """Whether a setting or a section around it has a mark."""
     return any(key == known or (known.endswith(".") and key.startswith(known)) for known in keys_of(mark))
-
-
-def _marked(section: type[BaseConfig], prefix: str, mark: Mark) -> Iterator[str]:
-    for name, field in section.settings().items():
-        default = field.get_default(call_default_factory=True)
-        inner = [type(default)] if isinstance(default, BaseConfig) else []
-        if section is Config and name == "model":
-            inner = [settings for settings, _ in FAMILIES.values()]
-        if mark in field.metadata:
-            yield f"{prefix}{name}." if inner else f"{prefix}{name}"
-        else:
-            for settings in inner:
-                yield from _marked(settings, f"{prefix}{name}.", mark)
 
 
 def unused(config: Config) -> dict[str, str]:

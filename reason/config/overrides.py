@@ -5,11 +5,10 @@ Defaults < preset < file < command line.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -72,21 +71,15 @@ def derive(base: Config, changes: Changes) -> Config:
     return validated(tree, shown=changes, strict=True)
 
 
-def override(config: Config, pairs: Mapping[str, str]) -> Config:
+def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Config:
     """The config with `section.key=value` settings of a command line in place, checked as a whole.
+
+    A plain tree of a config need not be valid before the settings are in place.
 
     Raises:
         ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
     """
-    return override_tree(config.model_dump(), pairs)
-
-
-def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
-    """`override` for a config's plain tree, which need not be valid before the settings are in place.
-
-    Raises:
-        ConfigError: as `override`.
-    """
+    tree = config.model_dump() if isinstance(config, Config) else config
     for key, value in pairs.items():
         if key == "model.kind" and value != tree["model"]["kind"]:
             raise ConfigError(_other_family(value, tree))
@@ -95,11 +88,7 @@ def override_tree(tree: dict[str, Any], pairs: Mapping[str, str]) -> Config:
 
 
 def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
-    """What a command line says, as values of the settings' own types.
-
-    Raises:
-        ConfigError: as `override`.
-    """
+    """What a command line says, as values of the settings' own types; errors are those of `override`."""
     values = leaves(override(config, pairs).model_dump())
     return {key: value for key, value in values.items() if any(f"{key}.".startswith(f"{typed}.") for typed in pairs)}
 
@@ -155,7 +144,6 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
 
 
 def _family(tree: Any) -> str:
-    """The kind of model that a config's tree describes."""
     model = tree.get("model") if isinstance(tree, dict) else None
     kind = model.get("kind") if isinstance(model, dict) else None
     return kind if kind in FAMILIES else "recursive"
@@ -268,27 +256,16 @@ def read_config(path: Path | str) -> Config:
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
     """
-    path = Path(path)
+    path, record = Path(path), {}
     try:
         record = read_json(path)
-        with _naming_plugins(record):
-            return validated(record["config"])
+        return validated(record["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
-        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
+        there = {Path(file).name for file in IMPORTED}
+        missing = [file for file in record.get("imports", []) if Path(file).name not in there]
+        made = f"; the run was made with --import {missing[0]}" if missing else ""
+        raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None
-
-
-@contextlib.contextmanager
-def _naming_plugins(record: Mapping[str, Any]) -> Iterator[None]:
-    """Within the block a ConfigError also names the file of the user's own that the run was made with."""
-    try:
-        yield
-    except ConfigError as error:
-        names = {Path(file).name for file in IMPORTED}
-        missing = [file for file in record.get("imports", []) if Path(file).name not in names]
-        if not missing:
-            raise
-        raise ConfigError(f"{error}; the run was made with --import {missing[0]}") from None

@@ -70,13 +70,10 @@ def refuse_unlike(saved: Mapping[str, Any], present: Mapping[str, Any], prefix: 
         if isinstance(now, Mapping) and isinstance(was, Mapping):
             refuse_unlike(was, now, f"{path}.")
         elif isinstance(now, list | tuple) and isinstance(was, list | tuple) and len(now) == len(was):
-            refuse_unlike(_by_index(was), _by_index(now), f"{path}.")
+            for index, (old, new) in enumerate(zip(was, now, strict=True)):
+                refuse_unlike({str(index): old}, {str(index): new}, f"{path}.")
         elif _kind(was) != _kind(now):
             raise ValueError(f"{path} is {_kind(was)}, {_kind(now)} is needed")
-
-
-def _by_index(items: Any) -> dict[str, Any]:
-    return {str(index): item for index, item in enumerate(items)}
 
 
 def _kind(value: Any) -> str:
@@ -97,21 +94,16 @@ def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter], matrices: int
     firsts: dict[bool, Any] = {}
     for index, entry in entries.items():
         other = entry.keys() != firsts.setdefault(index < matrices, entry).keys()
-        if other or not 0 <= index < len(weights) or not _of(weights[index], entry):
+        known = 0 <= index < len(weights)
+        if other or not known or not all(_fits(weights[index], name, value) for name, value in entry.items()):
             raise ValueError(f"optimizer.{index} is not of the weight of that number")
 
 
-def _of(weight: Tensor, entry: Mapping[str, Any]) -> bool:
-    """Is an entry a count of steps, and finite moments in the weight's shape?"""
-    return all(_is_count(value) if name in COUNTS else _is_moment(value, weight) for name, value in entry.items())
-
-
-def _is_count(value: Any) -> bool:
-    number = _kind(value) == "a number" or (isinstance(value, Tensor) and value.numel() == 1)
-    return number and 0 <= float(value) < math.inf
-
-
-def _is_moment(value: Any, weight: Tensor) -> bool:
+def _fits(weight: Tensor, name: str, value: Any) -> bool:
+    """Is a part of an entry a count of steps, or a finite moment in the weight's shape?"""
+    if name in COUNTS:
+        number = _kind(value) == "a number" or (isinstance(value, Tensor) and value.numel() == 1)
+        return number and 0 <= float(value) < math.inf
     floating = isinstance(value, Tensor) and value.is_floating_point()
     return floating and value.shape == weight.shape and bool(value.isfinite().all())
 
@@ -120,12 +112,8 @@ def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:
     """Raises ValueError where a saved carry holds a token or an identifier that the model has no row for."""
     for name in ("batch", "loader"):
         inputs, labels, identifiers = carry[name]
-        for what, tokens, size in _tokens(inputs, labels, identifiers, shape):
+        tokens_of = {"tokens": inputs, "labels": torch.where(labels == IGNORE, 0, labels), "identifiers": identifiers}
+        for what, tokens in tokens_of.items():
+            size = shape.num_puzzle_identifiers if what == "identifiers" else shape.vocab_size
             if not bool(((tokens >= 0) & (tokens < size)).all()):
                 raise ValueError(f"carry.{name} holds {what} beyond {size}")
-
-
-def _tokens(inputs: Tensor, labels: Tensor, identifiers: Tensor, shape: Shape) -> Iterator[tuple[str, Tensor, int]]:
-    yield "tokens", inputs, shape.vocab_size
-    yield "labels", torch.where(labels == IGNORE, 0, labels), shape.vocab_size
-    yield "identifiers", identifiers, shape.num_puzzle_identifiers

@@ -24,12 +24,10 @@ def inductor_works(device: torch.device) -> bool:
 def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
     """Compile every network call where training.compile=inductor, and say whether it did.
 
-    `auto` has been decided before (`reason.machine.auto`).
-
     Raises:
         ConfigError: no code can be generated here.
     """
-    assert config.compile != "auto", "decided before"
+    assert config.compile != "auto", "decided before, by reason.machine.auto"
     if config.compile == "none":
         return False
     require_inductor(device, "training.compile")

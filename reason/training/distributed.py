@@ -44,16 +44,11 @@ class World:
         """Is this rank 0, which writes files and prints?"""
         return self.rank == 0
 
-    def share(self, rows: int) -> slice:
-        """This process's part of `rows`, which divide evenly."""
-        each = rows // self.size
-        return slice(self.rank * each, (self.rank + 1) * each)
-
     def mine(self, rows: Rows) -> Rows:
         """This process's rows of a named tuple of (B, ...) tensors."""
         if self.size == 1:
             return rows
-        return type(rows)(*(part[self.share(len(part))] for part in rows))
+        return type(rows)(*(self._own(part) for part in rows))
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""
@@ -84,11 +79,15 @@ class World:
         """This process's rows, on its device, of a result of `gather_rows`."""
         if isinstance(value, list):
             return [self.own_rows(part, device) for part in value]
-        return value[self.share(len(value))].to(device)
+        return self._own(value).to(device)
 
     def portion(self, rows: int) -> range:
         """This process's part of `rows`, which need not divide evenly; the parts partition the rows."""
         return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
+
+    def _own(self, rows: Any) -> Any:
+        own = self.portion(len(rows))
+        return rows[own.start : own.stop]
 
     def collect(self, items: list[Item]) -> list[Item]:
         """The items of all processes, the first process's first."""
@@ -124,9 +123,8 @@ class World:
         most = torch.tensor(len(rows))
         dist.all_reduce(most, dist.ReduceOp.MAX, group=self.control)
         missing = int(most) - len(rows)
-        return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat(
-            [values, values.new_zeros(missing, values.shape[1])]
-        )
+        zeros = values.new_zeros(missing, values.shape[1])
+        return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat([values, zeros])
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""

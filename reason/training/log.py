@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +24,13 @@ from reason.rollout import Carry, Unroll
 from reason.training.distributed import World
 
 TrackerName = Literal["none", "tensorboard", "wandb"]
+
+
+class Tracker(NamedTuple):
+    """A destination of metrics besides metrics.jsonl."""
+
+    write: Callable[[Mapping[str, Any]], None]  # of one of its lines
+    close: Callable[[], None]
 
 
 class MetricsLog:
@@ -92,16 +100,13 @@ def read_metrics(run: Path | str) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     refuse_irregular(path)
-    lines = map(_record, path.read_bytes().split(b"\n")[:-1])
-    return [record for record in lines if record is not None]
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and isinstance(record.get("step"), int) else None
+    found = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        with contextlib.suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and isinstance(record.get("step"), int):
+                found.append(record)
+    return found
 
 
 class Meters:
@@ -183,63 +188,33 @@ class Meters:
         self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}
 
 
-class Tracker(Protocol):
-    """A destination of metrics besides metrics.jsonl."""
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Log one line of metrics.jsonl."""
-
-    def close(self) -> None:
-        """Flush."""
-
-
-class TensorBoard:
+def tensorboard(run: Path, step: int) -> Tracker:
     """Scalars under RUN/tensorboard; a resumed run purges the steps after its checkpoint."""
+    from torch.utils.tensorboard import SummaryWriter
 
-    def __init__(self, run: Path, step: int):
-        from torch.utils.tensorboard import SummaryWriter
+    writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)
 
-        self._writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """One scalar per number of the line."""
+    def write(record: Mapping[str, Any]) -> None:
         for name, value in numbers(record).items():
-            self._writer.add_scalar(name, value, record["step"])
+            writer.add_scalar(name, value, record["step"])
 
-    def close(self) -> None:
-        """Flush the event file."""
-        self._writer.close()
+    return Tracker(write, writer.close)
 
 
-class WeightsAndBiases:
+def weights_and_biases(run: Path, config: dict[str, Any]) -> Tracker:
     """One run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
 
     `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. W&B cannot delete the steps logged after the
     checkpoint, and ignores them when they are trained again.
     """
+    import wandb
 
-    def __init__(self, run: Path, config: dict[str, Any]):
-        import wandb
-
-        file = run / "wandb-id"
-        if not file.exists():
-            file.write_text(uuid.uuid4().hex, encoding="utf-8")
-        self._run = wandb.init(
-            project="reason",
-            name=run.name,
-            id=file.read_text(encoding="utf-8"),
-            resume="allow",
-            dir=str(run),
-            config=config,
-        )
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """The numbers of the line at its step."""
-        self._run.log(numbers(record), step=record["step"])
-
-    def close(self) -> None:
-        """Finish the W&B run."""
-        self._run.finish()
+    file = run / "wandb-id"
+    if not file.exists():
+        file.write_text(uuid.uuid4().hex, encoding="utf-8")
+    name = {"name": run.name, "id": file.read_text(encoding="utf-8"), "dir": str(run)}
+    there = wandb.init(project="reason", resume="allow", config=config, **name)
+    return Tracker(lambda record: there.log(numbers(record), step=record["step"]), there.finish)
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
@@ -256,9 +231,9 @@ def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) 
     try:
         match name:
             case "tensorboard":
-                return TensorBoard(run, step)
+                return tensorboard(run, step)
             case "wandb":
-                return WeightsAndBiases(run, config)
+                return weights_and_biases(run, config)
             case "none":
                 return None
     except ImportError as error:

@@ -89,7 +89,6 @@ class Trainer(TrainingState):
     """The loop over optimizer steps."""
 
     def _draw(self) -> Batch:
-        """This process's rows of the next global batch."""
         return self.world.mine(self.samplers.draw(self.index))
 
     def optimizer_step(self) -> torch.Tensor:
@@ -125,7 +124,6 @@ class Trainer(TrainingState):
         return norm
 
     def _measured_gradient(self, loss: torch.Tensor) -> list[torch.Tensor]:
-        """∇_w of one term, the mean over processes, for the balancer."""
         return [self.world.mean(g) for g in unscaled_gradient(loss, self.balanced, self.scaling.factor(self.device))]
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
@@ -142,7 +140,10 @@ class Trainer(TrainingState):
         total, every = self.config.training.steps, self.config.training.checkpoint_every
         goal = total if max_steps is None else min(total, max_steps)
         started, earlier = time.perf_counter(), self.seconds
-        log = self._open_log()
+        log: MetricsLog | None = None
+        if self.world.first:
+            tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
+            log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
         self.folder = RunFolder(self.run)  # with what a tracker has written there
         shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
         bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
@@ -158,7 +159,7 @@ class Trainer(TrainingState):
                         self._save(log)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
-                if self.saved != self.step or not self._there():
+                if self.saved != self.step or self._folder_state() != "there":
                     self._save(log)
         finally:
             bar.close()
@@ -168,12 +169,12 @@ class Trainer(TrainingState):
         limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
-    def _there(self) -> bool:
-        return self.world.tell(self.folder.state() if self.world.first else "") == "there"
+    def _folder_state(self) -> str:
+        return self.world.tell(self.folder.state() if self.world.first else "")
 
     def _save(self, log: MetricsLog | None) -> None:
         """A checkpoint, once metrics.jsonl is on the disk; in a folder made anew where it was removed."""
-        state = self.world.tell(self.folder.state() if self.world.first else "")
+        state = self._folder_state()
         if state == "another's":
             raise RunLost(f"another run lies in {self.run} now; what was trained to step {self.step} is not saved")
         if state == "gone" and self.world.first:
@@ -185,13 +186,6 @@ class Trainer(TrainingState):
                 f"{self.run} was removed while it was trained; it is there again with config, metrics and the "
                 f"checkpoint of step {self.step}, without older checkpoints and evaluations; go on with --resume"
             )
-
-    def _open_log(self) -> MetricsLog | None:
-        """metrics.jsonl and the tracker, in the process that writes."""
-        if not self.world.first:
-            return None
-        tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
-        return MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
         c = self.config
@@ -222,10 +216,8 @@ class Trainer(TrainingState):
         due = self.step % (c.monitor.every or c.checkpoint_every) == 0 or self.step == c.steps
         if self.monitor is None or not due:
             return False
-        reading = self.monitor.read(self.model, self.ema, self.step)
+        reading, best = self.monitor.read(self.model, self.ema, self.step), self.best
         if log is not None:
-            log.write({"step": self.step, **{f"monitor/{k}": v for k, v in reading.as_dict().items() if k != "step"}})
-        if not reading.beats(self.best):
-            return False
-        self.best = reading
-        return True
+            log.write({"step": self.step, **{f"monitor/{k}": v for k, v in vars(reading).items() if k != "step"}})
+        self.best = reading if reading.beats(best) else best
+        return self.best is reading

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from pydantic import Field, field_validator
 
@@ -47,13 +47,9 @@ class Reading:
         """Higher exact accuracy, then higher cell accuracy; a tie keeps the earlier (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
-    def as_dict(self) -> dict[str, Any]:
-        """A dict for JSON."""
-        return asdict(self)
-
 
 class Monitor(Protocol):
-    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
+    """Validation during training (reason/evaluation/accuracy.py); training imports no evaluation."""
 
     @property
     def sets(self) -> Sequence[PuzzleData]:

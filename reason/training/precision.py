@@ -69,7 +69,6 @@ def bfloat16_is_faster() -> bool:
 
 
 def _processor() -> str:
-    """What the system says of it, its maker's identification included."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

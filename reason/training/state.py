@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from reason.config.schema import Config
 from reason.errors import ConfigError, Diverged
+from reason.files import read_json
 from reason.losses.balance import build_balancer
 from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
@@ -131,7 +133,8 @@ class TrainingState:
                 another version.
         """
         try:
-            state = checkpoint.load_state(folder)
+            tensors = load_file(folder / "state.safetensors")
+            state = checkpoint.unpack(read_json(folder / "state.json"), tensors)
             self._refuse_other(folder, state)
             refuse_unlike(state, self._snapshot(0))
             refuse_unlike_moments(state["optimizer"], self.optimizers.weights, self.optimizers.matrices)
@@ -154,10 +157,9 @@ class TrainingState:
 
     def _best_record(self) -> dict[str, Any]:
         assert self.best is not None
-        return self.best.as_dict() | {"split": self.config.training.monitor.split}
+        return vars(self.best) | {"split": self.config.training.monitor.split}
 
     def _snapshot(self, log_position: int) -> dict[str, Any]:
-        """Everything but the weights and their average."""
         world = self.world
         return {
             "device": self.device.type,
@@ -168,7 +170,7 @@ class TrainingState:
             "seconds": self.seconds,
             "log_position": log_position,
             "averaged": self.ema is not None,
-            "best": None if self.best is None else self.best.as_dict(),
+            "best": None if self.best is None else dict(vars(self.best)),
             "carry": [{name: world.gather_rows(v) for name, v in vars(carry).items()} for carry in self.carries],
             "random": random_states(self.device, world),
             **{name: part.state_dict() for name, part in self.parts().items()},
@@ -195,16 +197,12 @@ class TrainingState:
         best = state.get("best")
         if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
             self.best = Reading(**best)
-        if "carry" in state:  # an archive may lack it: every row then starts with a new puzzle
-            self._restore_carry(state)
-        restore_random_states(state["random"], self.device, self.world)
-
-    def _restore_carry(self, state: dict[str, Any]) -> None:
         own, kind = self.world.own_rows, type(self.carry.state)
-        for turn, carry in enumerate(state["carry"]):
+        for turn, carry in enumerate(state.get("carry", ())):  # without it, in an archive, rows start with new puzzles
             c = {name: own(value, self.device) for name, value in carry.items()}
             batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
             self.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
+        restore_random_states(state["random"], self.device, self.world)
 
     def refuse_broken(self) -> None:
         """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""

@@ -63,7 +63,6 @@ def duplicated(weights: Mapping[str, Tensor], target: Mapping[str, Tensor], orde
 
 
 def _depths(weights: Mapping[str, Tensor]) -> Counter[str]:
-    """Layers of each stack."""
     found = {(layer["stack"], layer["index"]) for name in weights if (layer := _LAYER.match(name))}
     return Counter(stack for stack, _ in found)
 

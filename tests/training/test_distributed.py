@@ -126,8 +126,8 @@ def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -
 
 def test_each_process_takes_its_share() -> None:
     world = World(rank=1, size=4)
-    assert [*range(12)][world.share(12)] == [3, 4, 5]
-    assert World().share(5) == slice(0, 5)
+    assert [*world.portion(12)] == [3, 4, 5]
+    assert World().portion(5) == range(5)
 
 
 def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

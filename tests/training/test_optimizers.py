@@ -19,9 +19,7 @@ from reason.errors import ConfigError
 from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
 from reason.settings.schedules import Horizon
 from reason.training import optim
-from reason.training.adam_atan2 import AdamAtan2
-from reason.training.muon import Muon, orthogonalized
-from reason.training.optim import OptimizerConfig, Optimizers, SignSGD
+from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, SignSGD, orthogonalized
 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
 
