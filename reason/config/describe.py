@@ -26,17 +26,12 @@ class Setting(NamedTuple):
 
 def describe_settings() -> list[Setting]:
     """Every setting but `name` and `model.kind`; the models' own, family by family."""
-    return [
-        Setting(
-            key,
-            family,
-            value_text(field.get_default(call_default_factory=True)),
-            allowed(field),
-            field.description or "",
-        )
-        for key, family, field in _walk(Config)
-        if not key.endswith(".") and key not in ("name", "model.kind")
-    ]
+    rows = []
+    for key, family, field in _walk(Config):
+        if not key.endswith(".") and key not in ("name", "model.kind"):
+            default = value_text(field.get_default(call_default_factory=True))
+            rows.append(Setting(key, family, default, allowed(field), field.description or ""))
+    return rows
 
 
 def _walk(

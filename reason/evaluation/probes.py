@@ -41,9 +41,9 @@ def parts(state: State) -> dict[str, Tensor]:
     return found
 
 
-def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
-    """The state with every tensor changed; tensors that were one stay one."""
-    changed = {id(z): change(z) for z in parts(state).values()}
+def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
+    """The state with every tensor changed, given those of the same name in `others`; tensors that were one stay one."""
+    changed = {id(z): change(z, *(getattr(s, name) for s in others)) for name, z in parts(state).items()}
     return type(state)(*(changed[id(z)] for z in state))
 
 
@@ -125,12 +125,7 @@ def perturbed(state: State, size: float, inside: Tensor | None = None) -> State:
 
 
 def _along(state: State, direction: State, scale: Tensor) -> State:
-    """z + scale · direction, scale (B,)."""
-    moved = {
-        name: z + scale.view(-1, *[1] * (z.ndim - 1)) * getattr(direction, name) for name, z in parts(state).items()
-    }
-    by_tensor = {id(z): moved[name] for name, z in parts(state).items()}
-    return type(state)(*(by_tensor[id(z)] for z in state))
+    return mapped(state, lambda z, d: z + scale.view(-1, *[1] * (z.ndim - 1)) * d, direction)
 
 
 @torch.no_grad()
@@ -163,10 +158,10 @@ def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: floa
         after = distance(state, pushed)
         total += (after / before.clamp(min=tiny)).clamp(min=tiny).log()
         if (after == 0).any():  # forgotten to the last bit: go on in a new direction
-            lost, fresh = (after == 0), perturbed(state, size, inside)
-            pushed = type(state)(*(_where(lost, a, b) for a, b in zip(fresh, pushed, strict=True)))
+            lost, fresh = (after == 0).view(-1, 1, 1), perturbed(state, size, inside)
+            pushed = mapped(fresh, lambda a, b, lost=lost: torch.where(lost, a, b), pushed)
             after = distance(state, pushed)
-        away = type(state)(*(b - a for a, b in zip(state, pushed, strict=True)))
+        away = mapped(state, lambda a, b: b - a, pushed)
         pushed = _along(state, away, size * norm(state) / after.clamp(min=tiny))
     return total / steps
 
@@ -189,10 +184,6 @@ def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
         for a, b, c in zip(flat, flat[1:], flat[2:], strict=False)
     ]
     return torch.stack(ratios) if ratios else torch.empty(0, len(x), dtype=x.dtype, device=x.device)
-
-
-def _where(rows: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return torch.where(rows.view(-1, *[1] * (a.ndim - 1)), a, b)
 
 
 AT_ONCE = 2**25  # numbers of trajectories held in memory together: 256 MB in float64

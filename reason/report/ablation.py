@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import t as student
 
-from reason.report.chart import PANEL, Chart, label_ends, save_png, shares_axis, shortened, steps_axis
+from reason.report.chart import PANEL, Chart, curves_by_step, save_png, shortened
 from reason.report.page import comparison_page, drawn
 from reason.report.palette import styled
 from reason.report.section import Results, Table, csv_text, number, share
@@ -148,9 +148,7 @@ def charts(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -
             axes.plot(steps, exact.mean(0), label=shortened(name), markevery=every, **style)
             axes.fill_between(steps, exact.min(0), exact.max(0), color=style["color"], alpha=0.15, lw=0)
             longest = max(longest, count)
-        shares_axis(axes, "exact, mean and range of the seeds")
-        steps_axis(axes, {"steps": longest, "trained_steps": trained})
-        label_ends(axes)
+        curves_by_step(axes, "exact, mean and range of the seeds", {"steps": longest, "trained_steps": trained})
 
     says = "; ".join(
         f"{name}: {share(float(np.mean([curve[-1] for curve in found])))} at the last step"

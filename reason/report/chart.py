@@ -39,6 +39,13 @@ def steps_axis(axes: Axes, results: Results) -> None:
         axes.axvline(results["trained_steps"], color=GREY, ls=":", lw=1.2, zorder=1)
 
 
+def curves_by_step(axes: Axes, label: str, results: Results) -> None:
+    """Shares against supervision steps, each line labelled at its end."""
+    shares_axis(axes, label)
+    steps_axis(axes, results)
+    label_ends(axes)
+
+
 def doubling_axis(axes: Axes, largest: float, label: str) -> None:
     """A logarithmic axis with ticks at 1, 2, 4, 8, …."""
     axes.set_xscale("log")

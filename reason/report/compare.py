@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from reason.report.chart import (
     steps_axis,
 )
 from reason.report.page import comparison_page, drawn
-from reason.report.section import Results, Table, csv_text, interval, share, wilson_interval
+from reason.report.section import Results, Table, csv_text, interval, share, with_interval
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # of an evaluation, beside the settings of its run
@@ -116,23 +117,20 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     most = max(evaluations, key=lambda results: results["steps"])
     puzzles = max(results["puzzles"] for results in evaluations)
 
-    def curves(axes: Axes) -> None:
+    def curves(axes: Axes, plot: Callable[..., None] = plot_exact) -> None:
         for index, results in enumerate(evaluations):
-            plot_exact(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
-        shares_axis(axes, "exact")
-        steps_axis(axes, most)
-        label_ends(axes)
-
-    def errors(axes: Axes) -> None:
-        for index, results in enumerate(evaluations):
-            plot_error(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
-        errors_axis(axes, puzzles)
+            plot(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
+        if plot is plot_error:
+            errors_axis(axes, puzzles)
+        else:
+            shares_axis(axes, "exact")
         steps_axis(axes, most)
         label_ends(axes)
 
     rows = figures(evaluations).rows
     says = "; ".join(f"{row[0]}, {row[1]}: {row[3]} at the trained step, {row[5]} at the last" for row in rows)
     size = (PANEL[0], max(PANEL[1], 0.17 * len(evaluations) + 0.8))  # inches: a label a run
+    errors = partial(curves, plot=plot_error)
     return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
 
@@ -140,9 +138,8 @@ def _records(evaluations: Sequence[Results]) -> Iterator[dict[str, Any]]:
     """A line of the CSV for every run and step."""
     for results in evaluations:
         for step, (exact, cell) in enumerate(zip(results["exact_by_step"], results["cell_by_step"], strict=True), 1):
-            low, high = wilson_interval(exact, results["puzzles"])
             row = {key: results[key] for key in ("run", "preset", "parameters", "puzzles")}
-            yield row | {"step": step, "exact": exact, "exact_low": low, "exact_high": high, "cell": cell}
+            yield row | {"step": step, **with_interval(exact, results["puzzles"]), "cell": cell}
 
 
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:

@@ -58,6 +58,12 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+def with_interval(exact: float, count: int) -> dict[str, float]:
+    """A share of exact puzzles and its interval, as columns of a CSV."""
+    low, high = wilson_interval(exact, count)
+    return {"exact": exact, "exact_low": low, "exact_high": high}
+
+
 def shown_steps(steps: int, trained: int) -> list[int]:
     """Steps worth a table row: 1, 2, 4, 8, 16, …, the trained and the last one."""
     return sorted({*(2**k for k in range(steps.bit_length())), min(trained, steps), steps})

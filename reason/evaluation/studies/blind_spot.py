@@ -223,8 +223,7 @@ class BlindSpot(Consumer):
         return {"blind_spot": blind_spot(evaluator.model, batch, evaluator.trained_steps, evaluator.likelihood)}
 
 
-def tables(results: Results) -> list[Table]:
-    """Loop by loop, and the clamped scale."""
+def _tables(results: Results) -> list[Table]:
     found = results["blind_spot"]
     rows = [
         [
@@ -254,8 +253,7 @@ def tables(results: Results) -> list[Table]:
     ]
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every loop."""
+def _records(results: Results) -> list[dict[str, Any]]:
     rows = results["blind_spot"]["by_loop"]
     names = list(dict.fromkeys(key for row in rows for key in row if key != "norm"))
     return [
@@ -393,9 +391,9 @@ every token is held from loop 1 on."""
 BLIND_SPOT = Section(
     "blind_spot",
     "The readout's blind spot",
-    tables,
+    _tables,
     {f"blind_spot_{name}": _charts(*what) for name, what in CHARTS.items()},
-    {"blind_spot": records},
+    {"blind_spot": _records},
     lambda _: NOTE,
     precision="float64",
 )

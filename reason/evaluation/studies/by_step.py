@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
 from reason.models.record import StepRecord
-from reason.report.chart import Chart, by_step, errors_axis, label_ends, plot_error, plot_exact, shares_axis, steps_axis
+from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE
-from reason.report.section import Results, Section, Table, interval, rows_shown, share, wilson_interval
+from reason.report.section import Results, Section, Table, interval, rows_shown, share, with_interval
 
 
 class Rules(Consumer):
@@ -48,8 +48,7 @@ class Rules(Consumer):
 COLUMNS = ("step", "exact", "95 % interval", "rules hold", "cells", "says halt", "")
 
 
-def tables(results: Results) -> list[Table]:
-    """A row for every step."""
+def _tables(results: Results) -> list[Table]:
     nothing, trained = [None] * results["steps"], results["trained_steps"]
     valid, halted = (results.get(f"{key}_by_step") or nothing for key in ("valid", "halted"))
     rows = [
@@ -68,8 +67,7 @@ def tables(results: Results) -> list[Table]:
     return [Table("accuracy by supervision step", COLUMNS, rows, left=(6,), first=shown)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """The plain curve, and what is wrong on a logarithmic axis."""
+def _charts(results: Results) -> list[Chart]:
     exact, puzzles, steps = results["exact_by_step"], results["puzzles"], range(1, results["steps"] + 1)
     valid = results.get("valid_by_step")
 
@@ -78,9 +76,7 @@ def charts(results: Results) -> list[Chart]:
         axes.plot(steps, results["cell_by_step"], color=ORANGE, ls="--", label="cells")
         if valid and valid != exact:
             axes.plot(steps, valid, color=GREEN, ls=":", lw=2, label="rules hold")
-        shares_axis(axes, f"share of {puzzles:,} puzzles ({results['split']})")
-        steps_axis(axes, results)
-        label_ends(axes)
+        curves_by_step(axes, f"share of {puzzles:,} puzzles ({results['split']})", results)
 
     def error(axes: Axes) -> None:
         plot_error(axes, exact, puzzles, "exact")
@@ -93,12 +89,10 @@ def charts(results: Results) -> list[Chart]:
     ]
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every step."""
+def _records(results: Results) -> list[dict[str, Any]]:
     found = []
     for index, exact in enumerate(results["exact_by_step"]):
-        low, high = wilson_interval(exact, results["puzzles"])
-        record = {"step": index + 1, "exact": exact, "exact_low": low, "exact_high": high}
+        record = {"step": index + 1, **with_interval(exact, results["puzzles"])}
         record["cell"] = results["cell_by_step"][index]
         for key in ("halted", "valid", "loss", "residual"):
             if results.get(f"{key}_by_step"):
@@ -116,8 +110,8 @@ whose halting head would stop here. Intervals are Wilson's at 95 %. Open mark: n
 BY_STEP = Section(
     "exact_by_step",
     "Accuracy by supervision step",
-    tables,
-    {"accuracy_by_step": charts},
-    {"accuracy_by_step": records},
+    _tables,
+    {"accuracy_by_step": _charts},
+    {"accuracy_by_step": _records},
     lambda _: NOTE,
 )

@@ -63,8 +63,7 @@ def _ways(results: Results) -> list[str]:
     return [f"{row['cache']}{', prompt kept' * row['keep_prompt']}" for row in results["caches"]]
 
 
-def tables(results: Results) -> list[Table]:
-    """A row for each way of sharing."""
+def _tables(results: Results) -> list[Table]:
     rows = [
         [way, share(row["exact"]), number(row["ce"], ".4f"), f"{row['bytes']:,.0f}", f"{row['prompt_bytes']:,.0f}"]
         for way, row in zip(_ways(results), results["caches"], strict=True)
@@ -73,8 +72,7 @@ def tables(results: Results) -> list[Table]:
     return [Table("greedy decoding with shared caches", columns, rows)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """Exact beside memory."""
+def _charts(results: Results) -> list[Chart]:
     ways, rows = _ways(results), results["caches"]
 
     def drawing(key: str, colour: str) -> Callable[[Axes], None]:
@@ -95,8 +93,8 @@ others let all loops look at one set of keys and values. CE is of the right toke
 CACHES = Section(
     "caches",
     "Shared caches",
-    tables,
-    {"caches": charts},
+    _tables,
+    {"caches": _charts},
     {"caches": lambda results: results["caches"]},
     lambda _: NOTE,
 )

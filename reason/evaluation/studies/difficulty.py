@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from datasets_gen.puzzles import Puzzle
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.report.chart import Chart, by_step, label_ends, shares_axis, steps_axis
+from reason.report.chart import Chart, by_step, curves_by_step
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, interval, share, wilson_interval
+from reason.report.section import Results, Section, Table, interval, share, with_interval
 
 MANY = 8  # more different values than this are put into quartiles
 
@@ -79,8 +79,7 @@ def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
     return [f"{values[index == b].min():g} to {values[index == b].max():g}" for b in range(len(edges))], index
 
 
-def tables(results: Results) -> list[Table]:
-    """A row a bin: exact at step 1, at the trained step and at the last one with its interval."""
+def _tables(results: Results) -> list[Table]:
     trained, found = min(results["trained_steps"], results["steps"]), results["difficulty"]
     last = f"at {results['steps']}"
     columns = (found["by"], "puzzles", "exact at step 1", f"at {trained}", last, "95 % interval")
@@ -96,8 +95,7 @@ def tables(results: Results) -> list[Table]:
     return [Table("by difficulty", columns, rows)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """Exact by step, a line for every bin."""
+def _charts(results: Results) -> list[Chart]:
     bins = results["difficulty"]["bins"]
 
     def draw(axes: Axes) -> None:
@@ -106,24 +104,20 @@ def charts(results: Results) -> list[Chart]:
             every = max(1, len(exact) // 16)
             label = f"{row['bin']} (n {row['puzzles']})"
             axes.plot(range(1, len(exact) + 1), exact, label=label, markevery=every, **styled(index))
-        shares_axis(axes, "exact")
-        steps_axis(axes, results)
-        label_ends(axes)
+        curves_by_step(axes, "exact", results)
 
     says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in bins)
     return [Chart(f"exact by {results['difficulty']['by']}", says, draw)]
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every bin and step."""
+def _records(results: Results) -> list[dict[str, Any]]:
     found = []
     for row in results["difficulty"]["bins"]:
         for index, exact in enumerate(row["exact_by_step"]):
-            low, high = wilson_interval(exact, row["puzzles"])
-            record = {"bin": row["bin"], "puzzles": row["puzzles"], "step": index + 1, "exact": exact}
+            record = {"bin": row["bin"], "puzzles": row["puzzles"], "step": index + 1}
             valid = row["valid_by_step"]
-            found.append(record | {"exact_low": low, "exact_high": high, "valid": valid and valid[index]})
+            found.append(record | with_interval(exact, row["puzzles"]) | {"valid": valid and valid[index]})
     return found
 
 
-DIFFICULTY = Section("difficulty", "By difficulty", tables, {"difficulty": charts}, {"difficulty": records})
+DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts}, {"difficulty": _records})

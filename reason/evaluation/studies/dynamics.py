@@ -78,8 +78,7 @@ LINES: dict[bool, dict[str, Any]] = {
 }
 
 
-def tables(results: Results) -> list[Table]:
-    """How the probed trajectories end, beside the verdicts of the pass, and the spectra of a few."""
+def _tables(results: Results) -> list[Table]:
     found = results["dynamics"]
     ends = Counter((_state(puzzle), _said(puzzle["solved_in_pass"]), puzzle["end"]) for puzzle in found["puzzles"])
     rows = [[*what, str(count)] for what, count in sorted(ends.items(), reverse=True)]
@@ -103,62 +102,48 @@ def _said(solved: bool) -> str:
     return "solved" if solved else "failed"
 
 
-def charts(results: Results) -> list[Chart]:
-    """Residuals and norms by step, and how a push dies out, of solved and failed puzzles."""
+def _charts(results: Results) -> list[Chart]:
     found = results["dynamics"]
     puzzles = found["puzzles"]
 
-    def curves(axes: Axes, values: Sequence[Sequence[float | None]], first: int, log: bool = False) -> None:
-        named: set[bool] = set()
-        for puzzle, row in zip(puzzles, values, strict=True):
-            solved = puzzle["solved"]
-            axes.plot(
-                range(first, len(row) + first),
-                numbers(row),
-                label=None if solved in named else _said(solved),
-                **LINES[solved],
-            )
-            named.add(solved)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        if log:
-            log_axis(axes, "y")
-        label_ends(axes)
+    def chart(
+        title: str,
+        values: Sequence[Sequence[float | None]],  # of each puzzle, from number `first` on
+        below: str = "supervision steps",
+        last: str = "last",
+        first: int = 0,
+        level: float | None = None,
+        log: bool = False,
+    ) -> Chart:
+        def draw(axes: Axes) -> None:
+            axes.set_xlabel(below)
+            if level is not None:
+                axes.axhline(level, color=GREY, ls=":", lw=1)
+            named: set[bool] = set()
+            for puzzle, row in zip(puzzles, values, strict=True):
+                solved = puzzle["solved"]
+                label = None if solved in named else _said(solved)
+                axes.plot(range(first, len(row) + first), numbers(row), label=label, **LINES[solved])
+                named.add(solved)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+            if log:
+                log_axis(axes, "y")
+            label_ends(axes)
 
-    def residual(axes: Axes) -> None:
-        axes.set_xlabel("supervision steps")
-        axes.axhline(found["tolerance"], color=GREY, ls=":", lw=1)
-        curves(axes, [puzzle["residual"] for puzzle in puzzles], 1, log=True)
+        ends = [f"{number(row[-1])} ({_state(p)})" for row, p in zip(values, puzzles, strict=True) if row]
+        return Chart(title, f"{last}: {', '.join(ends) or 'none'}", draw)
 
-    def norm(axes: Axes) -> None:
-        axes.set_xlabel("supervision steps")
-        curves(axes, [puzzle["norm"] for puzzle in puzzles], 0)
-
-    def push(axes: Axes) -> None:
-        axes.set_xlabel("steps after the push")
-        curves(axes, found["returns"], 0, log=True)
-
-    def low(axes: Axes) -> None:
-        axes.set_xlabel("update inside a step")
-        axes.axhline(1, color=GREY, ls=":", lw=1)
-        curves(axes, found["oscillation"], 1)
-
+    residuals, norms = ([puzzle[key] for puzzle in puzzles] for key in ("residual", "norm"))
+    update = "update inside a step"
     return [
-        Chart("residual ‖z′ − z‖/‖z‖", _last("last", [puzzle["residual"] for puzzle in puzzles], puzzles), residual),
-        Chart("norm ‖z‖", _last("last", [puzzle["norm"] for puzzle in puzzles], puzzles), norm),
-        Chart("distance of a pushed state", _last("last", found["returns"], puzzles), push),
-        Chart("oscillation of the low state", _last("last update", found["oscillation"], puzzles), low),
+        chart("residual ‖z′ − z‖/‖z‖", residuals, first=1, level=found["tolerance"], log=True),
+        chart("norm ‖z‖", norms),
+        chart("distance of a pushed state", found["returns"], "steps after the push", log=True),
+        chart("oscillation of the low state", found["oscillation"], update, "last update", first=1, level=1),
     ]
 
 
-def _last(what: str, values: Sequence[Sequence[float | None]], puzzles: Sequence[Results]) -> str:
-    """The ends of curves in words."""
-    ends = [f"{number(row[-1])} ({_state(p)})" for row, p in zip(values, puzzles, strict=True) if row]
-    return f"{what}: {', '.join(ends) or 'none'}"
-
-
-def planes(results: Results) -> list[Chart]:
-    """Each probed trajectory in its own two principal components, from a circle to a square."""
-
+def _planes(results: Results) -> list[Chart]:
     def drawing(puzzle: Results) -> Callable[[Axes], None]:
         def draw(axes: Axes) -> None:
             x, y = np.transpose([numbers(point) for point in puzzle["plane"]])
@@ -181,8 +166,7 @@ def planes(results: Results) -> list[Chart]:
     ]
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every probed puzzle and step."""
+def _records(results: Results) -> list[dict[str, Any]]:
     return [
         {
             "example": puzzle["example"],
@@ -200,8 +184,7 @@ def records(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def note(results: Results) -> str:
-    """How to read it, and where float64 and the pass disagree."""
+def _note(results: Results) -> str:
     puzzles, precision = results["dynamics"]["puzzles"], results.get("precision", "its precision")
     other = sum(puzzle["solved"] != puzzle["solved_in_pass"] for puzzle in puzzles)
     count = f"{other} of {len(puzzles)} probed puzzles" if other else f"None of {len(puzzles)} probed puzzles"
@@ -217,9 +200,9 @@ def note(results: Results) -> str:
 DYNAMICS = Section(
     "dynamics",
     "Dynamics",
-    tables,
-    {"dynamics": charts, "trajectories": planes},
-    {"dynamics": records},
-    note,
+    _tables,
+    {"dynamics": _charts, "trajectories": _planes},
+    {"dynamics": _records},
+    _note,
     precision="float64",
 )

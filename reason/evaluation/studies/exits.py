@@ -129,8 +129,7 @@ def by_difficulty(
     return found | {"by_difficulty": {"by": name, "bins": rows}}
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for each quantile of the gate and each fixed number of loops."""
+def _records(results: Results) -> list[dict[str, Any]]:
     ways = (("fixed", "loops"), ("gate", "quantile"))
     return [
         {"way": kind, "at": row[at], **{key: row[key] for key in ("mean_loops", "exact", "cell", "ce")}}
@@ -139,11 +138,10 @@ def records(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def tables(results: Results) -> list[Table]:
-    """A row for each way of leaving, and the loops by difficulty."""
+def _tables(results: Results) -> list[Table]:
     rows = [
         [f"{row['way']} {row['at']:g}", *cells(row, mean_loops=".2f", exact=".1%", cell=".1%", ce=".4f")]
-        for row in records(results)
+        for row in _records(results)
     ]
     found = [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
     exits = results["exits"]
@@ -157,8 +155,7 @@ def tables(results: Results) -> list[Table]:
     return found
 
 
-def charts(results: Results) -> list[Chart]:
-    """Accuracy against mean loops, and where the gate leaves."""
+def _charts(results: Results) -> list[Chart]:
     found = results["exits"]
 
     def accuracy(axes: Axes) -> None:
@@ -175,7 +172,7 @@ def charts(results: Results) -> list[Chart]:
         axes.set(xlabel="loop t", ylabel="mean p(t)")
 
     told = "; ".join(
-        f"{r['way']} {r['at']:g}: {share(r['exact'])}, {number(r['mean_loops'])} loops" for r in records(results)
+        f"{r['way']} {r['at']:g}: {share(r['exact'])}, {number(r['mean_loops'])} loops" for r in _records(results)
     )
     chances = ", ".join(f"{number(p, '.2f')} at loop {t}" for t, p in enumerate(found["p"], start=1))
     return [Chart("exact against mean loops", told, accuracy), Chart("where the gate leaves", chances, leaving)]
@@ -185,4 +182,4 @@ NOTE = """A cell leaves at the first loop where the gate's distribution exceeds 
 there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells. Loops
 by the gate: Σ t·p(t) of a puzzle; loops needed: from which on it stays right, of those right at the last loop."""
 
-EXITS = Section("exits", "Leaving by the exit gate", tables, {"exits": charts}, {"exits": records}, lambda _: NOTE)
+EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, {"exits": _records}, lambda _: NOTE)

@@ -77,8 +77,7 @@ class HaltingHead(Consumer):
         }
 
 
-def tables(results: Results) -> list[Table]:
-    """AUC and calibration error by step."""
+def _tables(results: Results) -> list[Table]:
     head = results["halting"]
     rows = [
         [str(step), number(auc, ".3f"), share(ece)]
@@ -88,8 +87,7 @@ def tables(results: Results) -> list[Table]:
     return [Table("halting head against exact", ("step", "AUC", "calibration error"), rows, first=shown)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """What the halting head says against what is true, and AUC and calibration error by step."""
+def _charts(results: Results) -> list[Chart]:
     head = results["halting"]
     rows = head["reliability"]
 
@@ -121,4 +119,4 @@ def charts(results: Results) -> list[Chart]:
 NOTE = """Left: σ(q) against the share of puzzles that are exact, in bins of 1/15; a dot on the diagonal is honest.
 Right: the chance that an exact puzzle has the higher q (AUC), and the mean distance from the diagonal."""
 
-HALTING = Section("halting", "Does the halting head know?", tables, {"halting": charts}, note=lambda _: NOTE)
+HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, note=lambda _: NOTE)

@@ -22,7 +22,7 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.probes import mapped, parts
+from reason.evaluation.probes import mapped
 from reason.evaluation.signals import SIGNALS, Signals, signals, survived
 from reason.models.base import Batch, Readout, State
 from reason.models.record import StepRecord
@@ -282,7 +282,8 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
                 fresh, seats = data.take(waiting[enter]), rows[: len(enter)]
                 x_fresh = model.encode(fresh)
                 x = x.index_copy(0, seats, x_fresh)
-                state = _seated(state, own(model.initial_state(x_fresh), waiting[enter]), seats)
+                begun = own(model.initial_state(x_fresh), waiting[enter])
+                state = mapped(state, lambda z, new, at=seats: z.index_copy(0, at, new), begun)
                 batch = Batch(*(old.index_copy(0, seats, new) for old, new in zip(batch, fresh, strict=True)))
                 place, m = place.index_copy(0, seats, enter), m.index_fill(0, seats, 0)
                 survival = None if survival is None else survival.index_fill(0, seats, 0)
@@ -296,12 +297,6 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
     return Exits(exact.cpu().numpy(), taken.cpu().numpy(), time.perf_counter() - started)
 
 
-def _seated(state: State, fresh: State, seats: Tensor) -> State:
-    """The state with fresh rows in some seats; tensors that were one stay one."""
-    moved = {id(z): z.index_copy(0, seats, getattr(fresh, name)) for name, z in parts(state).items()}
-    return type(state)(*(moved[id(z)] for z in state))
-
-
 def _cut(z: Tensor, rows: Tensor) -> Tensor:
     """Some rows of (B, S, D), in the memory order that z has: the sequence may lie first."""
     if z.stride(0) < z.stride(1):
@@ -312,8 +307,7 @@ def _cut(z: Tensor, rows: Tensor) -> Tensor:
 COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95", "speedup")
 
 
-def tables(results: Results) -> list[Table]:
-    """One row a policy."""
+def _tables(results: Results) -> list[Table]:
     found = results["policies"]
     rows = [
         [
@@ -327,8 +321,7 @@ def tables(results: Results) -> list[Table]:
     return [Table(f"stopping policies, calibrated on {found['calibrated_on']}", COLUMNS, rows)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """Mean steps against exact: every signal's thresholds as a line, calibrated policies as points with intervals."""
+def _charts(results: Results) -> list[Chart]:
     found = results["policies"]
     rows = {signal: [row for row in found["rows"] if row["signal"] == signal] for signal in found["frontiers"]}
 
@@ -349,8 +342,7 @@ def charts(results: Results) -> list[Chart]:
     return [Chart("exact against mean steps", says, draw)]
 
 
-def note(results: Results) -> str:
-    """What the columns mean."""
+def _note(results: Results) -> str:
     found = results["policies"]
     return (
         f"Calibrated on {found['calibrated_on']}, reported on {found['puzzles']} puzzles. Speedup: seconds of all "
@@ -362,8 +354,8 @@ def note(results: Results) -> str:
 POLICIES = Section(
     "policies",
     "When to stop",
-    tables,
-    {"policies": charts},
+    _tables,
+    {"policies": _charts},
     {"policies": lambda results: results["policies"]["rows"]},
-    note,
+    _note,
 )

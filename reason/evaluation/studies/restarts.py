@@ -201,20 +201,16 @@ NEEDS_MORE = ("any", "verified")  # than the model's own words
 TITLES = {"initial": "random initial states", "symmetry": "symmetries of the puzzle", "noise": "noise on the state"}
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for every variation and number of restarts."""
+def _records(results: Results) -> list[dict[str, Any]]:
     return [{"varied": kind, **row} for kind, section in results["restarts"].items() for row in section["rows"]]
 
 
-def tables(results: Results) -> list[Table]:
-    """One row a variation and number of restarts."""
-    rows = [[row["varied"], str(row["tries"]), *(share(row[way]) for way in WAYS)] for row in records(results)]
+def _tables(results: Results) -> list[Table]:
+    rows = [[row["varied"], str(row["tries"]), *(share(row[way]) for way in WAYS)] for row in _records(results)]
     return [Table("restarts: exact", ("varied", "restarts", *WAYS.values()), rows)]
 
 
-def charts(results: Results) -> list[Chart]:
-    """Exact against the number of restarts, a chart for every variation."""
-
+def _charts(results: Results) -> list[Chart]:
     def drawing(rows: list[dict[str, Any]]) -> Callable[[Axes], None]:
         def draw(axes: Axes) -> None:
             barred: set[tuple[int, float]] = set()
@@ -248,4 +244,4 @@ NOTE = """The first restart is the plain pass. “Verified” takes the first an
 before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
 interval."""
 
-RESTARTS = Section("restarts", "Restarts", tables, {"restarts": charts}, {"restarts": records}, lambda _: NOTE)
+RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, {"restarts": _records}, lambda _: NOTE)

@@ -12,8 +12,7 @@ from reason.report.section import Results, Section, number, share
 SHARES = {"exact": ("training", BLUE, "-"), "monitor/exact": ("validation", ORANGE, "--")}
 
 
-def charts(results: Results) -> list[Chart]:
-    """Loss, and exact accuracy of training rows and of the validation split, against optimizer steps."""
+def _charts(results: Results) -> list[Chart]:
     curves, evaluated = results["training"], results["checkpoint_step"]
     found = []
 
@@ -52,4 +51,4 @@ def _ends(points: list[list[float]], text: object) -> str:
 NOTE = """From metrics.jsonl. Training: rows that halted since the line before; validation: the averaged weights on the
 validation split. Dotted: the checkpoint that is evaluated here."""
 
-TRAINING = Section("training", "Training", charts={"training": charts}, note=lambda _: NOTE)
+TRAINING = Section("training", "Training", charts={"training": _charts}, note=lambda _: NOTE)

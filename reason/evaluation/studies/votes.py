@@ -51,8 +51,7 @@ class Votes(Consumer):
         return {"votes": rows}
 
 
-def records(results: Results) -> list[dict[str, Any]]:
-    """A line for each scored step."""
+def _records(results: Results) -> list[dict[str, Any]]:
     return [
         {"step": row["step"]}
         | {f"pass_{k}": value for k, value in row["pass_at"].items()}
@@ -61,8 +60,7 @@ def records(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def tables(results: Results) -> list[Table]:
-    """pass@K by step."""
+def _tables(results: Results) -> list[Table]:
     attempts = list(results["votes"][0]["pass_at"])
     rows = [
         [str(row["step"]), *(share(row["pass_at"][k]) for k in attempts), str(row["tasks"]), str(row["unanswered"])]
@@ -74,4 +72,4 @@ def tables(results: Results) -> list[Table]:
 NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
 whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
-VOTES = Section("votes", "Votes of augmented copies", tables, records={"votes": records}, note=lambda _: NOTE)
+VOTES = Section("votes", "Votes of augmented copies", _tables, records={"votes": _records}, note=lambda _: NOTE)
