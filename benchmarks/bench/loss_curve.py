@@ -11,7 +11,7 @@ from reason.interop.original import to_original
 from reason.machine.memory import LiveBytes
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
-from reason.training.device import torchs_own_float32
+from reason.training.device import own_float32
 from reason.training.loop import Trainer
 
 BESIDE = {  # what makes two trainings of one model have the same losses
@@ -44,7 +44,7 @@ def loss_curves(trainer: Trainer, directory: Path, steps: int) -> dict[str, Any]
         return next(drawn)
 
     step = original_step(directory, config, model.shape, model.dtype, trainer.device, weights=weights, draw=draw)
-    with torchs_own_float32():
+    with own_float32(as_torch=True):
         theirs = [step().item() for _ in range(steps)]
         with LiveBytes() as their_bytes:
             step()

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from reason.training.device import await_device, torchs_own_float32
+from reason.training.device import await_device, own_float32
 
 Clock = Callable[[], float]
 PEAK = "gemm"  # the name of the machine's peak among the things that take turns
@@ -55,7 +55,7 @@ def in_turns(
 
 
 def _timed(turn: Turn, steps: int, device: torch.device, clock: Clock) -> float:
-    with torchs_own_float32(turn.torchs_own):
+    with own_float32(as_torch=turn.torchs_own):
         await_device(device)
         started = clock()
         for _ in range(steps):

@@ -14,7 +14,7 @@ import yaml
 from safetensors.torch import load_file
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, read_metadata, splits_of
+from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
     if run_name:
         refuse_existing(Path(run_name))
     weights, stated = read_weights(file)
-    metadata = _metadata(directory) if directory else None
+    metadata = read_metadata(directory, next(iter(splits_of(directory)), "test")) if directory else None
     if cells := pairs.pop("cells", None):
         stated["seq_len"] = cells
     stated |= {original: pairs[f"model.{ours}"] for original, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
     tree["rollout"]["supervision_steps"] = stated.get("halt_max_steps", 16)
     if section["separate_networks"]:
         tree["rollout"]["halting"], tree["loss"]["weights"]["q_continue"] = "q-learning", 0.5
-    if "softmax" in _loss_type(stated):
+    if "softmax" in str(stated.get("loss", stated.get("loss_type", ""))).replace("stablemax", ""):
         tree["loss"]["likelihood"] = "softmax"
     tree["ema"]["decay"] = None
     if _computed_in(stated, weights) == torch.float32:
@@ -96,12 +96,6 @@ def main(argv: list[str]) -> int:
         _report_parity(config, shape, ours, file, _computed_in(stated, weights))
     print(typed(f"next: python evaluate.py {quoted(run)}" + ("" if directory else " data=DIR")))
     return 0
-
-
-def _metadata(directory: str) -> Metadata:
-    """dataset.json of the first split that the set has."""
-    splits = splits_of(directory)
-    return read_metadata(directory, splits[0] if splits else "test")
 
 
 def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], file: Path, dtype: torch.dtype) -> None:
@@ -176,11 +170,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _settings(file: Path) -> Any:
-    """A small YAML file without aliases, a few lines of which can stand for more than memory holds.
-
-    Raises:
-        ConfigError: it is not one.
-    """
+    """A small YAML file without aliases, a few lines of which can stand for more than memory holds."""
     text = read_text(file, SETTINGS)
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
@@ -210,11 +200,7 @@ def _text(array: np.ndarray) -> str:
 
 
 def _numbers(stated: dict[str, Any]) -> dict[str, Any]:
-    """The stated settings as numbers, counts as whole ones above 0 (a prefix may be 0).
-
-    Raises:
-        ConfigError: one of them is not.
-    """
+    """The stated settings as numbers, counts as whole ones above 0 (a prefix may be 0)."""
     for key in ("seq_len", "num_puzzle_identifiers", "halt_max_steps", *OUR_SETTINGS):
         if key in stated:
             text, least = str(stated[key]), 0 if key == "puzzle_emb_len" else 1
@@ -227,10 +213,6 @@ def _numbers(stated: dict[str, Any]) -> dict[str, Any]:
         except ValueError:
             raise ConfigError(f"{key}={stated[key]}: a number is needed") from None
     return stated
-
-
-def _loss_type(stated: dict[str, Any]) -> str:
-    return str(stated.get("loss", stated.get("loss_type", ""))).replace("stablemax", "")
 
 
 def _computed_in(stated: dict[str, Any], weights: dict[str, Tensor]) -> torch.dtype:

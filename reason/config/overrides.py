@@ -192,13 +192,9 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
         got = (shown or {}).get(key, first.get("input"))
-        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{_about(path, family)}") from None
-
-
-def _about(path: list[str], family: str) -> str:
-    """'; <description> (default X)' for a key of Config, else ''."""
-    field = _field(path, family)
-    return "" if field is None or not field.description else f"; {field.description} (default {field.default})"
+        field = _field(path, family)
+        about = f"; {field.description} (default {field.default})" if field is not None and field.description else ""
+        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{about}") from None
 
 
 def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:

@@ -37,12 +37,7 @@ _LAYERS = {
 }
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.([0-9]{1,9})\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
-OUR_SETTINGS = {
-    "num_heads": "num_heads",
-    "H_cycles": "h_cycles",
-    "L_cycles": "l_cycles",
-    "puzzle_emb_len": "puzzle_emb_len",
-}
+OUR_SETTINGS = {name: name.lower() for name in ("num_heads", "H_cycles", "L_cycles", "puzzle_emb_len")}
 _WHOLE_NUMBERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 RMS_EPS = 1e-5
 _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
@@ -185,11 +180,6 @@ def inferred(
 
 
 def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
-    """Layers of F_L or F_H.
-
-    Raises:
-        ConfigError: their numbers leave one out.
-    """
     numbers = {int(name.split(".")[2]) for name in weights if name.startswith(f"{stack}.")}
     missing = next((n for n in range(len(numbers)) if n not in numbers), None)
     if missing is not None:
@@ -199,11 +189,8 @@ def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
 
 def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
     """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
-    gates = [
-        tuple(w.shape)
-        for name, w in weights.items()
-        if name.startswith("f_l.blocks.0.") and name.endswith("down.weight")
-    ]
+    of_gates = re.compile(r"f_l\.blocks\.0\..*down\.weight")
+    gates = [tuple(weight.shape) for name, weight in weights.items() if of_gates.fullmatch(name)]
     eighths = [n / 8 for n in range(1, 129)]
     for candidate in (stated, 4.0, *eighths):
         if candidate is not None and all(inner_width(width, candidate) == inner for width, inner in gates):

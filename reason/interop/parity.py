@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
@@ -18,12 +17,10 @@ from reason.losses.balance import weighted_sum
 from reason.models.base import IGNORE, Batch
 from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll
-from reason.training.device import torchs_own_float32
+from reason.training.device import own_float32
 
 Arrays = Mapping[str, np.ndarray]
 LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
-
-
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
 LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # up to these it is the same model, where both are float32
 SPREADS = {torch.float32: 16.0}  # times the rounding of the type, beyond which it is another model; of others:
@@ -47,7 +44,7 @@ def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
     unlabelled = torch.full_like(inputs, IGNORE)
     scored = unlabelled if labels is None else torch.from_numpy(labels).long()
     batch = Batch(inputs, scored, torch.from_numpy(identifiers).long())
-    with torchs_own_float32():
+    with own_float32(as_torch=True):
         ours = _forward(model, batch, recorded)
         if labels is not None and "train.loss" in recorded:
             ours |= _training(model, config, batch)
@@ -62,12 +59,13 @@ def deviations(ours: Arrays, original: Arrays, relative: bool = False) -> dict[s
     many rows halt in one of the two alone. An array of another shape deviates by infinity.
     """
     shared = [key for key in ours if key in original]
-    sizes: dict[str, float] = {}
-    for key in shared:
-        sizes[_named(key)] = max(sizes.get(_named(key), 1e-30), float(np.linalg.norm(original[key])))
+    names = {key: f"eval.{found[1]}" if (found := _SEGMENT.fullmatch(key)) else key for key in shared}  # of all steps
+    sizes = dict.fromkeys(names.values(), 1e-30)
+    for key, name in names.items():
+        sizes[name] = max(sizes[name], float(np.linalg.norm(original[key])))
     return {
-        key: _apart(key, ours[key], original[key], sizes[_named(key)] if relative or key.startswith("grad.") else None)
-        for key in shared
+        key: _apart(key, ours[key], original[key], sizes[name] if relative or key.startswith("grad.") else None)
+        for key, name in names.items()
     }
 
 
@@ -124,15 +122,10 @@ def _training(model: RecursiveModel, config: Config, batch: Batch) -> dict[str, 
     for ours, parameter in model.named_parameters():
         key = f"grad.{names[ours]}" if not ours.startswith("puzzle_embedding") else "grad.puzzle_emb.local_weights"
         if parameter.grad is not None:
-            found[key] = _dense_rows(parameter.grad)
+            touched = parameter.grad.is_sparse  # the rows (B, D) alone, in the batch's order
+            found[key] = (parameter.grad._values() if touched else parameter.grad).numpy()
     model.zero_grad()
     return found
-
-
-def _named(key: str) -> str:
-    """eval.logits of eval.logits.3; any other key itself."""
-    segment = _SEGMENT.fullmatch(key)
-    return key if segment is None else f"eval.{segment[1]}"
 
 
 def _apart(key: str, ours: np.ndarray, original: np.ndarray, size: float | None) -> float:
@@ -142,8 +135,3 @@ def _apart(key: str, ours: np.ndarray, original: np.ndarray, size: float | None)
     if key == "train.halted":
         return float((ours != original).sum())
     return float(np.abs(ours - original).max()) if size is None else float(np.linalg.norm(ours - original)) / size
-
-
-def _dense_rows(gradient: Tensor) -> np.ndarray:
-    """A gradient as an array; a sparse one as the rows (B, D) that the batch touched, in the batch's order."""
-    return (gradient._values() if gradient.is_sparse else gradient).numpy()

@@ -47,8 +47,8 @@ from reason.settings.base import Mark
 from reason.training.checkpoint import (
     checkpoints,
     readable,
-    refuse_weights_alone,
     refuse_what_is_in_the_way,
+    saved_state,
     step_of,
 )
 from reason.training.compiling import compile_model
@@ -164,8 +164,8 @@ def _newest(run: Path, world: World) -> Path | None:
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
     if folder is None and has_lost_checkpoints(run):
         raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
-    if folder is not None:
-        refuse_weights_alone(folder)
+    if folder is not None and saved_state(folder).optimizer is None:
+        raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
     return folder
 
 

@@ -198,12 +198,6 @@ def best_checkpoint(run: Path) -> Path | None:
     return folder if folder is not None and torn(folder) is None else None
 
 
-def refuse_weights_alone(folder: Path) -> None:
-    """Raises ConfigError for a checkpoint without a training to go on with, as an imported one is."""
-    if saved_state(folder).optimizer is None:
-        raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
-
-
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
     """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there.
 

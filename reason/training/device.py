@@ -55,25 +55,17 @@ def _exact_by_onednn() -> bool:
 
 
 @contextlib.contextmanager
-def own_float32() -> Iterator[None]:
-    """What is set for float32 products within the block is undone after it."""
+def own_float32(as_torch: bool = False) -> Iterator[None]:
+    """What is set for float32 products in the block is undone after it; `as_torch`: it begins as torch's default."""
     products: Any = getattr(torch.backends.mkldnn, "matmul", None)
     before = getattr(products, "fp32_precision", None)
+    if as_torch and before is not None:
+        products.fp32_precision = "ieee"
     try:
         yield
     finally:
         if before is not None:
             products.fp32_precision = before
-
-
-@contextlib.contextmanager
-def torchs_own_float32(wanted: bool = True) -> Iterator[None]:
-    """Within the block, where `wanted`, float32 products are computed as torch does by default."""
-    products: Any = getattr(torch.backends.mkldnn, "matmul", None)
-    with own_float32():
-        if wanted and hasattr(products, "fp32_precision"):
-            products.fp32_precision = "ieee"
-        yield
 
 
 def _exact() -> bool:

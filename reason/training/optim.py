@@ -335,7 +335,7 @@ class Optimizers:
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.horizon)
-        self.scaling.unscale(self.main)
+        self.scaling.scaler.unscale_(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         if self.config.grad_clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.grad_clip, norm)

@@ -101,10 +101,6 @@ class LossScaling:
         """The scale, without waiting for the device."""
         return self.scaler.scale(torch.ones((), device=device)) if self.scaler.is_enabled() else 1.0
 
-    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
-        """Divide the gradients by the scale."""
-        self.scaler.unscale_(optimizer)
-
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
         """One step of the optimizer; False where it was skipped."""
         moved = []

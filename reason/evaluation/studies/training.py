@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -14,38 +16,36 @@ SHARES = {"exact": ("training", BLUE, "-"), "monitor/exact": ("validation", ORAN
 
 def _charts(results: Results) -> list[Chart]:
     curves, evaluated = results["training"], results["checkpoint_step"]
-    found = []
 
     def loss(axes: Axes) -> None:
         steps, values = np.transpose(curves["loss"])
         axes.plot(steps, values, color=BLUE)
-        axes.set_xlabel("optimizer steps")
         if (values > 0).all():
             log_axis(axes, "y")
-        axes.axvline(evaluated, color=GREY, ls=":", lw=1.2)
+        _optimizer_steps(axes, evaluated)
 
     def exact(axes: Axes) -> None:
-        for key, (label, colour, style) in SHARES.items():
-            if key in curves:
-                steps, values = np.transpose(curves[key])
-                axes.plot(steps, values, style, color=colour, label=label)
-        axes.set_xlabel("optimizer steps")
-        axes.axvline(evaluated, color=GREY, ls=":", lw=1.2)
+        for key in known:
+            label, colour, style = SHARES[key]
+            axes.plot(*np.transpose(curves[key]), style, color=colour, label=label)
+        _optimizer_steps(axes, evaluated)
         shares_axis(axes, "exact")
         label_ends(axes)
 
-    if "loss" in curves:
-        found.append(Chart("loss", _ends(curves["loss"], number), loss))
     known = [key for key in SHARES if key in curves]
-    if known:
-        says = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)
-        found.append(Chart("exact while training", says, exact))
-    return found
+    says = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)
+    found = [Chart("loss", _ends(curves["loss"], number), loss)] if "loss" in curves else []
+    return found + ([Chart("exact while training", says, exact)] if known else [])
 
 
-def _ends(points: list[list[float]], text: object) -> str:
+def _optimizer_steps(axes: Axes, evaluated: int) -> None:
+    axes.set_xlabel("optimizer steps")
+    axes.axvline(evaluated, color=GREY, ls=":", lw=1.2)
+
+
+def _ends(points: list[list[float]], text: Callable[[float], str]) -> str:
     (first, was), (last, now) = points[0], points[-1]
-    return f"{text(was)} at step {first:g}, {text(now)} at step {last:g}"  # type: ignore[operator]
+    return f"{text(was)} at step {first:g}, {text(now)} at step {last:g}"
 
 
 NOTE = """From metrics.jsonl. Training: rows that halted since the line before; validation: the averaged weights on the
