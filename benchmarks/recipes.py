@@ -23,7 +23,7 @@ from reason.config.schema import Config
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
 from reason.machine.auto import CUDA_ITSELF
-from reason.machine.memory import estimate_memory, readable_size
+from reason.machine.estimate import estimate_memory, readable_size
 from reason.models import build_model
 from reason.models.base import Batch, Shape
 from reason.nn.dtypes import Dtypes

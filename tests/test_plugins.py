@@ -83,7 +83,7 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
         def poll(self) -> int:
             return 1
 
-    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Seen)
+    monkeypatch.setattr("reason.ablation.subprocess.Popen", Seen)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
     assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
     monkeypatch.undo()

@@ -33,8 +33,7 @@ from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import written_beside
-from reason.machine.memory import estimate_memory, readable_size
-from reason.machine.work import work_of
+from reason.machine.estimate import estimate_memory, readable_size, work_of
 from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll

@@ -43,16 +43,16 @@ USAGE = """usage: reason COMMAND …
 """
 
 
-COMMANDS = {
+COMMANDS = {  # the module of each, and its function where that is not main
     "generate": "datasets_gen.__main__",
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
     "solve": "reason.cli.solve",
     "models": "reason.cli.models",
-    "pack": "reason.cli.pack",
-    "export": "reason.cli.export",
-    "push": "reason.cli.push",
-    "pull": "reason.cli.pull",
+    "pack": "reason.cli.share:pack",
+    "export": "reason.cli.share:export",
+    "push": "reason.cli.share:push",
+    "pull": "reason.cli.share:pull",
     "compare": "reason.cli.compare",
     "ablate": "reason.cli.ablate",
     "presets": "reason.cli.presets",
@@ -95,10 +95,11 @@ def _run(command: str, words: list[str]) -> int:
     return _imported(COMMANDS[command])(words)
 
 
-def _imported(module: str) -> Callable[[list[str]], int]:
-    """The `main` of a command; importing torch takes a second."""
+def _imported(place: str) -> Callable[[list[str]], int]:
+    """The function of a command; importing torch takes a second."""
+    module, _, name = place.partition(":")
     with _leaving_at_once():
-        found: Callable[[list[str]], int] = importlib.import_module(module).main
+        found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name or "main")
     return found
 
 

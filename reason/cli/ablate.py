@@ -1,4 +1,7 @@
-"""reason ablate: a preset's variants, each with several seeds, as a queue that goes on where it was stopped."""
+"""reason ablate: a preset's variants, each with several seeds, as a queue that goes on where it was stopped.
+
+`python -m reason.cli.ablate FOLDER RUN` is one of its runs, in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,29 @@ from tqdm import tqdm
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
-from reason.ablation.checks import (
+from reason.ablation import (
+    EVALUATION,
+    PRESET,
+    SPEC,
+    Ablation,
+    Cell,
+    Queue,
+    alone,
+    opened,
     refuse_alike,
     refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
 )
-from reason.ablation.queue import Queue
-from reason.ablation.study import EVALUATION, PRESET, Ablation, Cell, opened
-from reason.config.overrides import split_arguments
+from reason.cli import guarded
+from reason.config.overrides import derive, override, read_config, split_arguments
 from reason.errors import ConfigError
+from reason.files import read_json
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table, view
+from reason.runs.build import resume, start
+from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import replaced_folder
 from reason.runs.sets import make_data_once, require_set
 from reason.training.interrupt import StopRequest
@@ -88,7 +101,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
     """Train, evaluate and print; returns the exit status."""
     variants = [variant.name for variant in ablation.variants()]
     print(f"{folder}: variants × seeds = {len(variants)} × {ablation.seeds} = {len(cells)} runs")
-    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.cell")
+    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.ablate")
     with (
         StopRequest(others=HANG_UP) as stop,
         tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar,
@@ -185,3 +198,36 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue
         print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
     if done + len(queue.failed) < len(cells):
         print(f"{len(cells) - done} runs are left; the same command goes on with them")
+
+
+def work(folder: Path, name: str) -> int:
+    """Begin a run or go on with it, then evaluate it; returns the exit status, errors printed in one line."""
+    return guarded(lambda _: _worked(folder, name), [])
+
+
+def _worked(folder: Path, name: str) -> int:
+    ablation = Ablation.model_validate(read_json(folder / SPEC))
+    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
+    with alone(cell.run):
+        if not cell.trained():
+            _train(cell, make_data="data.directory" not in ablation.shared)
+        if cell.trained():  # else it was stopped
+            own = read_config(cell.run / "config.json")
+            config = override(own, ablation.evaluation)
+            for evaluation, directory in cell.missing(ablation).items():
+                read = config if directory is None else derive(config, {"data.directory": directory})
+                evaluate_run(cell.run, read, evaluation)
+    return 0
+
+
+def _train(cell: Cell, make_data: bool) -> None:
+    with contextlib.ExitStack() as held:
+        if (cell.run / "config.json").exists():
+            trainer = resume(cell.run, {}, held)
+        else:
+            trainer = start(cell.config, cell.run, held, make_data=make_data)
+        trainer.train()
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(lambda words: _worked(Path(words[0]), words[1]), sys.argv[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from reason.cli.arguments import Parser
+from reason.cli.help import Parser
 from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results

@@ -13,7 +13,7 @@ from reason.config.schema import Config
 from reason.data import shape_of
 from reason.errors import ConfigError
 from reason.machine.auto import CUDA_ITSELF
-from reason.machine.memory import Memory, estimate_memory, readable_size
+from reason.machine.estimate import Memory, estimate_memory, readable_size
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset

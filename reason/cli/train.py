@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 from datasets_gen.typed import quoted, typed
-from reason.cli.arguments import Parser
+from reason.cli.help import Parser
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
@@ -22,7 +22,7 @@ from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 
-PARSER = Parser("train.py", ("data", "run"))  # `reason/cli/help.py` says what each option is for
+PARSER = Parser("train.py", ("data", "run"))  # whose page of help says what each is for
 PARSER.add_argument("--resume", action="store_true")
 PARSER.add_argument("--max-steps", type=int, metavar="N")
 PARSER.add_argument("--max-minutes", type=float, metavar="M")

@@ -11,8 +11,15 @@ from reason.config.describe import keys_of
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine.memory import DEEPEST, available_memory, estimate_memory, readable_size
-from reason.machine.work import Work, work_of, work_of_reading
+from reason.machine.estimate import (
+    DEEPEST,
+    Work,
+    available_memory,
+    estimate_memory,
+    readable_size,
+    work_of,
+    work_of_reading,
+)
 from reason.models.base import ModelConfig, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.dtypes import Dtypes

@@ -11,7 +11,7 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.machine.auto import choices, resolve
-from reason.machine.memory import (
+from reason.machine.estimate import (
     DEEPEST,
     available_memory,
     blank_batch,

@@ -19,11 +19,9 @@ import pytest
 from conftest import output, refusal
 from scipy.stats import ttest_rel
 
-from reason.ablation.checks import refuse_alike
-from reason.ablation.study import Ablation, opened
+from reason.ablation import Ablation, opened, refuse_alike
 from reason.cli import main
-from reason.cli.ablate import asked
-from reason.cli.cell import work
+from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
 
@@ -228,7 +226,7 @@ def test_it_trains_evaluates_and_says_what_failed(
 ) -> None:
     """Two variants of one seed; a second call trains nothing again and prints the same table."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.ablation.subprocess.Popen", Within)
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
     first = output(words, "h_cycles=1", "one seed")
     runs = tmp_path / "runs/ablation-sudoku-4x4"
@@ -257,7 +255,7 @@ def test_seeds_of_one_recipe_need_nothing_varied(
     sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.ablation.subprocess.Popen", Within)
     output(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT], "1 × 2 = 2 runs")
     (row,) = json.loads((tmp_path / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
     assert row["seeds"] == [0, 1]

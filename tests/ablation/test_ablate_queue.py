@@ -16,17 +16,17 @@ import pytest
 from conftest import refusal
 
 from datasets_gen.__main__ import main as generate
-from reason.ablation.checks import (
+from reason.ablation import (
+    alone,
+    opened,
     refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
+    why_ended,
 )
-from reason.ablation.queue import alone, why_ended
-from reason.ablation.study import opened
 from reason.cli import main
-from reason.cli.ablate import asked
-from reason.cli.cell import work
+from reason.cli.ablate import asked, work
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.build import start
@@ -71,7 +71,7 @@ def test_a_signal_stops_what_is_at_work(
             """Noted, too."""
             heard.append("waited for")
 
-    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", AtWork)
+    monkeypatch.setattr("reason.ablation.subprocess.Popen", AtWork)
     with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
     assert heard == [signal.SIGINT, "waited for"]

@@ -19,7 +19,7 @@ from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.machine import auto
 from reason.machine.auto import resolve_reading
-from reason.machine.work import Work, work_of, work_of_reading
+from reason.machine.estimate import Work, work_of, work_of_reading
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS

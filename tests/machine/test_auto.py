@@ -13,8 +13,7 @@ from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.machine import auto
 from reason.machine.auto import resolve
-from reason.machine.memory import estimate_memory
-from reason.machine.work import Work, work_of
+from reason.machine.estimate import Work, estimate_memory, work_of
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import inner_width
 from reason.presets import PRESETS, preset

@@ -14,7 +14,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.machine import auto, check, memory
 from reason.machine.check import Machine, refuse_large_model, refuse_large_training
-from reason.machine.memory import available_memory, estimate_memory
+from reason.machine.estimate import available_memory, estimate_memory
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from reason.config.overrides import derive
-from reason.machine.work import _Written, work_of
+from reason.machine.estimate import _Written, work_of
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 

@@ -14,8 +14,15 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli.memory import memory_table
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.machine.memory import LiveBytes, _rehearsed_memory, estimate_memory, products_of_trace, readable_size
-from reason.machine.work import _rehearsed_work, work_of
+from reason.machine.estimate import (
+    LiveBytes,
+    _rehearsed_memory,
+    _rehearsed_work,
+    estimate_memory,
+    products_of_trace,
+    readable_size,
+    work_of,
+)
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 from reason.training.device import peak_memory

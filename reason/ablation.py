@@ -1,0 +1,469 @@
+"""An ablation: a preset's variants with several seeds each, checked, then trained and evaluated as a queue.
+
+Runs are ordinary ones; what was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from datasets_gen.layout import Metadata, read_metadata, splits_of
+from reason.config.describe import has_mark, unused
+from reason.config.differences import differing
+from reason.config.overrides import leaves, override, read_config
+from reason.config.schema import Config
+from reason.data import task_of
+from reason.data.puzzles import PuzzleData, shape_of
+from reason.errors import ConfigError
+from reason.files import read_json, written_beside
+from reason.machine.estimate import fake_model
+from reason.nn.dtypes import Dtypes
+from reason.plugins import IMPORTED
+from reason.presets import preset
+from reason.runs.directory import locked, read_record
+from reason.runs.evaluation import refuse_unreadable
+from reason.runs.folders import plain_name
+from reason.runs.results import compared
+from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
+from reason.settings.base import Elsewhere, Mark
+from reason.training.checkpoint import readable, step_of
+from reason.training.interrupt import StopRequest
+
+SPEC = "ablation.json"
+OWN = (".lock", f".{SPEC}.partial")  # what a folder holds before its ablation.json
+EVALUATION = "ablation"  # the name of every run's evaluation on its own data
+PRESET = "preset"  # what is varied where several presets are named
+GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
+
+
+class Ablation(BaseModel):
+    """What is varied, and what all runs share; settings as they are typed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: str
+    shared: dict[str, str] = {}
+    varied: dict[str, list[str]] = {}
+    seeds: int = Field(3, ge=1, le=1000)
+    first_seed: int = Field(0, ge=0)
+    one_at_a_time: bool = False
+    evaluation: dict[str, str] = {}
+    also_on: list[str] = []
+
+    def evaluations(self) -> dict[str, str | None]:
+        """The evaluations of every run by name, and the set of each; None: the run's own."""
+        others = {f"{EVALUATION}-{plain_name(Path(directory).name, 'set')}": directory for directory in self.also_on}
+        return {EVALUATION: None, **others}
+
+    def variants(self) -> list[Variant]:
+        """The first values of all settings, which is the base, and the others: each by itself, or all together."""
+        keys = list(self.varied)
+        base = {key: values[0] for key, values in self.varied.items()}
+        if self.one_at_a_time:
+            chosen = [base] + [base | {key: value} for key in keys for value in self.varied[key][1:]]
+        else:
+            chosen = [dict(zip(keys, values, strict=True)) for values in itertools.product(*self.varied.values())]
+        short = {key: key.rsplit(".", 1)[-1] for key in keys}
+        names = short if len(set(short.values())) == len(keys) else dict(zip(keys, keys, strict=True))
+        variants = []
+        for number, settings in enumerate(chosen):
+            apart = settings if not self.one_at_a_time else {k: v for k, v in settings.items() if v != base[k]}
+            name = ",".join(f"{names[key]}={value}" for key, value in apart.items()) or "base"
+            variants.append(Variant(number, name, settings))
+        return variants
+
+    def cells(self, folder: Path) -> list[Cell]:
+        """Every run, a seed of all variants before the next seed.
+
+        Raises:
+            ConfigError: a setting is unknown or does not fit.
+        """
+        found = []
+        for seed in range(self.first_seed, self.first_seed + self.seeds):
+            for variant in self.variants():
+                run = folder / plain_name(f"{variant.number:02d}-seed{seed}", "run")
+                found.append(Cell(variant, seed, run, self.config(variant, seed)))
+        return found
+
+    def config(self, variant: Variant, seed: int) -> Config:
+        """The variant's config; as many puzzle-steps as the base takes, unless the steps themselves are varied.
+
+        Raises:
+            ConfigError: a setting is unknown or does not fit.
+        """
+        base = self._of(self.variants()[0])
+        config = override(self._of(variant), {"seed": str(seed)})
+        if config.data.directory != base.data.directory:
+            raise ConfigError(
+                f"preset {config.name} reads {config.data.directory}, {base.name} {base.data.directory}: type "
+                "data=DIR, one set for all"
+            )
+        refuse_unreadable(self.evaluation)
+        override(config, self.evaluation)
+        if "training.steps" in self.varied:
+            return config
+        steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
+        return override(config, {"training.steps": str(max(1, steps))})
+
+    def _of(self, variant: Variant) -> Config:
+        settings = self.shared | variant.settings
+        return override(preset(settings.pop(PRESET, self.preset)).config(), settings)
+
+
+def _puzzle_steps(config: Config) -> int:
+    return config.training.steps * config.rollout.grad_steps * config.training.batch_size
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Settings that set runs apart."""
+
+    number: int
+    name: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a variant with a seed."""
+
+    variant: Variant
+    seed: int
+    run: Path
+    config: Config
+
+    def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
+        """What an evaluation found; None where there is none yet.
+
+        Raises:
+            ConfigError: its file is damaged.
+        """
+        file = self.run / "evaluation" / name / "results.json"
+        try:
+            return compared(read_json(file))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ConfigError as error:
+            said = str(error) if str(file) in str(error) else f"{file}: {error}"
+            raise ConfigError(f"{said}; or remove it to evaluate again") from None
+
+    def missing(self, ablation: Ablation) -> dict[str, str | None]:
+        """The evaluations that it still needs."""
+        return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
+
+    def trained(self) -> bool:
+        """Whether the checkpoint that it would go on from is its last."""
+        newest = next(readable(self.run), None)
+        return newest is not None and step_of(newest) >= self.config.training.steps
+
+
+@contextlib.contextmanager
+def opened(folder: Path, asked: Ablation) -> Iterator[None]:
+    """Work in a folder alone: a new one, or that of the same ablation, perhaps with fewer seeds or sets than now.
+
+    Raises:
+        ConfigError: the folder holds another ablation, runs of other settings, or something else, or another process
+            works there.
+    """
+    refuse_other_ablation(folder, asked)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "is in use: another reason ablate works there", "--out DIR"):
+        refuse_other_ablation(folder, asked)
+        refuse_changed(asked.cells(folder))
+        with written_beside(folder / SPEC) as part:
+            part.write_text(json.dumps(asked.model_dump(), indent=2) + "\n", encoding="utf-8")
+        yield
+
+
+def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
+    """Raises ConfigError where a folder holds another ablation, or something else."""
+    file = folder / SPEC
+    if file.exists():
+        try:
+            there = Ablation.model_validate(read_json(file))
+        except ValidationError as error:
+            raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
+        read = [sets for sets in there.also_on if _is_read(folder, sets)]
+        more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
+        free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
+        fixed = [key for key in Ablation.model_fields if key not in free]
+        apart = [key for key in fixed if getattr(there, key) != getattr(asked, key)]
+        if list(there.varied) != list(asked.varied):  # which numbers the variants
+            apart.append("varied")
+        if apart:
+            raise ConfigError(
+                f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
+                "command, with as many seeds and sets or more, or name another --out DIR"
+            )
+    elif folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
+        raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+
+
+def _is_read(folder: Path, sets: str) -> bool:
+    """Whether a run has an evaluation on a set of `also_on`."""
+    name = glob.escape(f"{EVALUATION}-{Path(sets).name}")
+    return any(folder.glob(f"*/evaluation/{name}/results.json"))
+
+
+def refuse_changed(cells: Iterable[Cell]) -> None:
+    """Raises ConfigError where a run that is there was begun with other settings than its variant has now."""
+    for cell in cells:
+        if (cell.run / "config.json").exists():
+            there = read_config(cell.run / "config.json")
+            apart = differing([config.model_dump(mode="json") for config in (there, cell.config)])
+            key = next((key for key in apart if not has_mark(key, Mark.RESUMABLE)), None)
+            if key is not None:
+                was, now = apart[key]
+                raise ConfigError(
+                    f"{cell.run} was begun with {key}={was}, the preset or this version has {now}: runs of both are "
+                    "no ablation; name another --out DIR"
+                )
+
+
+def refuse_alike(ablation: Ablation) -> None:
+    """Raises ConfigError where two variants are one config, or a varied setting changes nothing in any of them."""
+    variants = ablation.variants()
+    configs = {variant.number: ablation.config(variant, ablation.first_seed) for variant in variants}
+    seen: list[tuple[dict[str, object], Variant]] = []
+    for variant in variants:
+        settings = leaves(configs[variant.number].model_dump(mode="json", exclude={"name"}))
+        twin = next((other for those, other in seen if those == settings), None)
+        if twin is not None:
+            raise ConfigError(f"variants {twin.name} and {variant.name} are one and the same config; leave one out")
+        seen.append((settings, variant))
+    for key in (key for key in ablation.varied if key != PRESET):
+        compared = [variants[0], *(v for v in variants if v.settings[key] != variants[0].settings[key])]
+        reasons = [_reason(key, configs[v.number]) for v in (compared if ablation.one_at_a_time else variants)]
+        if all(reasons):
+            values = ",".join(ablation.varied[key])
+            raise ConfigError(f"{key}={values} changes nothing in these trainings: {reasons[0]}; leave it out")
+
+
+def _reason(key: str, config: Config) -> str | None:
+    """Why a setting changes nothing; None where it does, or where it is not about training."""
+    why = unused(config).get(key)
+    return None if isinstance(why, Elsewhere) else why
+
+
+def refuse_alike_on_sets(ablation: Ablation) -> None:
+    """Raises ConfigError where what is varied changes nothing on these sets: augmentation, or a width that is rounded.
+
+    Raises:
+        DatasetError: a dataset.json is missing or wrong.
+    """
+    configs = [ablation.config(variant, ablation.first_seed) for variant in ablation.variants()]
+    sets = [read_metadata(directory, "train") for directory in configs[0].data.directories]
+    if "data.augment" in ablation.varied:
+        symmetries = [None if (puzzle := task_of(each)) is None else puzzle.symmetry for each in sets]
+        if not any(symmetry is not None and symmetry.keeps_label for symmetry in symmetries):
+            raise ConfigError(
+                f"data.augment={','.join(ablation.varied['data.augment'])} changes nothing in these trainings: the set "
+                "has no symmetry that keeps its labels; leave it out"
+            )
+    if list(ablation.varied) == ["model.expansion"]:
+        sizes = set()
+        for config in configs:
+            with fake_model(config, shape_of(sets[0]), Dtypes(torch.float32, None), "cpu") as model:
+                sizes.add(model.parameter_count())
+        if len(sizes) == 1:
+            raise ConfigError(
+                f"model.expansion={','.join(ablation.varied['model.expansion'])} changes nothing in these trainings: "
+                "gated MLPs raise their inner width to a multiple of 256, here to the same one; vary it further"
+            )
+
+
+def refuse_other_sets(cells: Iterable[Cell]) -> None:
+    """Raises ConfigError where runs were begun with different sets, or with another set than is there now.
+
+    Splits that only some of the variants read, to choose their best checkpoints, are compared among those.
+    """
+    begun = [cell for cell in cells if (cell.run / "config.json").exists()]
+    if not begun:
+        return
+    data = load_training_set(begun[0].config, torch.device("cpu"))
+    first = {
+        split: (f"the {split} split there now, of {data.directory}", digest)
+        for split, digest in fingerprints_of([*data.parts, *load_monitor_sets(begun[0].config, data)]).items()
+    }
+    for cell in begun:
+        for split, digest in read_record(cell.run)["training_set"].items():
+            where, known = first.setdefault(split, (f"the {split} split of {cell.run}", digest))
+            if digest != known:
+                raise ConfigError(
+                    f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
+                    "back, or name another --out DIR"
+                )
+
+
+def refuse_other_readings(ablation: Ablation, cells: list[Cell]) -> None:
+    """Raises ConfigError where a run was evaluated on other puzzles than the remaining ones would be.
+
+    Evaluations of versions that recorded no fingerprint are taken as they are.
+    """
+    own, split = cells[0].config.data.directories[0], override(cells[0].config, ablation.evaluation).evaluation.split
+    for name, directory in zip(ablation.evaluations(), [own, *ablation.also_on], strict=True):
+        known = [(cell.run, r["fingerprint"]) for cell in cells if (r := cell.results(name)) and r["fingerprint"]]
+        if not known or len(known) == len(cells):
+            continue
+        now = PuzzleData(directory, split).fingerprint
+        for run, digest in known:
+            if digest != now:
+                raise ConfigError(
+                    f"{run} was evaluated on another set than the {split} split there now, of {directory}: figures of "
+                    f"both are no ablation; put that set back, or remove {run / 'evaluation' / name} to evaluate again"
+                )
+
+
+def refuse_unreadable_sets(ablation: Ablation) -> None:
+    """Raises ConfigError where a variant could not be evaluated once it is trained, as far as metadata says.
+
+    Raises:
+        DatasetError: a dataset.json is missing or wrong.
+    """
+    for variant in ablation.variants():
+        config = ablation.config(variant, ablation.first_seed)
+        settings, monitor = override(config, ablation.evaluation).evaluation, config.training.monitor
+        own = config.data.directories
+        if settings.weights == "ema" and config.ema.decay is None:
+            raise ConfigError(f"evaluation.weights=ema: {variant.name} keeps no EMA (ema.decay=none); leave it out")
+        watched = monitor.puzzles > 0 and any(monitor.split in splits_of(directory) for directory in own)
+        if settings.checkpoint == "best" and not watched:
+            raise ConfigError(
+                f"evaluation.checkpoint=best: nothing chooses it for {variant.name}, with training.monitor.puzzles="
+                f"{monitor.puzzles} and the splits {', '.join(splits_of(own[0]))}; type evaluation.checkpoint=newest"
+            )
+        trained = [read_metadata(directory, "train") for directory in own]
+        for directory in [own[0], *ablation.also_on]:
+            if settings.split not in (there := splits_of(directory)):
+                raise ConfigError(f"evaluation.split={settings.split}: {directory} has {', '.join(there)}")
+            read = read_metadata(directory, settings.split)
+            if read.total_groups == 0:
+                raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
+            _refuse_other_puzzles(config, trained, read, directory, variant)
+
+
+def _refuse_other_puzzles(
+    config: Config, trained: list[Metadata], read: Metadata, directory: str, variant: Variant
+) -> None:
+    """Raises ConfigError where a set is of another family than the trained ones, or of a size that no variant reads."""
+    for key in ("name", "causal"):
+        was, now = trained[0].task.get(key), read.task.get(key)
+        if trained[0].task and read.task and was != now:
+            raise ConfigError(
+                f"{directory} holds puzzles of {key} {now}, the runs are trained on {key} {was}: name a set of their "
+                "kind with --also-on"
+            )
+    shapes, shape = [shape_of(metadata) for metadata in trained], shape_of(read)
+    if shape in shapes:
+        return
+    with fake_model(config, shapes[0], Dtypes(torch.float32, None), "cpu") as model:
+        for other in shapes[1:]:
+            if model.reads(other):
+                model.add_shape(other)
+        if not model.reads(shape):
+            raise ConfigError(
+                f"{directory} has {shape}, {variant.name} is built for {shapes[0]}: name a set of its shape, or a "
+                "preset that reads any size"
+            )
+
+
+PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and without a total
+
+
+class Queue:
+    """Trains and evaluates cells in processes of their own, `jobs` at a time; what was stopped goes on where it was."""
+
+    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float, worker: str):
+        """until: the time (monotonic seconds) at which everything is saved and stopped. worker: the module of a run."""
+        self.ablation, self.left, self.jobs, self.until, self.worker = ablation, list(cells), jobs, until, worker
+        self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
+        self.failed: dict[str, str] = {}  # by run: why it ended
+        cores = os.environ.get("OMP_NUM_THREADS", "")
+        self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
+
+    def run(self, stop: StopRequest) -> Generator[Cell, None, None]:
+        """Every cell as it is done with; ends early, all saved, when the time is over or a signal asks for it."""
+        try:
+            while (self.left or self.at_work) and time.monotonic() < self.until and stop.name is None:
+                while self.left and len(self.at_work) < self.jobs:
+                    cell = self.left.pop(0)
+                    if cell.missing(self.ablation):
+                        self._begin(cell)
+                    else:
+                        yield cell
+                yield from self._done()
+                time.sleep(0.1)
+        finally:
+            self._stop()
+
+    def _begin(self, cell: Cell) -> None:
+        """Training, or evaluation of a run that is trained, in a process of its own session."""
+        imports = [f"--import={file}" for file in IMPORTED]
+        log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", self.worker, *imports, str(cell.run.parent), cell.run.name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"OMP_NUM_THREADS": self.threads},
+            )
+        self.at_work.append((cell, process))
+
+    def _done(self) -> Iterator[Cell]:
+        for cell, process in list(self.at_work):
+            if process.poll() is not None:
+                self.at_work.remove((cell, process))
+                if cell.missing(self.ablation):
+                    self.failed[str(cell.run)] = why_ended(
+                        process.returncode, cell.run.with_name(f"{cell.run.name}.log")
+                    )
+                yield cell
+
+    def _stop(self) -> None:
+        for _, process in self.at_work:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
+        for _, process in self.at_work:
+            process.wait()
+
+
+def why_ended(status: int, log: Path) -> str:
+    """The signal that killed a process; of one that failed by itself the last line of its log, progress bars aside."""
+    if status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else "unknown"
+        memory = ", perhaps out of memory" if name == "SIGKILL" else ""
+        return f"killed by signal {-status} ({name}){memory}"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
+
+
+@contextlib.contextmanager
+def alone(run: Path) -> Iterator[None]:
+    """Work on a run once the process has ended that an earlier command, killed since, left at work on it."""
+    lock = FileLock(run.with_name(f".{run.name}.lock"))
+    try:
+        held = lock.acquire(timeout=0)
+    except Timeout:
+        print(f"another process works on {run}; waiting for it", flush=True)
+        held = lock.acquire()
+    with held:
+        yield

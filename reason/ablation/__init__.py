@@ -1,1 +1,0 @@
-"""An ablation: variants of a preset with several seeds each, checked, trained as a queue, compared."""

@@ -1,0 +1,135 @@
+"""reason pack, export, push, pull: a run → one file, a model to give away, and the Hugging Face hub."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from datasets_gen.typed import Parser, quoted, typed
+from reason.config.overrides import override, read_config, split_arguments
+from reason.errors import ConfigError
+from reason.machine.estimate import readable_size
+from reason.pretrained import find_run
+from reason.pretrained.card import per_cent, shown_steps
+from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
+from reason.runs.directory import ROOT, read_record
+from reason.runs.evaluation import refuse_unreadable
+from reason.runs.export import STORED, export_run, pull_model, push_model
+from reason.training.checkpoint import best_checkpoint, readable
+
+PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
+
+  reason pack runs/mine                        runs/mine{SUFFIX}
+  reason pack runs/mine /backup/mine{SUFFIX}
+  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine and resumes
+  python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
+
+The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest. If a model of
+up to a million parameters would take more than {LIMIT // 10**6} MB, the carry (puzzles and states of the rows) is
+dropped with a message; --exact keeps it."""
+
+
+def pack(argv: list[str]) -> int:
+    """Pack; returns the exit status."""
+    parser = Parser(prog="reason pack", description=PACK)
+    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{SUFFIX})")
+    parser.add_argument("--exact", action="store_true", help="keep the carry, however large the file")
+    arguments = parser.parse_args(argv)
+    run = Path(arguments.run.removeprefix("run="))
+    read_record(run)
+    named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
+    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + SUFFIX)
+    if not is_archive(out):
+        raise ConfigError(f"{out}: an archive ends in {SUFFIX}")
+    complete = pack_run(run, out, arguments.exact)
+    print(f"{out}: {readable_size(out.stat().st_size)}")
+    if not complete:
+        print("the carry was left out: each row will start with a new puzzle, not to the bit; --exact keeps it")
+    best = best_checkpoint(run)
+    if best is not None and best != next(readable(run)):
+        print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
+    print(typed(f"resume with: python train.py {shlex.quote(f'run={out}')} --resume"))
+    return 0
+
+
+EXPORT = """Make a model to give away: the weights of a run's newest checkpoint, without the training, and a card
+(card.json, README.md) with its data, seed, command, and accuracy by supervision step.
+
+  reason export runs/mine models/mine                        evaluated on the test split of the run's own sets
+  reason export runs/maze models/maze data=data/maze-10x10,data/maze-20x20 steps=64 --stored fp16
+  reason export runs/mine models/mine evaluation.checkpoint=best evaluation.limit=1000
+
+The folder is read as a run is: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16 or
+bf16 the file has half the size, and the card states accuracy with the rounded weights and with those in float32. The
+card's commands name sets as data/SET. `reason pack` is for going on with the training."""
+
+SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
+
+
+def export(argv: list[str]) -> int:
+    """Export; returns the exit status."""
+    parser = Parser(prog="reason export", description=EXPORT)
+    parser.add_argument("words", nargs="+", metavar="RUN OUT | data=DIR,DIR | steps=T | section.key=value")
+    parser.add_argument("--stored", choices=STORED, default="fp32", help="type of the weights in the file")
+    arguments = parser.parse_intermixed_args(argv)
+    words, pairs = split_arguments(arguments.words, SHORTCUTS)
+    if len(words) != 2:
+        raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
+    run, out = find_run(words[0]), Path(words[1])
+    sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
+    config = override(read_config(run / "config.json"), pairs)
+    refuse_unreadable(pairs)
+    card = export_run(run, out, config, arguments.stored, sets)
+    print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
+    for one in card["evaluations"]:
+        for what in ("exact_by_step", "exact_by_step_in_float32"):
+            if what in one:
+                shares = ", ".join(f"{per_cent(one[what][step - 1])} at step {step}" for step in shown_steps(card, one))
+                how = " with float32 weights" if what.endswith("float32") else ""
+                print(f"{one['set']}, n {one['puzzles']:,}{how}: exact {shares}")
+    print(typed(f"next: python evaluate.py {quoted(out)}"))
+    return 0
+
+
+PUSH = """Upload a model that `reason export` wrote to the Hugging Face hub, its card as the page.
+
+  reason export runs/mine models/mine
+  reason push models/mine you/mine              log in before: hf auth login
+  reason pull you/mine                          anywhere
+
+Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
+
+
+def push(argv: list[str]) -> int:
+    """Upload; returns the exit status."""
+    parser = Parser(prog="reason push", description=PUSH)
+    parser.add_argument("folder", type=Path, metavar="MODEL")
+    parser.add_argument("repository", metavar="USER/NAME")
+    parser.add_argument("--private", action="store_true", help="a new repository is visible to you alone")
+    arguments = parser.parse_args(argv)
+    address = push_model(arguments.folder, arguments.repository, private=arguments.private)
+    print(f"{arguments.folder} pushed to {address}; fetch it with: reason pull {quoted(arguments.repository)}")
+    return 0
+
+
+PULL = """Fetch a model that `reason push` put on the Hugging Face hub. Weights are safetensors; no code is run.
+
+  reason pull you/mine                          runs/mine
+  reason pull you/mine models/theirs --revision v1
+  reason solve runs/mine PUZZLE
+
+Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
+
+
+def pull(argv: list[str]) -> int:
+    """Fetch; returns the exit status."""
+    parser = Parser(prog="reason pull", description=PULL)
+    parser.add_argument("repository", metavar="USER/NAME")
+    parser.add_argument("out", type=Path, nargs="?", metavar="DIR", help="folder (default runs/NAME)")
+    parser.add_argument("--revision", metavar="R", help="a branch, tag or commit")
+    arguments = parser.parse_args(argv)
+    out = arguments.out or ROOT / arguments.repository.rsplit("/", 1)[-1]
+    pull_model(arguments.repository, out, revision=arguments.revision)
+    print(typed(f"{out}: reason solve {quoted(out)} PUZZLE, python evaluate.py {quoted(out)}"))
+    return 0
