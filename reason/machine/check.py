@@ -10,7 +10,7 @@ import torch
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine.auto import choices, resolve
+from reason.machine.auto import Resolved, choices, resolve
 from reason.machine.estimate import (
     DEEPEST,
     available_memory,
@@ -37,14 +37,7 @@ class Machine(NamedTuple):
     world: World = World()
 
 
-class Checked(NamedTuple):
-    """A config that this machine can train, without `auto`, and why each `auto` became what it is."""
-
-    config: Config
-    reasons: list[str]
-
-
-def check(config: Config, data: TrainingSets, machine: Machine) -> Checked:
+def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
     """Refuse a training that the machine, the set or the processes cannot have; decide what `auto` is.
 
     Nothing is allocated: models are built without memory.
@@ -73,7 +66,7 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Checked:
     refuse_unfused(config, device)
     refuse_other_sizes(config, data)
     refuse_large_training(config, shapes, machine)
-    return Checked(config, reasons)
+    return Resolved(config, reasons)
 
 
 def refuse_large_model(model: ModelConfig, shape: Shape, device: torch.device) -> None:

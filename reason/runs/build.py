@@ -20,8 +20,8 @@ from reason.config.schema import Config
 from reason.data import task_of
 from reason.errors import ConfigError
 from reason.evaluation.accuracy import SplitMonitor
-from reason.machine.auto import choices
-from reason.machine.check import Checked, Machine, check
+from reason.machine.auto import Resolved, choices
+from reason.machine.check import Machine, check
 from reason.models import build_model
 from reason.plugins import require_imports
 from reason.runs.directory import (
@@ -179,7 +179,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     return build(check(config, data, machine), run, data, machine)
 
 
-def build(checked: Checked, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
+def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
     """The model, its optimizer and the random streams, all of which come from config.seed.
 
     All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,

@@ -123,9 +123,8 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
     """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
-    return fingerprints_of(
-        [*trainer.samplers.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())]
-    )
+    watched = trainer.monitor.sets if trainer.monitor is not None else ()
+    return fingerprints_of([*trainer.samplers.data.parts, *watched])
 
 
 def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from survivors import change_json
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine import auto, check, memory
+from reason.machine import auto, check, estimate
 from reason.machine.check import Machine, refuse_large_model, refuse_large_training
 from reason.machine.estimate import available_memory, estimate_memory
 from reason.models.base import Shape
@@ -106,8 +106,8 @@ def test_what_is_available_is_told_by_the_kernel(tmp_path: Path, monkeypatch: py
     """The machine's own memory, or what is left of the container's, whichever is less."""
     info, limit, used, stat = (tmp_path / name for name in ("meminfo", "max", "current", "stat"))
     info.write_text("MemTotal:  9000000 kB\nMemAvailable:    2000 kB\n")
-    monkeypatch.setattr(memory, "INFO", str(info))
-    monkeypatch.setattr(memory, "CONTAINERS", [(str(limit), str(used), str(stat), "inactive_file")])
+    monkeypatch.setattr(estimate, "INFO", str(info))
+    monkeypatch.setattr(estimate, "CONTAINERS", [(str(limit), str(used), str(stat), "inactive_file")])
     assert available_memory(CPU) == 2_048_000
     limit.write_text("max\n")
     used.write_text("1000\n")
