@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 from rich.console import Console
 
 from reason.cli.help import Parser
 from reason.config.overrides import override, read_config, split_arguments
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
 from reason.pretrained import find_run
 from reason.report.section import headline
-from reason.runs.archive import unpacked
+from reason.runs.archive import is_archive
 from reason.runs.directory import newest_run
 from reason.runs.evaluation import evaluate_run, refuse_unreadable
 
@@ -23,14 +27,11 @@ def main(argv: list[str]) -> int:
     words += [pairs.pop("run")] if "run" in pairs else []
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
-    if words:
-        run = unpacked(find_run(words[0]))
-    else:
-        run = newest_run()
-        print(f"no run named; taking the newest: {run}")
+    if not words:
+        words = [str(newest_run())]
+        print(f"no run named; taking the newest: {words[0]}")
     name = pairs.pop("name", None)
-    config = override(read_config(run / "config.json"), pairs)
-    refuse_unreadable(pairs)
+    run, config = asked_run(words[0], pairs)
     results, folder = evaluate_run(run, config, name)
     if not results:  # a process that only took part
         return 0
@@ -38,3 +39,19 @@ def main(argv: list[str]) -> int:
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
+
+
+def asked_run(name: str, pairs: dict[str, str]) -> tuple[Path, Config]:
+    """The folder of a trained run, and its config with the settings that were typed.
+
+    Raises:
+        ConfigError: there is no such run, it is an archive, or a setting cannot change for a trained model.
+    """
+    run = find_run(name)
+    if run.is_file() and is_archive(run):
+        raise ConfigError(
+            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
+        )
+    config = override(read_config(run / "config.json"), pairs)
+    refuse_unreadable(pairs)
+    return run, config

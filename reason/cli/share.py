@@ -6,14 +6,13 @@ import shlex
 from pathlib import Path
 
 from datasets_gen.typed import Parser, quoted, typed
-from reason.config.overrides import override, read_config, split_arguments
+from reason.cli.evaluate import asked_run
+from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.machine.estimate import readable_size
-from reason.pretrained import find_run
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
 from reason.runs.directory import ROOT, read_record
-from reason.runs.evaluation import refuse_unreadable
 from reason.runs.export import STORED, export_run, pull_model, push_model
 from reason.training.checkpoint import best_checkpoint, readable
 
@@ -76,10 +75,9 @@ def export(argv: list[str]) -> int:
     words, pairs = split_arguments(arguments.words, SHORTCUTS)
     if len(words) != 2:
         raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
-    run, out = find_run(words[0]), Path(words[1])
+    out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
-    config = override(read_config(run / "config.json"), pairs)
-    refuse_unreadable(pairs)
+    run, config = asked_run(words[0], pairs)
     card = export_run(run, out, config, arguments.stored, sets)
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
     for one in card["evaluations"]:

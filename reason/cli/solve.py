@@ -12,15 +12,15 @@ import numpy as np
 from rich.console import Console
 
 from datasets_gen.typed import Parser
+from reason.cli.evaluate import asked_run
 from reason.config.describe import has_mark
-from reason.config.overrides import override, read_config, split_arguments
+from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.files import read_stream, read_text, written_beside
-from reason.pretrained import find_run, pretrained_models
+from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
-from reason.runs.archive import unpacked
 from reason.runs.directory import load_run
-from reason.runs.evaluation import refuse_unreadable, unread_lines
+from reason.runs.evaluation import unread_lines
 from reason.settings.base import Mark
 from reason.solve import MOST_RESTARTS, RESTARTS, Solution, solve_text
 from reason.training.device import pick_device
@@ -76,9 +76,7 @@ def main(argv: list[str]) -> int:
         )
     if not 1 <= arguments.restarts <= MOST_RESTARTS:
         raise ConfigError(f"--restarts {arguments.restarts}: a whole number from 1 to {MOST_RESTARTS} is needed")
-    refuse_unreadable(pairs)
-    run = unpacked(find_run(words[0]))
-    config = override(read_config(run / "config.json"), pairs)
+    run, config = asked_run(words[0], pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":
         raise ConfigError(

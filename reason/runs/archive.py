@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import re
-import shlex
 import shutil
 import struct
 import tarfile
@@ -40,19 +39,6 @@ _DAMAGED = (
 def is_archive(name: str | Path) -> bool:
     """Whether a run is named by its archive."""
     return str(name).endswith(SUFFIX)
-
-
-def unpacked(run: Path) -> Path:
-    """The folder of a run as it was named.
-
-    Raises:
-        ConfigError: it is an archive.
-    """
-    if run.is_file() and is_archive(run):
-        raise ConfigError(
-            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
-        )
-    return run
 
 
 def folder_of(archive: Path) -> Path:

@@ -68,7 +68,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
-    refuse_other_puzzles(data, read_record(run)["task"], run)
+    refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
     folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
     refuse_foreign(folder, "an evaluation")
     if name is None:
@@ -163,14 +163,14 @@ def refuse_unreadable(settings: Iterable[str]) -> None:
         )
 
 
-def refuse_other_puzzles(data: PuzzleData, trained: Mapping[str, Any], run: Path) -> None:
-    """Raises ConfigError where a set has the shape that a run was trained on, but is of another family of puzzles."""
+def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], who: str) -> None:
+    """Raises ConfigError where a set holds another family of puzzles than what a run was trained on; `who` is its subject and verb."""
     for key in ("name", "causal"):
-        was, now = trained.get(key), data.metadata.task.get(key)
-        if trained and data.metadata.task and was != now:
+        was, now = trained.get(key), read.get(key)
+        if trained and read and was != now:
             raise ConfigError(
-                f"{data.directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}: their tokens mean "
-                "other things; name a set of its kind with data=DIR"
+                f"{directory} holds puzzles of {key} {now}, {who} trained on {key} {was}: their tokens mean other "
+                "things; name a set of its kind"
             )
 
 

@@ -38,7 +38,7 @@ from reason.nn.dtypes import Dtypes
 from reason.plugins import IMPORTED
 from reason.presets import preset
 from reason.runs.directory import locked, read_record
-from reason.runs.evaluation import refuse_unreadable
+from reason.runs.evaluation import refuse_other_family, refuse_unreadable
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
 from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
@@ -363,13 +363,7 @@ def _refuse_other_puzzles(
     config: Config, trained: list[Metadata], read: Metadata, directory: str, variant: Variant
 ) -> None:
     """Raises ConfigError where a set is of another family than the trained ones, or of a size that no variant reads."""
-    for key in ("name", "causal"):
-        was, now = trained[0].task.get(key), read.task.get(key)
-        if trained[0].task and read.task and was != now:
-            raise ConfigError(
-                f"{directory} holds puzzles of {key} {now}, the runs are trained on {key} {was}: name a set of their "
-                "kind with --also-on"
-            )
+    refuse_other_family(directory, read.task, trained[0].task, "the runs are")
     shapes, shape = [shape_of(metadata) for metadata in trained], shape_of(read)
     if shape in shapes:
         return
