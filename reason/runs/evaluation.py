@@ -164,7 +164,7 @@ def refuse_unreadable(settings: Iterable[str]) -> None:
 
 
 def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], who: str) -> None:
-    """Raises ConfigError where a set holds another family of puzzles than what a run was trained on; `who` is its subject and verb."""
+    """Raises ConfigError where a set holds other puzzles than a training had; `who` begins "… trained on"."""
     for key in ("name", "causal"):
         was, now = trained.get(key), read.get(key)
         if trained and read and was != now:
