@@ -111,12 +111,13 @@ class RecursiveModel(LaidOut):
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """N_H cycles, the last calls of which carry a gradient; with noise in training, if the config has any."""
-        c, f_l, f_h = self.config, *self._functions(x)
-        if c.gradient_checkpointing is True and self.training:
-            f_l, f_h = recomputed(f_l), recomputed(f_h)
+        c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
         if self._in_one_kernel(x, noise):
             return self._fused_step(state, x)
+        f_l, f_h = self._functions(x)
+        if c.gradient_checkpointing is True and self.training:
+            f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
             return last(self._states(f_l, f_h, state, x, c.cycles, noise))
 

@@ -56,7 +56,7 @@ def saved_state(folder: Path) -> SavedState:
     """What state.json says.
 
     Raises:
-        ConfigError: naming the entry that is none of this schema.
+        ConfigError: naming the entry that the schema does not allow.
     """
     tree = read_json(folder / "state.json")
     if not isinstance(tree, dict) or not tree:

@@ -144,21 +144,6 @@ const bf16* pooled(const Step& s, Work& w, const bf16* h) {
     return sums;
 }
 
-template <int M>
-INLINE void more(Tile<M>& tile, const bf16* a, long stride, const bf16* panel, long K) {  // tile.product, added
-    for (long k = 0; k < K; k += 2, panel += 2 * WIDTH) {
-        __m512bh b[VECTORS];
-        for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
-#pragma GCC unroll 8
-        for (int m = 0; m < M; m++) {
-            int32_t pair;
-            std::memcpy(&pair, a + m * stride + k, sizeof pair);
-            const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
-            for (int v = 0; v < VECTORS; v++) tile.sum[m][v] = _mm512_dpbf16_ps(tile.sum[m][v], both, b[v]);
-        }
-    }
-}
-
 // f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in` and `last`.
 template <bool TANH>
 void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* last, bf16* f, bf16* gates, float* norms) {
@@ -180,15 +165,15 @@ void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* la
             });
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
+            tile.clear();
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++) {
-                for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_setzero_ps();
                 for (long r = 0; r < s.R; r++) {
                     const float* from = messages + m.group[r * m.n + row + q] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_add_ps(tile.sum[q][v], _mm512_load_ps(from + 16 * v));
                 }
             }
-            more<M>(tile, own + row * K, K, in_own + 2 * i * K, K);
+            tile.add(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++) {
                 const __m512* sum = tile.sum[q];
@@ -285,8 +270,7 @@ void outer(long rows, long N, long K, const bf16* a, long a_stride, const bf16* 
         for (long r = 0; r < rows; r += WIDTH)
             in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
                 Tile<M> tile;
-                for (auto& each : tile.sum)
-                    for (auto& v : each) v = _mm512_setzero_ps();
+                tile.clear();
                 const bf16 *pairs = left + r * even(K) + 2 * row, *panel = right;
                 for (long k = 0; k < K; k += 2, panel += 2 * WIDTH, pairs += 2 * WIDTH) {
                     __m512bh b[VECTORS];

@@ -53,10 +53,19 @@ template <int M>
 struct Tile {
     __m512 sum[M][VECTORS];
 
-    // Of M rows at `a`, `stride` numbers apart, and a panel of B, over K numbers (even).
-    INLINE void product(const bf16* a, long stride, const bf16* panel, long K) {
+    INLINE void clear() {
         for (auto& row : sum)
             for (auto& each : row) each = _mm512_setzero_ps();
+    }
+
+    // Of M rows at `a`, `stride` numbers apart, and a panel of B, over K numbers (even).
+    INLINE void product(const bf16* a, long stride, const bf16* panel, long K) {
+        clear();
+        add(a, stride, panel, K);
+    }
+
+    // The same, on top of what is there.
+    INLINE void add(const bf16* a, long stride, const bf16* panel, long K) {
         for (long k = 0; k < K; k += 2, panel += 2 * WIDTH) {
             __m512bh b[VECTORS];
             for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
