@@ -55,6 +55,7 @@ INLINE Slopes slopes(__m512 d, __m256i gate, __m256i up) {
 INLINE __m512 inverse_root(__m512 x) { return _mm512_div_ps(constant(1.f), _mm512_sqrt_ps(x)); }
 INLINE __m512 mean(__m512 sum, long count) { return _mm512_mul_ps(sum, constant(1.f / count)); }
 INLINE __m512 at(const bf16* x) { return wide(load(x)); }
+INLINE __m512 at(const float* x) { return _mm512_loadu_ps(x); }
 
 // scale · (x + y) in place of y, scale = 1/√(mean (x + y)² + eps), of a row of D numbers.
 INLINE float norm_row(const bf16* x, bf16* y, long D, float eps) {
@@ -63,14 +64,15 @@ INLINE float norm_row(const bf16* x, bf16* y, long D, float eps) {
         const __m512 h = _mm512_add_ps(at(x + n), at(y + n));
         squares = _mm512_fmadd_ps(h, h, squares);
     }
-    const __m512 all = mean(constant(_mm512_reduce_add_ps(squares)), D);
-    const __m512 scale = inverse_root(_mm512_add_ps(all, constant(eps)));
+    const __m128 all = _mm_set_ss(_mm512_reduce_add_ps(squares) * (1.f / D) + eps);
+    const __m512 scale = constant(1.f / _mm_cvtss_f32(_mm_sqrt_ss(all)));
     for (long n = 0; n < D; n += 16) put(y + n, narrow(_mm512_mul_ps(scale, _mm512_add_ps(at(x + n), at(y + n)))));
     return _mm512_cvtss_f32(scale);
 }
 
 // dh = scale · (dy − y · mean(y · dy)) of a row.
-INLINE void norm_row_backward(const bf16* dy, const bf16* y, bf16* dh, long D, float scale) {
+template <class X>
+INLINE void norm_row_backward(const X* dy, const bf16* y, bf16* dh, long D, float scale) {
     __m512 sum = _mm512_setzero_ps();
     for (long n = 0; n < D; n += 16) sum = _mm512_fmadd_ps(at(dy + n), at(y + n), sum);
     const __m512 along = mean(constant(_mm512_reduce_add_ps(sum)), D);

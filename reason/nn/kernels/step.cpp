@@ -58,9 +58,10 @@ struct Members {
     std::vector<int> group;  // (R, n)
     std::vector<long> first; // (R + 1) groups of each relation with a member
     std::vector<float> scale; // (G)
+    std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
     std::vector<int> tap;    // (T, n), with several taps
     long n = 0, N = 0, G = 0;
-    std::vector<int> count, at, alone;
+    std::vector<int> count, place, alone;
 
     void find(const Step& s, long b) {
         const uint8_t* open = s.open + b * s.S;
@@ -78,19 +79,24 @@ struct Members {
         } else
             for (long p = 0; p < s.S; p++) rows.push_back(int(p));
         n = long(rows.size());
-        group.resize(s.R * n), first.assign(s.R + 1, 0), scale.clear();
+        group.resize(s.R * n), first.assign(s.R + 1, 0), scale.clear(), begin.assign(1, 0), of.resize(s.R * n);
         long next = 0, offset = 0;
         for (long r = 0; r < s.R; r++) {
             first[r] = next;
-            at.assign(s.counts[r], -1);
+            place.assign(s.counts[r], -1);
             for (long k = 0; k < n; k++) {
-                int& to = at[s.ids[r * s.S + rows[k]]];
+                int& to = place[s.ids[r * s.S + rows[k]]];
                 if (to < 0) {
                     to = int(next++);
                     scale.push_back(s.scale[offset + s.ids[r * s.S + rows[k]]]);
+                    begin.push_back(0);
                 }
                 group[r * n + k] = to;
+                begin[to + 1]++;
             }
+            for (long g = first[r]; g < next; g++) begin[g + 1] += begin[g];
+            place.assign(begin.begin() + first[r], begin.begin() + next);
+            for (long k = 0; k < n; k++) of[place[group[r * n + k] - first[r]]++] = int(k);
             offset += s.counts[r];
         }
         first[s.R] = G = next;
@@ -107,11 +113,10 @@ struct Members {
 
 struct Work {
     Members members;
-    Room<float> total, messages, dh, grads[REGISTERS];
-    Room<bf16> states[REGISTERS], h, around, sums, product, f, t, d_gates, d_messages, moved, sent, left, right;
+    Room<float> messages, dh, grads[REGISTERS];
+    Room<bf16> states[REGISTERS], h, around, sums, product, t, d_gates, d_messages, moved, sent, left, right;
 };
 
-INLINE __m512 wide_at(const bf16* x) { return wide(load(x)); }
 INLINE void add(float* to, __m512 x) { _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), x)); }
 
 // What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side.
@@ -129,18 +134,28 @@ const bf16* heard(const Step& s, Work& w, const bf16* h) {
     return to;
 }
 
-// (G, D): scale · Σ of the members' rows.
-const bf16* pooled(const Step& s, Work& w, const bf16* h) {
-    const Members& m = w.members;
-    float* total = w.total.of(m.G * s.D);
-    bf16* sums = w.sums.of((m.G + ROWS) * s.D);
-    std::memset(total, 0, m.G * s.D * 4);
-    for (long r = 0; r < s.R; r++)
-        for (long k = 0; k < m.n; k++)
-            for (long d = 0; d < s.D; d += 16) add(total + m.group[r * m.n + k] * s.D + d, wide_at(h + k * s.D + d));
-    for (long g = 0; g < m.G; g++)
-        for (long i = g * s.D; i < (g + 1) * s.D; i += 16)
-            put(sums + i, narrow(_mm512_mul_ps(constant(m.scale[g]), _mm512_load_ps(total + i))));
+// to (G, width): scale · Σ of the members' rows of x (n, width), width a multiple of 16; without `scale` the sums.
+// Products with pairs (1, 0) and (0, 1) widen the numbers at even and at odd places, and add them up.
+void pooled(const Members& m, const bf16* x, long width, const float* scale, bf16* to) {
+    const __m512bh even = (__m512bh)_mm512_set1_epi32(0x3f80), odd = (__m512bh)_mm512_set1_epi32(0x3f800000);
+    for (long g = 0; g < m.G; g++) {
+        const __m512 factor = constant(scale ? scale[g] : 1.f);
+        for (long d = 0; d < width; d += 32) {
+            const __mmask32 there = d + 32 <= width ? ~0u : 0xffffu;
+            __m512 evens = _mm512_setzero_ps(), odds = evens;
+            for (int i = m.begin[g]; i < m.begin[g + 1]; i++) {
+                const __m512bh row = (__m512bh)_mm512_maskz_loadu_epi16(there, x + m.of[i] * width + d);
+                evens = _mm512_dpbf16_ps(evens, row, even), odds = _mm512_dpbf16_ps(odds, row, odd);
+            }
+            const __m512i sums = zipped(narrow(_mm512_mul_ps(factor, evens)), narrow(_mm512_mul_ps(factor, odds)));
+            _mm512_mask_storeu_epi16(to + g * width + d, there, sums);
+        }
+    }
+}
+
+const bf16* sums_of(const Step& s, Work& w, const bf16* h) {
+    bf16* sums = w.sums.of((w.members.G + ROWS) * s.D);
+    pooled(w.members, h, s.D, w.members.scale.data(), sums);
     return sums;
 }
 
@@ -149,7 +164,7 @@ template <bool TANH>
 void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* last, bf16* f, bf16* gates, float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
-    const bf16 *own = heard(s, w, h), *sums = s.R ? pooled(s, w, h) : nullptr;
+    const bf16 *own = heard(s, w, h), *sums = sums_of(s, w, h);
     const bf16* in_own = in + s.R * s.related();
     float* messages = w.messages.of((m.G + ROWS) * WIDTH);
     bf16* product = w.product.of((m.n + ROWS) * I);
@@ -201,8 +216,8 @@ INLINE void add_up(const Step& s, long N, int bits, bf16* const* registers, bf16
     for (int i = 0; i < REGISTERS; i++)
         if (bits >> i & 1) from[count++] = registers[i];
     for (long i = 0; i < N * s.D; i += 16) {
-        __m512 sum = wide_at(from[0] + i);
-        for (int c = 1; c < count; c++) sum = _mm512_add_ps(sum, wide_at(from[c] + i));
+        __m512 sum = at(from[0] + i);
+        for (int c = 1; c < count; c++) sum = _mm512_add_ps(sum, at(from[c] + i));
         put(h + i, narrow(sum));
     }
 }
@@ -218,10 +233,10 @@ void forward(const Step& s, int threads, const long* base, bf16* const* results,
         for (long block = 0; block < s.blocks; block++)
             for (long i = 0; i < I; i += HALF) {
                 for (long r = 0; r <= s.R; r++) {
-                    const long k = r < s.R ? D : K, at = block * s.block() + r * s.related();
-                    const bf16* from = s.weights + at;
-                    pack_pairs(from + i * k, k, HALF, k, &in[at + 2 * i * k]);
-                    pack_pairs(from + (I + i) * k, k, HALF, k, &in[at + 2 * i * k], HALF);
+                    const long k = r < s.R ? D : K, first = block * s.block() + r * s.related();
+                    const bf16* from = s.weights + first;
+                    pack_pairs(from + i * k, k, HALF, k, &in[first + 2 * i * k]);
+                    pack_pairs(from + (I + i) * k, k, HALF, k, &in[first + 2 * i * k], HALF);
                 }
             }
 #pragma omp for
@@ -240,13 +255,13 @@ void forward(const Step& s, int threads, const long* base, bf16* const* results,
             }
             for (long stage = 0; stage < s.stages; stage++) {
                 const int32_t* entry = s.table + 3 * stage;
-                const long at = (kept ? base[b] * s.stages + stage * m.N : 0);
-                bf16* h = kept ? kept->states + at * 2 * D : w.h.of((m.N + ROWS) * D);
-                bf16* f = kept ? h + m.N * D : w.f.of((m.N + ROWS) * D);
+                const long first = kept ? base[b] * s.stages + stage * m.N : 0;
+                bf16* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
+                bf16* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
                 block<TANH>(s, w, h, &in[entry[0] * s.block()], &last[entry[0] * LAST], f,
-                            kept ? kept->gates + at * 2 * I : nullptr, kept ? kept->norms + at : nullptr);
-                std::memcpy(registers[entry[2]], f, m.N * D * 2);
+                            kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
+                if (kept) std::memcpy(registers[entry[2]], f, m.N * D * 2);
             }
             for (int i = 0; i < 2; i++)
                 if (results[i]) {
@@ -294,37 +309,25 @@ void outer(long rows, long N, long K, const bf16* a, long a_stride, const bf16* 
     }
 }
 
-// t = norm · (dy − y · mean(y · dy)) of a row.
-INLINE void norm_back(const float* dy, const bf16* y, bf16* t, long D, float norm) {
-    __m512 sum = _mm512_setzero_ps();
-    for (long n = 0; n < D; n += 16) sum = _mm512_fmadd_ps(_mm512_load_ps(dy + n), wide_at(y + n), sum);
-    const __m512 along = mean(constant(_mm512_reduce_add_ps(sum)), D);
-    for (long n = 0; n < D; n += 16)
-        put(t + n, narrow(_mm512_mul_ps(constant(norm), _mm512_fnmadd_ps(along, wide_at(y + n), _mm512_load_ps(dy + n)))));
-}
-
 // The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
 template <bool TANH>
 void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf16* y, const bf16* gates, const float* norms,
                 const bf16* in, const bf16* back, float* dh, float* mine, float* mine_out) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
-    const bf16 *own = heard(s, w, h), *sums = s.R ? pooled(s, w, h) : nullptr;
+    const bf16 *own = heard(s, w, h), *sums = sums_of(s, w, h);
     bf16 *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
-    float* total = w.messages.of((G + ROWS) * 2 * WIDTH);
     bf16* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
-    for (long k = 0; k < m.N; k++) norm_back(dy + k * D, y + k * D, t + k * D, D, norms[k]);
+    for (long k = 0; k < m.N; k++) norm_row_backward(dy + k * D, y + k * D, t + k * D, D, norms[k]);
     for (long i = 0; i < I; i += WIDTH) {
         const long columns = std::min(WIDTH, I - i);
-        std::memset(total, 0, G * 2 * WIDTH * 4);
         in_tiles(n, [&](auto M, long row) {
             const long begin = row * 2 * I + i;
             prefetch<M, 0>(gates + begin, 2 * I), prefetch<M, 0>(gates + begin + I, 2 * I);
             Tile<M> tile;
             tile.product(t + row * D, D, in + i * D, D);
 #pragma GCC unroll 8
-            for (int q = 0; q < M; q++) {
-                __m512 gate[VECTORS], up[VECTORS];
+            for (int q = 0; q < M; q++)
 #pragma GCC unroll 4
                 for (int v = 0; v < VECTORS; v++) {
                     if (16 * v >= columns) break;
@@ -333,39 +336,30 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
                     put(d + of, x.gate);
                     put(d + of + I, x.up);
                     put(product + (row + q) * I + i + 16 * v, x.product);
-                    gate[v] = wide(x.gate), up[v] = wide(x.up);
                 }
-                for (long r = 0; r < s.R; r++) {
-                    float* to = total + m.group[r * n + row + q] * 2 * WIDTH;
-#pragma GCC unroll 4
-                    for (int v = 0; v < VECTORS; v++)
-                        if (16 * v < columns) add(to + 16 * v, gate[v]), add(to + WIDTH + 16 * v, up[v]);
-                }
-            }
         });
-        for (long g = 0; g < G; g++)
-            for (int v = 0; 16 * v < columns; v++) {
-                put(d_messages + g * 2 * I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + 16 * v)));
-                put(d_messages + g * 2 * I + I + i + 16 * v, narrow(_mm512_load_ps(total + g * 2 * WIDTH + WIDTH + 16 * v)));
-            }
     }
+    pooled(m, d, 2 * I, nullptr, d_messages);
     bf16* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
     multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K);
     bf16* sent = w.sent.of((G + ROWS) * D);
     for (long r = 0; r < s.R; r++)
         multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
-    for (long i = 0; i < m.N * D; i += 16) _mm512_store_ps(dh + i, wide_at(t + i));
-    for (long k = 0; k < n; k++)
-        for (long tap = 0; tap < s.T; tap++) {
-            const long to = s.T == 1 ? k : m.tap[tap * n + k];
-            for (long v = 0; to >= 0 && v < D; v += 16) add(dh + to * D + v, wide_at(moved + (k * s.T + tap) * D + v));
+    for (long k = 0; k < m.N; k++)
+        for (long v = 0; v < D; v += 16) {
+            __m512 sum = at(t + k * D + v);
+            if (s.T == 1 && k < n) sum = _mm512_add_ps(sum, at(moved + k * D + v));
+            for (long r = 0; r < s.R && k < n; r++) {
+                const long g = m.group[r * n + k];
+                sum = _mm512_add_ps(sum, _mm512_mul_ps(constant(m.scale[g]), at(sent + g * D + v)));
+            }
+            _mm512_store_ps(dh + k * D + v, sum);
         }
-    for (long r = 0; r < s.R; r++)
-        for (long k = 0; k < n; k++) {
-            const long g = m.group[r * n + k];
-            for (long v = 0; v < D; v += 16) add(dh + k * D + v, _mm512_mul_ps(constant(m.scale[g]), wide_at(sent + g * D + v)));
-        }
+    for (long k = 0; s.T > 1 && k < n; k++)
+        for (long tap = 0; tap < s.T; tap++)
+            for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += 16)
+                add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
     outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
     for (long r = 0; r < s.R; r++)
@@ -408,14 +402,14 @@ void backward(const Step& s, int threads, const long* base, const bf16* const* d
                     std::memset(grads[i], 0, m.N * D * 4);
                     for (long k = 0; i < 2 && d_results[i] && k < m.N; k++)
                         for (long v = 0; v < D; v += 16)
-                            _mm512_store_ps(grads[i] + k * D + v, wide_at(d_results[i] + (b * s.S + m.rows[k]) * D + v));
+                            _mm512_store_ps(grads[i] + k * D + v, at(d_results[i] + (b * s.S + m.rows[k]) * D + v));
                 }
                 float* dh = w.dh.of((m.N + ROWS) * D);
                 for (long stage = s.stages - 1; stage >= 0; stage--) {
                     const int32_t* entry = s.table + 3 * stage;
-                    const long at = base[b] * s.stages + stage * m.N;
-                    const bf16* h = kept.states + at * 2 * D;
-                    block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + at * 2 * I, kept.norms + at,
+                    const long first = base[b] * s.stages + stage * m.N;
+                    const bf16* h = kept.states + first * 2 * D;
+                    block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
                                      &in[entry[0] * IN], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);

@@ -49,9 +49,9 @@ INLINE void prefetch(const bf16* x, long stride) {
         for (int line = 0; line < 2; line++) __builtin_prefetch(x + m * stride + 32 * line, WRITTEN, 2);
 }
 
-template <int M>
+template <int M, int V = VECTORS>
 struct Tile {
-    __m512 sum[M][VECTORS];
+    __m512 sum[M][V];
 
     INLINE void clear() {
         for (auto& row : sum)
@@ -67,23 +67,23 @@ struct Tile {
     // The same, on top of what is there.
     INLINE void add(const bf16* a, long stride, const bf16* panel, long K) {
         for (long k = 0; k < K; k += 2, panel += 2 * WIDTH) {
-            __m512bh b[VECTORS];
-            for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
-#pragma GCC unroll 8
+            __m512bh b[V];
+            for (int v = 0; v < V; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
+#pragma GCC unroll 12
             for (int m = 0; m < M; m++) {
                 int32_t pair;
                 std::memcpy(&pair, a + m * stride + k, sizeof pair);
                 const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
-                for (int v = 0; v < VECTORS; v++) sum[m][v] = _mm512_dpbf16_ps(sum[m][v], both, b[v]);
+                for (int v = 0; v < V; v++) sum[m][v] = _mm512_dpbf16_ps(sum[m][v], both, b[v]);
             }
         }
     }
 
     INLINE void store(bf16* y, long stride, long columns) const {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int m = 0; m < M; m++)
 #pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < V; v++)
                 if (16 * v < columns) put(y + m * stride + 16 * v, narrow(sum[m][v]));
     }
 };
@@ -107,12 +107,17 @@ inline long panels(long columns) { return (columns + WIDTH - 1) / WIDTH; }
 
 // y (rows, N) = A (rows, K) · B, in panels.
 inline void multiply(long rows, long K, long N, const bf16* a, long stride, const bf16* packed, bf16* y, long y_stride) {
+    const auto product = [&](auto tile, long row, long n) {
+        tile.product(a + row * stride, stride, packed + n * K, K);
+        tile.store(y + row * y_stride + n, y_stride, N - n);
+    };
     for (long n = 0; n < N; n += WIDTH)
-        in_tiles(rows, [&](auto m, long row) {
-            Tile<m> tile;
-            tile.product(a + row * stride, stride, packed + n * K, K);
-            tile.store(y + row * y_stride + n, y_stride, N - n);
-        });
+        if (N - n > WIDTH / 2) in_tiles(rows, [&](auto m, long row) { product(Tile<m>(), row, n); });
+        else {  // half as wide, twice as high: as many sums
+            long row = 0;
+            for (; row + 2 * ROWS <= rows; row += 2 * ROWS) product(Tile<2 * ROWS, VECTORS / 2>(), row, n);
+            in_tiles(rows - row, [&](auto m, long rest) { product(Tile<m, VECTORS / 2>(), row + rest, n); });
+        }
 }
 
 // The columns of a panel from `at` on, whose pairs (k, k + 1) are neighbours at w[n·across + k].
