@@ -20,7 +20,6 @@ from conftest import output, refusal
 from scipy.stats import ttest_rel
 
 from reason.ablation import Ablation, opened, refuse_alike
-from reason.cli import main
 from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
@@ -116,81 +115,69 @@ REFUSED = {
     "a mistyped set": (["sudoku-4x4", "model.h_cycles=1,2", "data=nowhere"], "no dataset at nowhere"),
     "a mistyped reading": (["sudoku-4x4", "model.h_cycles=1,2", "evaluation.limti=5"], "did you mean evaluation.limit"),
     "steps of reading": (["sudoku-4x4", "model.h_cycles=1,2", "steps=abc"], "evaluation.steps"),
-    "a setting that does nothing": (
-        ["sudoku-4x4", "model.sigma=0.1,0.5"],
-        "model.sigma=0.1,0.5 changes nothing in these",
-    ),
+    "a setting that does nothing": (["sudoku-4x4", "model.sigma=0.1,0.5"], "changes nothing in these trainings"),
     "one value spelt twice": (["sudoku-4x4", "loss.weights.q_halt=1,1.0"], "are one and the same config"),
     "minutes": (["sudoku-4x4", "model.h_cycles=1,2", "--max-minutes", "nan"], "must be above 0"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_ablated_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    words, said = REFUSED[case]
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_ablated_is_refused(words: list[str], said: str, here: Path) -> None:
     refusal(["ablate", *words], said)
-    assert not list(tmp_path.iterdir())
+    assert not list(here.iterdir())
+
+
+def open_and_close(folder: Path, ablation: Ablation) -> None:
+    with opened(folder, ablation):
+        assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump()
 
 
 def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
-
-    def check(folder: Path, asked: Ablation) -> None:
-        with opened(folder, asked):
-            assert json.loads((folder / "ablation.json").read_text()) == asked.model_dump()
-
-    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})
-    check(tmp_path / "a", first)
-    check(tmp_path / "a", first)
-    check(tmp_path / "a", first.model_copy(update={"seeds": 5}))
+    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"], "model.activation": ["silu", "tanh"]})
+    five, a = first.model_copy(update={"seeds": 5}), tmp_path / "a"
+    wider = five.model_copy(update={"also_on": ["data/other"]})
+    for ablation in (first, first, five):
+        open_and_close(a, ablation)
     with pytest.raises(ConfigError, match="holds another ablation: seeds is 5 there"):
-        check(tmp_path / "a", first)
-    with pytest.raises(ConfigError, match="holds another ablation: varied is"):
-        check(tmp_path / "a", first.model_copy(update={"seeds": 5, "varied": {"model.h_cycles": ["1", "3"]}}))
-    check(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
-    check(tmp_path / "a", first.model_copy(update={"seeds": 5}))  # of that set no run has been evaluated yet
-    check(tmp_path / "a", first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}))
-    (tmp_path / "a/00-seed0/evaluation/ablation-other").mkdir(parents=True)
-    (tmp_path / "a/00-seed0/evaluation/ablation-other/results.json").touch()
+        open_and_close(a, first)
+    for varied in ({"model.h_cycles": ["1", "3"]}, dict(reversed(first.varied.items()))):  # the order numbers variants
+        with pytest.raises(ConfigError, match="holds another ablation: varied is"):
+            open_and_close(a, five.model_copy(update={"varied": varied}))
+    for ablation in (wider, five, wider):  # no run has been evaluated on that set yet
+        open_and_close(a, ablation)
+    (a / "00-seed0/evaluation/ablation-other").mkdir(parents=True)
+    (a / "00-seed0/evaluation/ablation-other/results.json").touch()
     with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
-        check(tmp_path / "a", first.model_copy(update={"seeds": 5}))
-    shutil.rmtree(tmp_path / "a/00-seed0")
-    other = first.model_copy(update={"seeds": 5, "also_on": ["data/other"], "evaluation": {"evaluation.limit": "5"}})
-    check(tmp_path / "a", other)  # no run has been evaluated yet
-    (tmp_path / "a/00-seed0/evaluation/ablation").mkdir(parents=True)
+        open_and_close(a, five)
+    shutil.rmtree(a / "00-seed0")
+    limited = wider.model_copy(update={"evaluation": {"evaluation.limit": "5"}})
+    open_and_close(a, limited)  # no run has been evaluated yet
+    (a / "00-seed0/evaluation/ablation").mkdir(parents=True)
     with pytest.raises(ConfigError, match="holds another ablation: evaluation is"):
-        check(tmp_path / "a", other.model_copy(update={"evaluation": {}}))
+        open_and_close(a, wider)
+
+
+def test_only_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
+    """A process that was killed before it had written ablation.json leaves a lock and a part."""
+    ablation = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})
+    for name in (".lock", ".ablation.json.partial"):
+        (tmp_path / name).touch()
+    open_and_close(tmp_path, ablation)
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):
-        check(tmp_path / "b", first)
+        open_and_close(tmp_path / "b", ablation)
     assert os.listdir(tmp_path / "b") == ["file"]
-
-
-def test_the_order_of_what_is_varied_numbers_the_variants(tmp_path: Path) -> None:
-    varied = {"model.h_cycles": ["1", "2"], "model.activation": ["silu", "tanh"]}
-    asked = Ablation(preset="sudoku-4x4", varied=varied, shared={"training.steps": "3", "training.batch_size": "8"})
-    with opened(tmp_path / "a", asked):
-        pass
-    turned = asked.model_copy(update={"varied": dict(reversed(varied.items()))})
-    with pytest.raises(ConfigError, match="holds another ablation: varied is"), opened(tmp_path / "a", turned):
-        pass
-    with opened(tmp_path / "a", asked.model_copy(update={"shared": dict(reversed(asked.shared.items()))})):
-        pass
 
 
 def test_runs_of_other_settings_keep_their_ablation_json(half: Path) -> None:
     folder = half.parent / "a"
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]}, seeds=1)
-    with opened(folder, first):
-        pass
+    open_and_close(folder, first)
     shutil.copytree(half, folder / "00-seed0")
     there = (folder / "ablation.json").read_text()
-    with (
-        pytest.raises(ConfigError, match="00-seed0 was begun with"),
-        opened(folder, first.model_copy(update={"seeds": 2})),
-    ):
-        pass
+    with pytest.raises(ConfigError, match="00-seed0 was begun with"):
+        open_and_close(folder, first.model_copy(update={"seeds": 2}))
     assert (folder / "ablation.json").read_text() == there
 
 
@@ -199,14 +186,6 @@ def test_a_second_call_leaves_the_first_alone(here: Path) -> None:
     with opened(here / "runs/ablation-sudoku-4x4", asked(words, False)):
         refusal(["ablate", *words, "seeds=5"], "is in use: another reason ablate works there; wait")
     assert json.loads((here / "runs/ablation-sudoku-4x4/ablation.json").read_text())["seeds"] == 3
-
-
-def test_a_folder_whose_process_was_killed_at_once_is_taken(tmp_path: Path) -> None:
-    """Before it had written ablation.json."""
-    for name in (".lock", ".ablation.json.partial"):
-        (tmp_path / name).touch()
-    with opened(tmp_path, Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ["1", "2"]})):
-        pass
 
 
 class Within:
@@ -221,43 +200,41 @@ class Within:
         return self.returncode
 
 
-def test_it_trains_evaluates_and_says_what_failed(
-    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two variants of one seed; a second call trains nothing again and prints the same table."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def within(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which processes of an ablation work in this one."""
     monkeypatch.setattr("reason.ablation.subprocess.Popen", Within)
+    return here
+
+
+def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path) -> None:
+    """Two variants of one seed; a second call trains nothing again and prints the same table."""
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
-    first = output(words, "h_cycles=1", "one seed")
-    runs = tmp_path / "runs/ablation-sudoku-4x4"
-    stamps = [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
+    runs = within / "runs/ablation-sudoku-4x4"
+
+    def begun() -> list[int]:
+        return [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
+
+    first, stamps = output(words, "h_cycles=1", "one seed"), begun()
     assert len(stamps) == 2
-    assert main(words) == 0
-    assert capsys.readouterr().out == first
-    assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps
+    assert output(words) == first
+    assert begun() == stamps
     assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "one seed"
 
-    copied = shutil.copytree(sudoku_4x4, tmp_path / "another")
-    output([*words, "--also-on", str(copied)], "sudoku-4x4 on another: 2 of 2 runs")
-    assert [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))] == stamps, "trained again"
+    words += ["--also-on", str(shutil.copytree(sudoku_4x4, within / "another"))]
+    output(words, "sudoku-4x4 on another: 2 of 2 runs")
+    assert begun() == stamps, "trained again"
     tables = [(runs / name / "summary.csv").read_text() for name in ("summary", "summary-another")]
     assert tables[0] == tables[1]
 
     file = runs / "00-seed0/config.json"
     file.write_text(file.read_text().replace('"hidden_size": 16', '"hidden_size": 24'))
-    refusal(
-        [*words, "--also-on", str(copied)],
-        "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16",
-    )
+    refusal(words, "00-seed0 was begun with model.hidden_size=24, the preset or this version has 16")
 
 
-def test_seeds_of_one_recipe_need_nothing_varied(
-    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", Within)
+def test_seeds_of_one_recipe_need_nothing_varied(sudoku_4x4: Path, within: Path) -> None:
     output(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT], "1 × 2 = 2 runs")
-    (row,) = json.loads((tmp_path / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
+    (row,) = json.loads((within / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
     assert row["seeds"] == [0, 1]
 
 

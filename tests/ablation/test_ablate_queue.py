@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import shutil
@@ -11,11 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
-from conftest import refusal
+from conftest import make_set, refusal
 
-from datasets_gen.__main__ import main as generate
 from reason.ablation import (
     alone,
     opened,
@@ -27,7 +26,6 @@ from reason.ablation import (
 )
 from reason.cli import main
 from reason.cli.ablate import asked, work
-from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.runs.build import start
 
@@ -48,33 +46,20 @@ def test_a_signal_stops_what_is_at_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Each process gets Ctrl-C, at which it saves, and is waited for; the tests themselves may run under nohup."""
-    heard: list[object] = []
-    looks = itertools.count()
+    at_work = Mock(returncode=None)
+    at_work.poll.side_effect = [None] * 50  # so many looks until the signal is heard
 
-    class AtWork:
-        """Stands for a process that trains; the command gets the signal meanwhile."""
+    def begun(*_: object, **__: object) -> Mock:
+        os.kill(os.getpid(), number)  # while the process trains
+        return at_work
 
-        returncode = None
-
-        def __init__(self, *_: object, **__: object):
-            os.kill(os.getpid(), number)
-
-        def poll(self) -> None:
-            """Not done."""
-            assert next(looks) < 50, "the signal was not heard"
-
-        def send_signal(self, sent: int) -> None:
-            """Noted."""
-            heard.append(sent)
-
-        def wait(self) -> None:
-            """Noted, too."""
-            heard.append("waited for")
-
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", AtWork)
+    monkeypatch.setattr("reason.ablation.subprocess.Popen", begun)
     with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
-    assert heard == [signal.SIGINT, "waited for"]
+    assert [called for called in at_work.mock_calls if called[0] != "poll"] == [
+        call.send_signal(signal.SIGINT),
+        call.wait(),
+    ]
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
 
@@ -155,30 +140,24 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> No
         start(cells[0].config, cells[0].run, held, make_data=False).train(max_steps=1)
     refuse_other_sets(cells)
     shutil.rmtree(here / "set")
-    other = ["sudoku", "--size", "4", "--train", "24", "--test", "12", "--seed", "2", "--output-dir", "set"]
-    assert generate(other) == 0
-    refusal(
-        ["ablate", *words, "--out", "a"], "a/00-seed0 was begun with another set than the train split there now, of set"
-    )
+    make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "set")
+    told = "a/00-seed0 was begun with another set than the train split there now, of set"
+    refusal(["ablate", *words, "--out", "a"], told)
     assert not (here / "a/01-seed0").exists()
 
 
 def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
     """Nor is a set noticed too late that runs are only read on."""
 
-    def made(seed: str) -> None:
-        shutil.rmtree(here / "other", ignore_errors=True)
-        drawn = ["--train", "0", "--test", "6", "--seed", seed, "--output-dir", "other"]
-        assert generate(["sudoku", "--size", "4", *drawn]) == 0
-
-    made("5")
+    make_set("sudoku --size 4 --train 0 --test 6 --seed 5", here / "other")
     small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
     words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *small]
     ablation, folder = asked(words, False, ["other"]), here / "a"
     with opened(folder, ablation):
         assert work(folder, "00-seed0") == 0
     refuse_other_readings(ablation, ablation.cells(folder))
-    made("6")
+    shutil.rmtree(here / "other")
+    make_set("sudoku --size 4 --train 0 --test 6 --seed 6", here / "other")
     refusal(
         ["ablate", *words, "--also-on", "other", "--out", "a"],
         "a/00-seed0 was evaluated on another set than the test split there now, of other",
@@ -188,10 +167,7 @@ def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) ->
 
 
 UNREADABLE = {
-    "another family": (
-        ["--also-on", "sums"],
-        "sums holds puzzles of name addition, the runs are trained on name sudoku",
-    ),
+    "another family": (["--also-on", "sums"], "of name addition, the runs are trained on name sudoku"),
     "another size": (["--also-on", "larger"], "larger has "),
     "no such split": (["evaluation.split=nonsense"], "evaluation.split=nonsense: "),
     "no average": (["evaluation.weights=ema"], "evaluation.weights=ema: decay=none keeps no EMA"),
@@ -199,19 +175,20 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("case", UNREADABLE)
-def test_what_could_not_be_evaluated_is_not_trained(case: str, sudoku_4x4: Path, sums: PuzzleData, here: Path) -> None:
-    words, said = UNREADABLE[case]
-    (here / "sums").symlink_to(Path(sums.directory))
+@pytest.mark.parametrize(("words", "said"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_could_not_be_evaluated_is_not_trained(
+    words: list[str], said: str, sudoku_4x4: Path, addition: Path, here: Path
+) -> None:
+    (here / "sums").symlink_to(addition)
     if "larger" in words:
-        assert generate(["sudoku", "--size", "6", "--train", "4", "--test", "4", "--output-dir", "larger"]) == 0
+        make_set("sudoku --size 6 --train 4 --test 4", here / "larger")
     sized = "model.mixer=mlp"
     refusal(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"], said)
     assert not (here / "a").exists()
 
 
 def test_what_changes_nothing_on_a_set_is_refused(sudoku_4x4: Path, here: Path) -> None:
-    assert generate(["maze", "--size", "5", "--train", "4", "--test", "4", "--output-dir", "small"]) == 0
+    make_set("maze --size 5 --train 4 --test 4", here / "small")
     with pytest.raises(ConfigError, match=r"data\.augment=true,false changes nothing in these trainings: the set has"):
         refuse_alike_on_sets(asked(["maze-10x10", "data=small", "data.augment=true,false"], False))
     words = ["sudoku-4x4", f"data={sudoku_4x4}"]
@@ -223,8 +200,8 @@ def test_what_changes_nothing_on_a_set_is_refused(sudoku_4x4: Path, here: Path) 
 
 def test_a_model_of_any_size_reads_larger_sets(sudoku_4x4: Path, here: Path) -> None:
     """The check before training builds it without memory."""
-    assert generate(["maze", "--size", "5", "--train", "4", "--test", "4", "--output-dir", "small"]) == 0
-    assert generate(["maze", "--size", "7", "--train", "4", "--test", "4", "--output-dir", "large"]) == 0
+    make_set("maze --size 5 --train 4 --test 4", here / "small")
+    make_set("maze --size 7 --train 4 --test 4", here / "large")
     words = ["data=small", "model.h_cycles=2,1"]
     refuse_unreadable_sets(asked(["maze-10x10", *words], False, ["large"]))
     with pytest.raises(ConfigError, match=r"large has .*, h_cycles=2 is built for"):

@@ -11,7 +11,6 @@ import pytest
 from conftest import NARROW, output, refusal
 
 from reason.cli import main
-from reason.runs.directory import locked
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -21,16 +20,16 @@ def train(data: Path, *words: str) -> int:
     return main(["train", "sudoku-4x4", f"data={data}", *NARROW, *words])
 
 
-def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(sudoku_4x4, "run=runs/mine") == 0
-    assert "next: python evaluate.py runs/mine" in capsys.readouterr().out
-    out = output("evaluate runs/mine steps=5")
+def test_generate_train_evaluate(sudoku_4x4: Path, here: Path) -> None:
+    output(
+        ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=runs/mine"], "next: python evaluate.py runs/mine"
+    )
     folder = here / "runs/mine/evaluation/sudoku-4x4-test-T5"
+    output("evaluate runs/mine steps=5", f"report {folder.relative_to(here)}/report.html")
     results = json.loads((folder / "results.json").read_text())
     assert len(results["exact_by_step"]) == len(results["cell_by_step"]) == results["steps"] == 5
     assert results["puzzles"] == 12
     assert results["weights"] == "ema"
-    assert f"report {folder.relative_to(here)}/report.html" in out
     assert {path.name for path in folder.iterdir()} == {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png",
         "difficulty.csv", "difficulty.png", "halting.png", "training.png", ".written.json",
@@ -42,20 +41,17 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path, capsys: pytest.Ca
     assert (shape["seq_len"], shape["vocab_size"], shape["num_puzzle_identifiers"]) == (16, 6, 1)
 
 
-def test_without_data_a_preset_makes_its_set_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_data_a_preset_makes_its_set_once(here: Path) -> None:
     output(["train", "sudoku-4x4", *NARROW], "making it: python -m datasets_gen sudoku --size 4")
     made = (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns
-    assert main(["train", "sudoku-4x4", *NARROW, "seed=1"]) == 0
-    assert "making it" not in capsys.readouterr().out
+    assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1"])
     assert (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns == made
     settings = "hidden_size16.steps4.batch_size8-1"
     assert {path.name for path in (here / "runs").iterdir()} == {
         f"sudoku-4x4.{settings}", f"sudoku-4x4.seed1.{settings}"
     }  # fmt: skip
-    assert main(["evaluate"]) == 0
-    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    told = " ".join(output("evaluate").split())
+    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in told
 
 
 def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
@@ -65,18 +61,15 @@ def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
     assert a == b != c
 
 
-def test_resume_goes_on_and_says_when_there_is_nothing_to_do(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
-    assert "go on with: python train.py run=r --resume" in capsys.readouterr().out
+def test_resume_goes_on_and_says_when_there_is_nothing_to_do(sudoku_4x4: Path, here: Path) -> None:
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW]
+    output([*words, "run=r", "--max-steps", "2"], "go on with: python train.py run=r --resume")
     for steps in ("1", "2"):
         refusal(["train", "run=r", "--resume", "--max-steps", steps], f"--max-steps {steps}: r is at step 2 already")
     assert main(["train", "run=r", "--resume"]) == 0
     assert checkpoints(here / "r")[-1].name == "step-000004"
     refusal("train run=r --resume", "r is finished (4 steps); next: python evaluate.py r")
-    assert train(sudoku_4x4, "run=q", "--max-minutes", "0.0001") == 0
-    assert "stopped by --max-minutes 0.0001 at step 1, saved" in capsys.readouterr().out
+    output([*words, "run=q", "--max-minutes", "0.0001"], "stopped by --max-minutes 0.0001 at step 1, saved")
 
 
 WRONG = {
@@ -121,79 +114,30 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG)
-def test_bad_input(arguments: list[str], words: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 1
-    captured = capsys.readouterr()
-    assert captured.err.startswith("error: ")
-    assert words in captured.err
-    assert captured.err.count("\n") == 1
+def test_bad_input(arguments: list[str], words: str, here: Path) -> None:
+    error = refusal(arguments, words)
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
     assert list(here.iterdir()) == []  # nothing half-written
 
 
-def test_a_folder_that_holds_a_run_is_not_overwritten(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(sudoku_4x4, "run=r") == 0
-    before = (here / "r/config.json").read_bytes()
-    assert train(sudoku_4x4, "run=r", "seed=3") == 1
-    assert "r already holds a run: type --resume to go on with it, or another run=DIR" in capsys.readouterr().err
-    assert (here / "r/config.json").read_bytes() == before
+def test_a_folder_that_holds_a_run_is_not_overwritten(half: Path, sudoku_4x4: Path) -> None:
+    """Nor is what is left of one built upon."""
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "seed=3"]
+    before = (half / "config.json").read_bytes()
+    refusal(words, "half already holds a run: type --resume to go on with it, or another run=DIR")
+    assert (half / "config.json").read_bytes() == before
+    (half / "config.json").unlink()
+    refusal(words, "already holds a run")
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b", "", "../checkpoints"])
-def test_a_report_goes_nowhere_else(name: str, sudoku_4x4: Path, here: Path) -> None:
-    assert train(sudoku_4x4, "run=r") == 0
-    before = sorted(here.rglob("*"))
-    refusal(["evaluate", "r", f"name={name}"], "no plain folder name")
-    assert sorted(here.rglob("*")) == before
-
-
-def test_a_trained_model_is_read_not_rebuilt(sudoku_4x4: Path, here: Path) -> None:
-    assert train(sudoku_4x4, "run=r") == 0
-    refusal("evaluate r step=4", "unknown setting step;")
-    refusal("evaluate r model.hidden_size=32", "model.hidden_size cannot change for a trained model")
-    assert main(["evaluate", "run=r", "steps=2"]) == 0
-    assert main(["evaluate", "r", "steps=2", "evaluation.weights=raw"]) == 0
-    assert main(["evaluate", "r", "steps=2", "model.l_cycles=4"]) == 0
-    names = {path.name for path in (here / "r/evaluation").iterdir()}
+def test_a_trained_model_is_read_not_rebuilt(half: Path) -> None:
+    refusal("evaluate half step=4", "unknown setting step;")
+    refusal("evaluate half model.hidden_size=32", "model.hidden_size cannot change for a trained model")
+    for words in (["run=half"], ["half", "evaluation.weights=raw"], ["half", "model.l_cycles=4"]):
+        assert main(["evaluate", *words, "steps=2"]) == 0
+    names = {path.name for path in (half / "evaluation").iterdir()}
     assert names == {f"sudoku-4x4-test-T2{end}" for end in ("", "-weights=raw", "-l_cycles=4")}
-
-
-def test_a_run_is_trained_by_one_process_alone(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
-    with locked(here / "r"):
-        assert main(["train", "run=r", "--resume"]) == 1
-    assert "is being trained by another process" in capsys.readouterr().err
-    assert main(["train", "run=r", "--resume"]) == 0
-
-
-def test_what_an_earlier_run_left_is_not_built_upon(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(sudoku_4x4, "run=r") == 0
-    (here / "r/config.json").unlink()
-    assert train(sudoku_4x4, "run=r") == 1
-    assert "already holds a run" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["train", "--help"], ["python train.py run=runs/mine --resume", "--help model"]),
-    (["evaluate", "--help"], ["steps=64", "report.html"]),
-    (["presets", "--help"], ["every setting"]),
-    (["generate", "--help"], ["sudoku", "verify", "show"]),
-    (["import-weights", "--help"], ["safetensors", "authors' default"]),
-    (["demo", "--help"], ["mazes of 10×10 learned"]),
-])  # fmt: skip
-def test_help_teaches(arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        status = main(arguments)
-    except SystemExit as stop:
-        status = stop.code
-    assert status == 0
-    out = capsys.readouterr().out
-    assert all(word in out for word in words)
 
 
 def test_presets_are_listed_and_shown() -> None:

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import output, refusal
+from conftest import make_set, output, refusal
 
-from datasets_gen.__main__ import main as generate
 from reason.cli import demo, main
 
 SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"]
@@ -19,8 +18,7 @@ def sets_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small sets where the demo has its own."""
     monkeypatch.setattr(demo, "PUZZLES", 2)
     for folder in demo.preset(demo.PRESET).config().data.directories:
-        words = f"maze --size 10 --min-path 4 --train 8 --validation 2 --test 4 --output-dir {folder}"
-        assert generate(words.split()) == 0
+        make_set("maze --size 10 --min-path 4 --train 8 --validation 2 --test 4", Path(folder))
 
 
 @pytest.mark.usefixtures("sets_there")
@@ -37,11 +35,9 @@ def test_the_demo_reads_three_sizes_and_draws_a_maze(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("sets_there")
-def test_a_demo_cut_short_reads_what_it_has_trained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_demo_cut_short_reads_what_it_has_trained() -> None:
     words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
     assert main(["train", *words, "--max-steps", "1"]) == 0
-    capsys.readouterr()
-    assert main(["demo", "--minutes", "0.001"]) == 0
-    last = capsys.readouterr().out.strip().splitlines()[-1]
+    last = output("demo --minutes 0.001").strip().splitlines()[-1]
     assert re.fullmatch(r"demo: cut short at training step \d of 6000, exact .*; `make demo` goes on .*", last)
     refusal("demo --minutes 0", "--minutes 0.0: must be above 0")

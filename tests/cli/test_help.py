@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import output
 
 from datasets_gen.typed import typed
 from reason.cli import main
@@ -25,15 +24,11 @@ SETTINGS = describe_settings()
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_help_is_a_screen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert 20 <= len(lines) <= 40
-    assert max(map(len, lines)) <= 100
-
-
-@pytest.mark.parametrize("command", PAGES)
-def test_settings_and_presets_on_the_screen_exist(command: str) -> None:
+def test_help_is_a_screen(command: str) -> None:
+    """What it names exists: settings, sections and presets."""
+    page = output([command, "--help"])
+    assert 20 <= len(page.splitlines()) <= 40
+    assert max(map(len, page.splitlines())) <= 100
     known = {row.key for row in SETTINGS} | set(SECTIONS)
     named = set(re.findall(rf"\b((?:{'|'.join(SECTIONS)})\.[a-z_.]+)=", PAGES[command]))
     assert named <= known
@@ -51,36 +46,25 @@ def test_the_screen_names_every_option_and_every_section() -> None:
     assert all(name in PAGES["train"] for name in alone)
 
 
-def test_the_screen_waits_for_no_torch() -> None:
-    code = "import sys; from reason.cli import main; main(['train', '--help']); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_section_shows_each_of_its_settings(
-    section: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_section_shows_each_of_its_settings(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
-    assert main(["train", "--help", section]) == 0
-    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = [" ".join(line.split()) for line in output(["train", "--help", section]).splitlines()]
     for row in SETTINGS:
         if row.key.startswith(f"{section}."):
             assert " ".join(f"{row.key}={row.default} {row.allowed} {row.text}".split()) in shown
 
 
-def test_families_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_families_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
-    main(["train", "--help", "model.expansion"])
-    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert lines[0] == "recursive models"
+    lines = [line.strip() for line in output("train --help model.expansion").splitlines() if line.strip()]
+    assert lines[:4:2] == ["recursive models", "looped models"]
     assert lines[1].startswith("model.expansion=4 ")
-    assert lines[2] == "looped models"
     assert lines[3].startswith("model.expansion=2 ")
 
 
-def test_evaluation_shows_what_may_change_after_training(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "--help", "model"]) == 0
-    shown = re.findall(r"^(model\.[a-z_]+)=", capsys.readouterr().out, re.MULTILINE)
+def test_evaluation_shows_what_may_change_after_training() -> None:
+    shown = re.findall(r"^(model\.[a-z_]+)=", output("evaluate --help model"), re.MULTILINE)
     assert shown == [row.key for row in SETTINGS if has_mark(row.key, Mark.READABLE) and row.key.startswith("model.")]
     assert "model.hidden_size" not in shown
 

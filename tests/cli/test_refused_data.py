@@ -8,22 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import output, refusal
+from conftest import NARROW, make_set, refusal
 from survivors import change_json
-from test_commands import train
-
-from reason import cli
 
 
-def test_resume_refuses_another_set_and_torn_checkpoints(sudoku_4x4: Path, here: Path) -> None:
-    output("generate sudoku --size 4 --train 24 --test 12 --seed 2 --output-dir other")
-    assert train(sudoku_4x4, "run=r", "--max-steps", "2") == 0
-    refusal("train run=r data=other --resume", "other is not the set that r was started with")
-    for file in (here / "r/checkpoints").rglob("*.safetensors"):
+def test_resume_refuses_another_set_and_torn_checkpoints(half: Path, here: Path) -> None:
+    make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "other")
+    refusal("train run=half data=other --resume", "other is not the set that half was started with")
+    for file in (half / "checkpoints").rglob("*.safetensors"):
         file.write_bytes(b"torn")
-    metrics = (here / "r/metrics.jsonl").read_bytes()
-    refusal("train run=r --resume", "no checkpoint of r can be read")
-    assert (here / "r/metrics.jsonl").read_bytes() == metrics
+    metrics = (half / "metrics.jsonl").read_bytes()
+    refusal("train run=half --resume", "no checkpoint of half can be read")
+    assert (half / "metrics.jsonl").read_bytes() == metrics
 
 
 def out_of_vocabulary(labels: Path) -> None:
@@ -42,37 +38,24 @@ def no_vocabulary(labels: Path) -> None:
     (no_vocabulary, "dataset.json: vocab_size: Field required"),
     (Path.unlink, "all__labels.npy is missing"),
 ], ids=["truncated npy", "labels out of vocabulary", "a field is missing", "a file is missing"])  # fmt: skip
-def test_a_corrupt_set_is_refused(
-    damage: Callable[[Path], object], words: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_corrupt_set_is_refused(damage: Callable[[Path], object], words: str, sudoku_4x4: Path, here: Path) -> None:
     shutil.copytree(sudoku_4x4, here / "set")
     damage(here / "set/train/all__labels.npy")
-    assert train(here / "set", "run=r") == 1
-    assert words in capsys.readouterr().err
+    refusal(["train", "sudoku-4x4", "data=set", *NARROW, "run=r"], words)
     assert not (here / "r").exists()
 
 
-def test_a_set_of_another_shape_is_refused_with_both_shapes(sudoku_4x4: Path, here: Path) -> None:
-    output("generate sudoku --size 6 --train 2 --test 2 --seed 0 --output-dir six")
-    assert train(sudoku_4x4, "run=r") == 0
-    refusal("evaluate r data=six", "six has 36 cells", "built for 16 cells")
-    assert not (here / "r/evaluation").exists()
-    refusal("evaluate r evaluation.split=validation", "has no split 'validation'; it has train, test")
+def test_a_set_of_another_shape_is_refused_with_both_shapes(half: Path, here: Path) -> None:
+    make_set("sudoku --size 6 --train 2 --test 2 --seed 0", here / "six")
+    refusal("evaluate half data=six", "six has 36 cells", "built for 16 cells")
+    assert not (half / "evaluation").exists()
+    refusal("evaluate half evaluation.split=validation", "has no split 'validation'; it has train, test")
 
 
-def test_a_causal_set_is_refused_by_a_model_that_sees_all_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output("generate addition --digits 2 --train 20 --test 5 --output-dir sums")
-    assert train(here / "sums", "run=r") == 1
-    assert "type data=DIR of a set made with --blank-answer" in capsys.readouterr().err
+def test_a_causal_set_is_refused_by_a_model_that_sees_all_cells(addition: Path, here: Path) -> None:
+    told = "type data=DIR of a set made with --blank-answer"
+    refusal(["train", "sudoku-4x4", f"data={addition}", *NARROW, "run=r"], told)
     assert not (here / "r").exists()
-
-
-def test_a_full_disk_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def full(_: list[str]) -> int:
-        raise OSError(28, "No space left on device", "runs/x")
-
-    assert cli.guarded(full, []) == 1
-    assert capsys.readouterr().err == "error: No space left on device (runs/x)\n"
 
 
 @pytest.mark.parametrize("named", ["{},", ",{}", "{},,{}", ""])

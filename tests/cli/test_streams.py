@@ -46,7 +46,7 @@ def test_a_closed_stream_is_no_error(words: str, status: int, tmp_path: Path, mo
 
 
 def test_an_answer_is_printed_although_its_picture_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A full disk leaves no torn picture, and one that was there."""
 
@@ -54,10 +54,10 @@ def test_an_answer_is_printed_although_its_picture_cannot_be_written(
         path.write_bytes(b"GIF89a")
         raise OSError(28, "No space left on device", str(path))
 
-    (tmp_path / "p.gif").write_bytes(b"whole")
+    (here / "p.gif").write_bytes(b"whole")
     monkeypatch.setattr("reason.cli.solve.animate", full)
-    assert main(["solve", "sudoku-6x6", BOARD, "--gif", str(tmp_path / "p.gif")]) == 1
+    assert main(["solve", "sudoku-6x6", BOARD, "--gif", "p.gif"]) == 1
     streams = capsys.readouterr()
     assert "solved: the rules hold" in streams.out
     assert "No space left on device" in streams.err
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"]
+    assert [path.read_bytes() for path in here.iterdir()] == [b"whole"]

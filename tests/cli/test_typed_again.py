@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import NARROW, refusal
+from conftest import NARROW, output, refusal
 
 from reason.cli import main
 
@@ -19,26 +19,23 @@ def printed(command: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("run", ["my runs/a b", "runs/lr=0.1", "lr=0.1"])
-def test_the_commands_of_a_run(run: str, sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, f"run={run}"]) == 0
-    words = printed("next: python evaluate.py", capsys.readouterr().out)
-    assert main(["train", f"run={run}", "--resume"]) == 1
-    assert printed("next: python evaluate.py", capsys.readouterr().err) == words
-    assert main(["compare", run, "--name", "some one"]) == 1
-    assert printed("make one: python evaluate.py", capsys.readouterr().err) == [*words, "name=some one"]
+def test_the_commands_of_a_run(run: str, sudoku_4x4: Path, here: Path) -> None:
+    trained = output(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, f"run={run}"])
+    words = printed("next: python evaluate.py", trained)
+    assert printed("next: python evaluate.py", refusal(["train", f"run={run}", "--resume"])) == words
+    compared = refusal(["compare", run, "--name", "some one"])
+    assert printed("make one: python evaluate.py", compared) == [*words, "name=some one"]
     asked = ["steps=1", "evaluation.boards=0"]
     assert main(["evaluate", *words, *asked]) == 0
     assert len(list((here / run / "evaluation").iterdir())) == 1
-    assert main(["export", *words, "my models/a=b c", "steps=1"]) == 0
-    given = printed("next: python evaluate.py", capsys.readouterr().out)
+    given = printed("next: python evaluate.py", output(["export", *words, "my models/a=b c", "steps=1"]))
     assert main(["evaluate", *given, *asked, f"data={sudoku_4x4}"]) == 0
     card = (here / "my models/a=b c/card.json").read_text()
     assert "python evaluate.py './a=b c' data=data/sudoku-4x4" in card
 
 
-def test_a_packed_run_with_a_space(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pack", "half", "a b.tar.gz"]) == 0
-    words = printed("resume with: python train.py", capsys.readouterr().out)
+def test_a_packed_run_with_a_space(half: Path, here: Path) -> None:
+    words = printed("resume with: python train.py", output(["pack", "half", "a b.tar.gz"]))
     assert main(["train", *words]) == 0
     assert (here / "runs/a b/config.json").is_file()
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 import torch
+from conftest import output
 
 from datasets_gen.layout import Split, write_dataset
-from reason.cli import main
 from reason.config.describe import describe_settings, unused
 from reason.config.overrides import Changes, _field, derive, leaves
 from reason.config.schema import Config
@@ -297,13 +297,10 @@ def test_all_settings_of_other_families_act_or_are_known_to_be_unused(name: str,
     holds(name, trained)
 
 
-def test_what_is_typed_and_does_nothing_is_said(
-    tmp_path: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_typed_and_does_nothing_is_said(tmp_path: Path, sudoku_4x4: Path) -> None:
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}", "training.steps=1"]
-    assert main([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.probes=4"]) == 0
-    said = [line for line in capsys.readouterr().out.splitlines() if "changes nothing" in line]
-    assert said == [
+    told = output([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.probes=4"])
+    assert [line for line in told.splitlines() if "changes nothing" in line] == [
         "model.sigma=0.5 changes nothing in this training: model.noise=none",
         "loss.trace.probes=4 changes nothing in this training: no rh_unstable_x or rh_stable_z in this loss, to use it",
     ]

@@ -73,9 +73,8 @@ def test_puzzles_given_away_are_no_neighbours(monkeypatch):
     assert (lacking[~np.eye(len(boards), dtype=bool)] > 1).all()
     neighbour = boards[0].copy()
     neighbour[np.flatnonzero(neighbour)[0]] = 0
-    assert extreme.apart(np.array([boards[0], neighbour, *boards[1:]])).tolist() == [True, False] + [True] * (
-        len(boards) - 1
-    )
+    apart = extreme.apart(np.array([boards[0], neighbour, *boards[1:]]))
+    assert np.flatnonzero(~apart).tolist() == [1]
 
 
 def test_lineages_end_without_hope_or_with_enough(monkeypatch):
@@ -103,12 +102,6 @@ def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
     assert Sudoku(9).valid(*joined).all()
     alone = extreme.extreme_splits(9, {"train": 40, "test": 20}, seed=3, processes=1)
     assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
-
-
-def test_a_lowest_rating_holds(monkeypatch):
-    monkeypatch.setattr(extreme, "STEPS", 600)
-    split = extreme.extreme_splits(9, {"train": 12}, min_rating=4, processes=1)["train"]
-    assert rate(split.inputs - 1).min() >= 4
 
 
 def test_ratings_out_of_reach_are_given_up(monkeypatch):

@@ -63,10 +63,8 @@ def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damage
 
 
 @pytest.mark.parametrize("key", ["inputs", "puzzle_identifiers", "group_indices", "ratings"])
-@pytest.mark.parametrize("dtype", [bool, complex, "U3", object, "datetime64[s]", [("a", int)], np.float64])
+@pytest.mark.parametrize("dtype", [bool, complex, "U3", object, "datetime64[s]", [("a", int)]])
 def test_arrays_of_no_numbers_are_refused(damaged, refused, key, dtype):
-    if (key, dtype) == ("ratings", np.float64):
-        return
     path = damaged / f"train/all__{key}.npy"
     np.save(path, np.zeros(np.load(path).shape, dtype))
     refused(["verify", damaged], path, "expected")
@@ -165,11 +163,6 @@ def test_faulty_fields(damaged, refused, field, value, message):
     for path in damaged.glob("*/dataset.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     refused(["verify", damaged], message)
-
-
-def test_deep_dataset_json(damaged, refused):
-    (damaged / "train/dataset.json").write_text('{"provenance": ' + DEEP)
-    refused(["verify", damaged], "train/dataset.json")
 
 
 def test_splits_must_agree_where_they_become_one_set(tmp_path, damaged, refused):

@@ -80,31 +80,6 @@ def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
     assert read_identifiers(tmp_path / "set", metadata) == ["<blank>", "a", "b"]
 
 
-def test_sums_of_stars(made):
-    directory = made("import addition-jsonl", FIXTURES / "test_4digit.jsonl")
-    assert read_split(directory, "test")[1].inputs.shape == (3, 16)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "message"),
-    [
-        ("sudoku-csv", "source,question\n,12\n", "no column answer"),
-        ("sudoku-csv", "source,question,answer,rating\n", "holds no puzzle"),
-        ("sudoku-csv", f"question,answer,rating\n{'.' * 16},{'1' * 15},0\n", "line 2: answer has 15 cells"),
-        ("sudoku-csv", f"question,answer,rating\n{'7' + '.' * 15},{'1' * 16},0\n", "question of puzzle 1 holds '7'"),
-        ("sudoku-csv", f"question,answer,rating\n{'.' * 16},{'1' * 16},easy\n", "rating 'easy' is no number"),
-        ("maze-csv", f"question,answer,rating\n{'x' * 4},{'#' * 4},3\n", "holds 'x' in cell 1"),
-        ("maze-csv", "question,answer,rating\n###,###,3\n", "no square board"),
-        ("addition-jsonl", '{"num1": 1, "num2": 2, "sum": 4}\n', "1 + 2 is not 4"),
-        ("addition-jsonl", "1+2=3\n", "line 1"),
-        ("arc", "[]", "holds no ARC tasks"),
-    ],
-)
-def test_faulty_files_are_refused_with_their_line(tmp_path, refused, kind, text, message):
-    (tmp_path / "file.csv").write_text(text)
-    refused(["import", kind, tmp_path / "file.csv", "--output-dir", tmp_path / "set"], message)
-
-
 @pytest.mark.parametrize("kind", ["sudoku-csv", "maze-csv", "addition-jsonl", "arc", "npy"])
 def test_missing_files_are_named(tmp_path, refused, kind):
     refused(["import", kind, tmp_path / "none", "--output-dir", tmp_path / "set"], tmp_path / "none")

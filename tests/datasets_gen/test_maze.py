@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datasets_gen import parallel
-from datasets_gen.__main__ import main
-from datasets_gen.layout import DatasetError, read_split
+from datasets_gen.layout import DatasetError
 from datasets_gen.maze import Maze
 from datasets_gen.maze.generate import Chunk, Kind, maze_chunk, maze_splits
 from datasets_gen.maze.paths import solve
@@ -153,18 +151,6 @@ def test_the_distribution_is_that_of_plain_rejection():
     plain = np.array(drawn[:1500])
     assert ks_2samp(ours.ratings, solve(plain)[1]).pvalue > 0.001
     assert ks_2samp((ours.inputs == 1).sum(1), (plain == 1).sum(1)).pvalue > 0.001
-
-
-def test_same_seed_same_mazes_whatever_the_processes(made, tmp_path, monkeypatch):
-    words = "maze --size 6 --min-path 9 --train 30 --test 5"
-    made(words, "--processes", 1, name="one")
-    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    made(words, "--processes", 2, name="two")
-    made(words, "--seed", 1, name="three")
-    one, two, three = (read_split(tmp_path / name, "train")[1] for name in ("one", "two", "three"))
-    assert (one.inputs == two.inputs).all()
-    assert (one.inputs != three.inputs).any()
-    assert main(["show", str(tmp_path / "one")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from datasets_gen.arc import Arc
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import puzzle_of
+from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 
 FAMILIES = [Sudoku(4), Sudoku(6), Sudoku(9), Maze(7), Addition(), Addition(3, 3, False, True, False), Arc()]
@@ -21,17 +22,21 @@ def metadata(puzzle, **changes):
 
 
 @pytest.mark.parametrize("puzzle", FAMILIES, ids=repr)
-def test_a_family_is_found_again_from_what_dataset_json_keeps(puzzle):
+def test_a_family_is_whole(puzzle):
+    """Found again from what dataset.json keeps, drawn, of a structure that fits; no examples are no trouble."""
     assert puzzle_of(metadata(puzzle)) == puzzle
-
-
-@pytest.mark.parametrize("puzzle", FAMILIES, ids=repr)
-def test_no_examples_are_no_trouble(puzzle):
+    assert len(puzzle.glyphs) >= puzzle.vocab_size
+    assert np.prod(puzzle.grid_shape) == puzzle.seq_len
+    if puzzle.box_shape:
+        assert not (np.array(puzzle.grid_shape) % puzzle.box_shape).any()
+    structure = puzzle.structure
+    assert structure.fault(puzzle.seq_len, puzzle.vocab_size) is None
+    assert structure.grid == puzzle.grid_shape
+    assert Structure.model_validate_json(structure.model_dump_json()) == structure
     none = np.zeros((0, puzzle.seq_len), np.uint8)
     assert puzzle.valid(none, none).shape == (0,)
     assert puzzle.signatures(none, none).shape == (0,)
     assert all(len(values) == 0 for values in puzzle.features(none, none).values())
-    assert np.prod(puzzle.grid_shape) == puzzle.seq_len
     if not isinstance(puzzle, Arc):
         assert puzzle.solved(none, none).shape == (0,)
 
@@ -47,14 +52,6 @@ def test_published_shapes_need_no_task(puzzle):
 def test_unknown_families_are_refused(changes):
     with pytest.raises(DatasetError):
         puzzle_of(metadata(Sudoku(9), **changes))
-
-
-@pytest.mark.parametrize("puzzle", FAMILIES, ids=repr)
-def test_every_token_has_a_glyph(puzzle):
-    assert len(puzzle.glyphs) >= puzzle.vocab_size
-    rows, columns = puzzle.grid_shape
-    if puzzle.box_shape:
-        assert (rows % puzzle.box_shape[0], columns % puzzle.box_shape[1]) == (0, 0)
 
 
 SUMS = [

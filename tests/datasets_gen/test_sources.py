@@ -41,32 +41,40 @@ HEAD = "source,question,answer,rating\n"
 LATIN = (HEAD + f"a,{BOARD},{ANSWER},1\nMöller,{BOARD},{ANSWER},1\n").encode("latin-1")
 
 
-@pytest.mark.parametrize(
-    ("content", "messages"),
-    [
-        ((HEAD + f"a,{BOARD},{ANSWER},1\n").encode("utf-16"), ["line 1", "UTF-16"]),
-        ((HEAD + f"a,{BOARD},{ANSWER},1\n").encode("utf-16-le"), ["line 1", "UTF-16"]),
-        (LATIN, ["line 3", "byte 0xf6 is not UTF-8"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1\na,{'.' * 1_000_000},{ANSWER},1\n", ["line 3", "field larger than"]),
-        (HEAD + f'a,{BOARD},{ANSWER},1\n"a,{BOARD},{ANSWER},1\n', ["line 3", "no CSV"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1\na,b,{BOARD},{ANSWER},1\n", ["line 3", "5 fields, 4 expected"]),
-        (HEAD + f"a,{BOARD}\n", ["line 2", "2 fields, 4 expected"]),
-        (HEAD.replace("source", "answer") + f"a,{BOARD},{ANSWER},1\n", ["line 1", "a column stands twice"]),
-        (HEAD + f"a,{BOARD},{ANSWER},nan\n", ["line 2", "'nan' is no number"]),
-        (HEAD + f"a,{BOARD},{ANSWER},1e999\n", ["line 2", "more digits than"]),
-        (HEAD + f"a,{BOARD},{ANSWER},9007199254740993\n", ["line 2", "more digits than"]),
-        (HEAD + f"a,{BOARD},{ANSWER},-1\n", ["line 2", "rating -1 is negative"]),
-        (HEAD + "a,,,1\n", ["0 cells", "Sudoku size 0 is unknown"]),
-        (HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells", "Sudoku size 5 is unknown"]),
-        (HEAD + f"a,{'.' * 15}５,{ANSWER},1\n", ["puzzle 1 holds '５' in cell 16"]),
-        ("x" * 100_000, ["line 1: no column question or answer"]),
-        ("", ["line 1: no column question or answer"]),
-    ],
-)
+ROW = f"a,{BOARD},{ANSWER},1\n"
+
+
+@pytest.mark.parametrize(("content", "messages"), [
+    ((HEAD + ROW).encode("utf-16"), ["line 1", "UTF-16"]),
+    ((HEAD + ROW).encode("utf-16-le"), ["line 1", "UTF-16"]),
+    (LATIN, ["line 3", "byte 0xf6 is not UTF-8"]),
+    (HEAD + ROW + f"a,{'.' * 1_000_000},{ANSWER},1\n", ["line 3", "field larger than"]),
+    (HEAD + ROW + f'"a,{BOARD},{ANSWER},1\n', ["line 3", "no CSV"]),
+    (HEAD + ROW + f"a,b,{BOARD},{ANSWER},1\n", ["line 3", "5 fields, 4 expected"]),
+    (HEAD + f"a,{BOARD}\n", ["line 2", "2 fields, 4 expected"]),
+    (HEAD.replace("source", "answer") + ROW, ["line 1", "a column stands twice"]),
+    *((HEAD + f"a,{BOARD},{ANSWER},{rating}\n", ["line 2", f"{rating!r} is no number"]) for rating in ("nan", "easy")),
+    *((HEAD + f"a,{BOARD},{ANSWER},{rating}\n", ["line 2", "more digits than"]) for rating in ("1e999", 2**53 + 1)),
+    (HEAD + f"a,{BOARD},{ANSWER},-1\n", ["line 2", "rating -1 is negative"]),
+    (HEAD, ["holds no puzzle"]),
+    (HEAD + "a,,,1\n", ["0 cells", "Sudoku size 0 is unknown"]),
+    (HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells", "Sudoku size 5 is unknown; sizes are 4, 6, 9"]),
+    (HEAD + f"a,{BOARD},{'1' * 15},1\n", ["line 2: answer has 15 cells"]),
+    (HEAD + f"a,{'.' * 15}５,{ANSWER},1\n", ["puzzle 1 holds '５' in cell 16"]),
+    (HEAD + f"a,7{'.' * 15},{ANSWER},1\n", ["question of puzzle 1 holds '7'"]),
+    ("x" * 100_000, ["line 1: no column question or answer"]),
+    ("source,question\n,12\n", ["no column answer"]),
+])  # fmt: skip
 def test_faulty_csv(tmp_path, refused, content, messages):
     path = tmp_path / "file.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     refused(["import", "sudoku-csv", path, "--output-dir", tmp_path / "set"], path, *messages)
+
+
+@pytest.mark.parametrize(("row", "message"), [("xxxx,####,3", "holds 'x' in cell 1"), ("###,###,3", "no square board")])
+def test_faulty_mazes(tmp_path, refused, row, message):
+    (tmp_path / "file.csv").write_text(f"question,answer,rating\n{row}\n")
+    refused(["import", "maze-csv", tmp_path / "file.csv", "--output-dir", tmp_path / "set"], message)
 
 
 def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):

@@ -100,6 +100,10 @@ DAMAGE = {
         "a missing array": (lambda root: (root / "train/all__group_indices.npy").unlink(), "is missing"),
         "no dataset.json": (lambda root: (root / "test/dataset.json").unlink(), "no dataset.json"),
         "no JSON": (lambda root: (root / "test/dataset.json").write_text("{"), "Invalid JSON"),
+        "deep JSON": (
+            lambda root: (root / "train/dataset.json").write_text('{"a": ' + "[" * 100_000),
+            "train/dataset.json",
+        ),
         "a missing field": (field("seq_len", ...), "seq_len: Field required"),
         "a field of another type": (field("vocab_size", "many"), "vocab_size: Input should be a valid integer"),
         "another length": (field("seq_len", 35), "the 35 cells"),
