@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import statistics
 from pathlib import Path
 from typing import Any
@@ -109,12 +110,13 @@ def spent(run: Path, config: Json) -> tuple[int, float]:
 
 def sets_made_by(run: Path, data: Json) -> str:
     """How the training sets were made, as they say themselves; where they are gone, as the config or the card says."""
-    folders = DataConfig(**data).directories
+    settings = DataConfig(**data)
+    folders = settings.directories
     commands: list[str | None] = []
     if all("train" in splits_of(folder) for folder in folders):
         commands = [made_by(folder, "train") for folder in folders]
-    elif data["generate"] is not None:
-        return str(data["generate"])
+    elif settings.generate.name is not None:
+        commands = [shlex.join(words) for words in settings.generate.commands]
     elif (run / "card.json").is_file():
         commands = [one["made_by"] for one in read_json(run / "card.json")["data"]]
     return "; ".join(

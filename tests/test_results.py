@@ -98,9 +98,9 @@ def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
 
 
 def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: Path) -> None:
-    gone = {"directory": f"{tmp_path}/gone", "generate": "sudoku --size 4"}
-    assert results.sets_made_by(tmp_path, gone) == "sudoku --size 4"
-    portable = gone | {"generate": None}
+    gone = {"directory": f"{tmp_path}/gone", "generate": {"name": "sudoku", "size": 4}}
+    assert results.sets_made_by(tmp_path, gone) == "sudoku --size 4 --seed 0"
+    portable = gone | {"generate": {}}
     assert results.sets_made_by(tmp_path, portable) == "a set of unknown origin"
     (tmp_path / "card.json").write_text(json.dumps({"data": [{"made_by": "python -m datasets_gen maze --size 7"}]}))
     assert results.sets_made_by(tmp_path, portable) == "maze --size 7"

@@ -22,14 +22,13 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config.describe import has_mark, unused
 from reason.config.differences import differing
-from reason.config.overrides import leaves, override, read_config
+from reason.config.overrides import Changes, derive, leaves, read_config, tuples, value_text
 from reason.config.schema import Config
-from reason.data import task_of
 from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
@@ -54,18 +53,27 @@ GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
 
 
 class Ablation(BaseModel):
-    """What is varied, and what all runs share; settings as they are typed."""
+    """What is varied, and what all runs share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: str
-    shared: dict[str, str] = {}
-    varied: dict[str, list[str]] = {}
+    shared: Changes = {}
+    varied: dict[str, tuple[Any, ...]] = {}
     seeds: int = Field(3, ge=1, le=1000)
     first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False
-    evaluation: dict[str, str] = {}
+    evaluation: Changes = {}
     also_on: list[str] = []
+
+    @field_validator("shared", "varied", "evaluation")
+    @classmethod
+    def _lists_as_tuples(cls, settings: Any) -> Any:
+        return tuples(settings)
+
+    def typed(self, key: str) -> str:
+        """A varied setting as it is typed."""
+        return f"{key}={','.join(map(value_text, self.varied[key]))}"
 
     def evaluations(self) -> dict[str, str | None]:
         """The evaluations of every run by name, and the set of each; None: the run's own."""
@@ -85,7 +93,7 @@ class Ablation(BaseModel):
         variants = []
         for number, settings in enumerate(chosen):
             apart = settings if not self.one_at_a_time else {k: v for k, v in settings.items() if v != base[k]}
-            name = ",".join(f"{names[key]}={value}" for key, value in apart.items()) or "base"
+            name = ",".join(f"{names[key]}={value_text(value)}" for key, value in apart.items()) or "base"
             variants.append(Variant(number, name, settings))
         return variants
 
@@ -109,22 +117,22 @@ class Ablation(BaseModel):
             ConfigError: a setting is unknown or does not fit.
         """
         base = self._of(self.variants()[0])
-        config = override(self._of(variant), {"seed": str(seed)})
+        config = derive(self._of(variant), {"seed": seed})
         if config.data.directory != base.data.directory:
             raise ConfigError(
                 f"preset {config.name} reads {config.data.directory}, {base.name} {base.data.directory}: type "
                 "data=DIR, one set for all"
             )
         refuse_unreadable(self.evaluation)
-        override(config, self.evaluation)
+        derive(config, self.evaluation)
         if "training.steps" in self.varied:
             return config
         steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
-        return override(config, {"training.steps": str(max(1, steps))})
+        return derive(config, {"training.steps": max(1, steps)})
 
     def _of(self, variant: Variant) -> Config:
         settings = self.shared | variant.settings
-        return override(preset(settings.pop(PRESET, self.preset)).config(), settings)
+        return derive(preset(str(settings.pop(PRESET, self.preset))).config(), settings)
 
 
 def _puzzle_steps(config: Config) -> int:
@@ -137,7 +145,7 @@ class Variant:
 
     number: int
     name: str
-    settings: dict[str, str]
+    settings: Changes
 
 
 @dataclass(frozen=True)
@@ -188,7 +196,7 @@ def opened(folder: Path, asked: Ablation) -> Iterator[None]:
         refuse_other_ablation(folder, asked)
         refuse_changed(asked.cells(folder))
         with written_beside(folder / SPEC) as part:
-            part.write_text(json.dumps(asked.model_dump(), indent=2) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(asked.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
         yield
 
 
@@ -203,8 +211,8 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
         read = [sets for sets in there.also_on if _is_read(folder, sets)]
         more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
         free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
-        fixed = [key for key in Ablation.model_fields if key not in free]
-        apart = [key for key in fixed if getattr(there, key) != getattr(asked, key)]
+        written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
+        apart = [key for key in written if written[key] != wanted[key]]
         if list(there.varied) != list(asked.varied):  # which numbers the variants
             apart.append("varied")
         if apart:
@@ -252,41 +260,13 @@ def refuse_alike(ablation: Ablation) -> None:
         compared = [variants[0], *(v for v in variants if v.settings[key] != variants[0].settings[key])]
         reasons = [_reason(key, configs[v.number]) for v in (compared if ablation.one_at_a_time else variants)]
         if all(reasons):
-            values = ",".join(ablation.varied[key])
-            raise ConfigError(f"{key}={values} changes nothing in these trainings: {reasons[0]}; leave it out")
+            raise ConfigError(f"{ablation.typed(key)} changes nothing in these trainings: {reasons[0]}; leave it out")
 
 
 def _reason(key: str, config: Config) -> str | None:
     """Why a setting changes nothing; None where it does, or where it is not about training."""
     why = unused(config).get(key)
     return None if isinstance(why, Elsewhere) else why
-
-
-def refuse_alike_on_sets(ablation: Ablation) -> None:
-    """Raises ConfigError where what is varied changes nothing on these sets: augmentation, or a width that is rounded.
-
-    Raises:
-        DatasetError: a dataset.json is missing or wrong.
-    """
-    configs = [ablation.config(variant, ablation.first_seed) for variant in ablation.variants()]
-    sets = [read_metadata(directory, "train") for directory in configs[0].data.directories]
-    if "data.augment" in ablation.varied:
-        symmetries = [None if (puzzle := task_of(each)) is None else puzzle.symmetry for each in sets]
-        if not any(symmetry is not None and symmetry.keeps_label for symmetry in symmetries):
-            raise ConfigError(
-                f"data.augment={','.join(ablation.varied['data.augment'])} changes nothing in these trainings: the set "
-                "has no symmetry that keeps its labels; leave it out"
-            )
-    if list(ablation.varied) == ["model.expansion"]:
-        sizes = set()
-        for config in configs:
-            with fake_model(config, shape_of(sets[0]), Dtypes(torch.float32, None), "cpu") as model:
-                sizes.add(model.parameter_count())
-        if len(sizes) == 1:
-            raise ConfigError(
-                f"model.expansion={','.join(ablation.varied['model.expansion'])} changes nothing in these trainings: "
-                "gated MLPs raise their inner width to a multiple of 256, here to the same one; vary it further"
-            )
 
 
 def refuse_other_sets(cells: Iterable[Cell]) -> None:
@@ -317,7 +297,7 @@ def refuse_other_readings(ablation: Ablation, cells: list[Cell]) -> None:
 
     Evaluations of versions that recorded no fingerprint are taken as they are.
     """
-    own, split = cells[0].config.data.directories[0], override(cells[0].config, ablation.evaluation).evaluation.split
+    own, split = cells[0].config.data.directories[0], derive(cells[0].config, ablation.evaluation).evaluation.split
     for name, directory in zip(ablation.evaluations(), [own, *ablation.also_on], strict=True):
         known = [(cell.run, r["fingerprint"]) for cell in cells if (r := cell.results(name)) and r["fingerprint"]]
         if not known or len(known) == len(cells):
@@ -339,7 +319,7 @@ def refuse_unreadable_sets(ablation: Ablation) -> None:
     """
     for variant in ablation.variants():
         config = ablation.config(variant, ablation.first_seed)
-        settings, monitor = override(config, ablation.evaluation).evaluation, config.training.monitor
+        settings, monitor = derive(config, ablation.evaluation).evaluation, config.training.monitor
         own = config.data.directories
         if settings.weights == "ema" and config.ema.decay is None:
             raise ConfigError(f"evaluation.weights=ema: {variant.name} keeps no EMA (ema.decay=none); leave it out")

@@ -28,15 +28,15 @@ from reason.ablation import (
     alone,
     opened,
     refuse_alike,
-    refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
 )
 from reason.cli import guarded
-from reason.config.overrides import derive, override, read_config, split_arguments
+from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
 from reason.errors import ConfigError
 from reason.files import read_json
+from reason.presets import preset
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
@@ -89,7 +89,6 @@ def main(argv: list[str]) -> int:
     if any(cell.missing(ablation) for cell in cells):
         if "data.directory" not in ablation.shared:
             make_data_once(cells[0].config)
-        refuse_alike_on_sets(ablation)
         refuse_unreadable_sets(ablation)
         refuse_other_sets(cells)
         refuse_other_readings(ablation, cells)
@@ -130,25 +129,31 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         raise ConfigError(f"{PRESET}={pairs[PRESET]}: presets are no setting; type {names[0]},{pairs[PRESET]} first")
     if "run" in pairs:
         raise ConfigError(f"run={pairs['run']}: every run has its own; type --out DIR")
-    evaluation = {key: value for key, value in pairs.items() if key.startswith("evaluation.")}
-    settings = {key: value for key, value in pairs.items() if key not in evaluation}
-    varied = {key: found for key, value in settings.items() if len(found := _values(key, value)) > 1}
+    base = preset(presets[0]).config()
+    if "model.kind" in pairs:
+        override(base, {"model.kind": pairs.pop("model.kind")})  # refused: settings of another family mean other things
+    values: dict[str, tuple[object, ...]] = {
+        key: tuple(typed_value(key, each, base.model.kind) for each in _values(key, text))
+        for key, text in pairs.items()
+    }
+    shared = {key: found[0] for key, found in values.items() if len(found) == 1}
+    evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
+    varied = {key: found for key, found in values.items() if len(found) > 1}
     if len(presets) > 1:
-        varied = {PRESET: presets} | varied
+        varied = {PRESET: tuple(presets)} | varied
     if not varied and not several:
         raise ConfigError(
             "nothing is varied: give a setting several values, model.h_cycles=2,1, the base first; "
             "or seeds=N for N seeds of one recipe"
         )
-    for key, values in varied.items():
-        if len(set(values)) < len(values):
-            raise ConfigError(f"{key}={','.join(values)}: a value stands there twice")
+    for key, found in varied.items():
+        if len(set(found)) < len(found):
+            raise ConfigError(f"{key}={pairs.get(key, names[0])}: a value stands there twice")
     for folder in also_on:
         if not splits_of(folder):
             raise ConfigError(f"--also-on {folder}: no puzzle set; make it, see python -m datasets_gen --help")
     if len({Path(folder).name for folder in also_on}) < len(also_on):
         raise ConfigError(f"--also-on {' '.join(also_on)}: two folders of one name; evaluations are told apart by it")
-    shared = {key: value for key, value in settings.items() if key not in varied}
     return Ablation(
         preset=presets[0], shared=shared, varied=varied, seeds=seeds, first_seed=first, one_at_a_time=one_at_a_time,
         evaluation=evaluation, also_on=list(also_on),
@@ -170,8 +175,8 @@ def _number(key: str, text: str, low: int, high: int) -> int:
 
 
 def _values(key: str, text: str) -> list[str]:
-    """The values of a setting; lists, tables and sets of several folders are one."""
-    return [text] if text[:1] in "[{" or key == "data.directory" else text.split(",")
+    """The values of a setting; lists, tables, sets of several folders and what evaluations read are one."""
+    return [text] if text[:1] in "[{" or key.startswith(("data.directory", "evaluation.")) else text.split(",")
 
 
 def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue) -> None:
@@ -213,7 +218,7 @@ def _worked(folder: Path, name: str) -> int:
             _train(cell, make_data="data.directory" not in ablation.shared)
         if cell.trained():  # else it was stopped
             own = read_config(cell.run / "config.json")
-            config = override(own, ablation.evaluation)
+            config = derive(own, ablation.evaluation)
             for evaluation, directory in cell.missing(ablation).items():
                 read = config if directory is None else derive(config, {"data.directory": directory})
                 evaluate_run(cell.run, read, evaluation)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from reason.config.names import SECTIONS, name_here
@@ -93,6 +93,24 @@ def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
     return {key: value for key, value in values.items() if any(f"{key}.".startswith(f"{typed}.") for typed in pairs)}
 
 
+def typed_value(key: str, text: str, family: str) -> object:
+    """What a command line says of one setting of a family's config; a text that is no such value stays one."""
+    field = _field(key.split("."), family)
+    value = _parsed(text, field)
+    kind: Any = Any if field is None else field.annotation
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return value
+
+
+def tuples(value: Any) -> Any:
+    """A value of JSON or YAML with its lists as tuples, which is what settings are."""
+    if isinstance(value, dict):
+        return {key: tuples(each) for key, each in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+
+
 def changes_between(own: Config, other: Config) -> Changes:
     """The settings of `other` that `own` has otherwise."""
     before, after = (leaves(config.model_dump()) for config in (own, other))
@@ -108,7 +126,9 @@ def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> No
         raise ConfigError(_unknown_key(key, tree, typed))
     field = _field([*path, leaf], _family(tree))
     whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
-    if isinstance(node[leaf], dict) and not whole:
+    if isinstance(value, BaseConfig):  # a whole section
+        value = value.model_dump()
+    elif isinstance(node[leaf], dict) and not whole:
         inner = ", ".join(f"{key}.{name}" for name in node[leaf])
         raise ConfigError(f"{key} is a section; type one of its keys: {inner}")
     node[leaf] = value
@@ -182,7 +202,9 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
         return Config.model_validate(tree, strict=strict, context={"strict": strict})
     except ValidationError as error:
         first = error.errors()[0]
-        path = [str(part) for part in first["loc"]]
+        path = [
+            text for part in first["loc"] if (text := str(part)).isidentifier() or text.isdecimal()
+        ]  # no type's name
         key = ".".join(path)
         family = _family(tree)
         if first["type"] == "extra_forbidden":

@@ -1,7 +1,8 @@
 """Puzzle sets on the device: examples, batches, augmentation."""
 
 from reason.data.augmentation import STILL, Moved, augment, draw_symmetries, give_hints
-from reason.data.puzzles import DataConfig, PuzzleData, Sampler, shape_of, shape_of_puzzle, task_of
+from reason.data.config import DataConfig
+from reason.data.puzzles import PuzzleData, Sampler, shape_of, shape_of_puzzle, task_of
 
 __all__ = [
     "STILL", "DataConfig", "Moved", "PuzzleData", "Sampler", "augment", "draw_symmetries", "give_hints",

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import Field, field_validator
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_split
 from datasets_gen.structure import GridSymmetry
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
-from reason.settings.base import BaseConfig, Elsewhere, Outside, Readable, Resumable
 
 if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle
@@ -47,44 +45,6 @@ def shape_of_puzzle(puzzle: Puzzle) -> Shape:
 
 
 AT_ONCE = 2**13  # examples whose labels are looked at together
-
-
-class DataConfig(BaseConfig):
-    """The puzzle set and its augmentation."""
-
-    directory: Readable[Resumable[str | None]] = Field(
-        None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
-    )
-    generate: Outside[str | None] = Field(
-        None, description="what `reason generate` is given to make a missing set; several: between semicolons"
-    )
-    augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
-    hints: int = Field(
-        0, ge=0, description="give every second drawn puzzle up to this many cells of its answer (puzzles with digits)"
-    )
-
-    @field_validator("directory")
-    @classmethod
-    def _named(cls, value: str | None) -> str | None:
-        if value is not None and not all(name.strip() for name in value.split(",")):
-            raise ValueError(
-                f"data={value} names an empty folder; type data=DIR, or data=DIR,DIR without another comma"
-            )
-        return value
-
-    @property
-    def directories(self) -> list[str]:
-        """The folders, one by one."""
-        return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
-
-    @property
-    def commands(self) -> list[str]:
-        """What `generate` holds for the folders in turn, one by one."""
-        return [] if self.generate is None else [command.strip() for command in self.generate.split(";")]
-
-    def unused(self) -> dict[str, str]:
-        """How a missing set is made."""
-        return {"generate": Elsewhere("it makes the set where it is missing")}
 
 
 # Of dataset.json: where a set is from, and counts that follow from its arrays.

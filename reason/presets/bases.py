@@ -8,6 +8,7 @@ from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
 from reason.data import shape_of_puzzle
+from reason.data.config import GenerateConfig
 from reason.models.base import Shape
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
@@ -17,26 +18,25 @@ ARC_8, ARC_30 = (shape_of_puzzle(Arc(size)) for size in (8, 30))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
-SUDOKU_EXTREME: Changes = {
-    "data.directory": "data/sudoku-extreme",
-    "data.generate": "sudoku --size 9 --mix extreme --train 1000 --validation 1000 --test 5000 --seed 0",
-}
+SUDOKU_6X6 = GenerateConfig(name="sudoku", size=6, train=2500, validation=500, test=1000)
+EXTREME_MIX = GenerateConfig(name="sudoku", size=9, mix="extreme", train=1000, validation=1000, test=5000)
+SUDOKU_EXTREME: Changes = {"data.directory": "data/sudoku-extreme", "data.generate": EXTREME_MIX}
 MAZE_HARD: Changes = {
     "data.directory": "data/maze-hard",
-    "data.generate": "maze --size 30 --min-path 110 --train 1000 --test 1000 --seed 0",
+    "data.generate": GenerateConfig(name="maze", size=30, min_path=110, train=1000, test=1000),
 }
+CHALLENGES = ("data/arc-agi_training_challenges.json", "data/arc-agi_evaluation_challenges.json")
 ARC: Changes = {  # the two files must be there: `python -m datasets_gen import --help` says where they are from
     "data.directory": "data/arc",
-    "data.generate": "import arc data/arc-agi_training_challenges.json data/arc-agi_evaluation_challenges.json "
-    "--augmentations 1000",
+    "data.generate": GenerateConfig(name="arc", sources=CHALLENGES, augmentations=1000),
 }
 SUMS_4: Changes = {
     "data.directory": "data/addition-4",
-    "data.generate": "addition --digits 4 --train 100000 --test 5000 --seed 0",
+    "data.generate": GenerateConfig(name="addition", digits=4, train=100_000, test=5000),
 }
 SUMS_3: Changes = {
     "data.directory": "data/addition-3-causal",
-    "data.generate": "addition --digits 3 --train 20000 --test 1000 --seed 0",
+    "data.generate": GenerateConfig(name="addition", digits=3, train=20_000, test=1000),
 }
 
 SETS: dict[str, tuple[Changes, Shape]] = {  # that the papers' configs name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.presets.bases import CMM_BALANCED, LOOPED
+from reason.data.config import GenerateConfig
+from reason.presets.bases import CHALLENGES, CMM_BALANCED, LOOPED, SUDOKU_6X6
 
 EASY = "25ff71a9,3c9b0459,67a3c6ac,68b16354,74dd1130,ed36ccf7,0d3d703e,b1948b0a"
 
@@ -19,7 +20,7 @@ def sudoku_6x6() -> Config:
         Config(),
         {
             "data.directory": "data/sudoku-6x6",
-            "data.generate": "sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0",
+            "data.generate": SUDOKU_6X6,
             "model.hidden_size": 128,
             "model.expansion": 3,
             "model.mixer": "mlp",
@@ -122,7 +123,7 @@ def maze_10x10_attention() -> Config:
         addition_3(),
         {
             "data.directory": "data/maze-10x10-small",
-            "data.generate": "maze --size 10 --min-path 4 --train 20000 --validation 500 --test 500 --seed 0",
+            "data.generate": GenerateConfig(name="maze", size=10, min_path=4, train=20_000, validation=500, test=500),
             "model.rope_theta": 100.0,
             "optimizer.lr": 1e-3,
             "optimizer.grad_clip": 1.0,
@@ -147,8 +148,9 @@ def arc_few() -> Config:
         sudoku_6x6(),
         {
             "data.directory": "data/arc-few",
-            "data.generate": f"import arc data/arc-agi_training_challenges.json --split test --tasks {EASY} --size 8 "
-            "--augmentations 8",
+            "data.generate": GenerateConfig(
+                name="arc", sources=CHALLENGES[:1], split="test", tasks=EASY, size=8, augmentations=8
+            ),
             "model.hidden_size": 64,
             "model.mixer": "attention",
             "model.positions": "rotary-2d",
@@ -179,7 +181,9 @@ def addition_3() -> Config:
         sudoku_6x6_attention(),
         {
             "data.directory": "data/addition-3",
-            "data.generate": ("addition --digits 3 --blank-answer --train 20000 --validation 500 --test 1000 --seed 0"),
+            "data.generate": GenerateConfig(
+                name="addition", digits=3, blank_answer=True, train=20_000, validation=500, test=1000
+            ),
             "loss.likelihood": "softmax",
             "training.steps": 2500,
         },
@@ -199,8 +203,18 @@ def addition_3_mlp() -> Config:
         addition_3(),
         {
             "data.directory": "data/addition-3-mixed",
-            "data.generate": "addition --digits 3 --min-digits 1 --mixed-digits --zero-pad --no-reverse --blank-answer "
-            "--train 20000 --validation 500 --test 2000 --seed 0",
+            "data.generate": GenerateConfig(
+                name="addition",
+                digits=3,
+                min_digits=1,
+                mixed_digits=True,
+                zero_pad=True,
+                no_reverse=True,
+                blank_answer=True,
+                train=20_000,
+                validation=500,
+                test=2000,
+            ),
             "model.hidden_size": 64,
             "model.mixer": "mlp",
             "model.positions": "none",
@@ -229,7 +243,7 @@ def sudoku_4x4() -> Config:
         sudoku_6x6(),
         {
             "data.directory": "data/sudoku-4x4",
-            "data.generate": "sudoku --size 4 --train 200 --test 200 --seed 0",
+            "data.generate": GenerateConfig(name="sudoku", size=4, train=200, test=200),
             "model.hidden_size": 64,
             "training.steps": 300,
             "training.log_every": 10,

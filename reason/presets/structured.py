@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
-from reason.presets.bases import CMM_BALANCED, SUDOKU_EXTREME
+from reason.data.config import GenerateConfig
+from reason.presets.bases import CMM_BALANCED, SUDOKU_6X6, SUDOKU_EXTREME
 
 NARROW: Changes = {  # one state of width 32, twelve layers a step in two-layer calls with all their gradients, Muon
     "model.hidden_size": 32,
@@ -49,13 +50,14 @@ def maze_10x10_narrow() -> Config:
     mazes. All ours. Measured (seed 0, 5 min 30 s of one core's time): 98.0 % exact at step 8, 98.3 % at steps 32 to 64
     (n 1,000); with the same weights 72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60; docs/log/structure.md).
     """
-    made = {"": "--min-path 4 --train 80000 --test 1000", "-long": "--min-path 18 --train 40000 --test 500"}
     return derive(
         Config(),
         NARROW
         | {
-            "data.directory": ",".join(f"data/maze-10x10{name}" for name in made),
-            "data.generate": "; ".join(f"maze --size 10 {how} --validation 500 --seed 0" for how in made.values()),
+            "data.directory": "data/maze-10x10,data/maze-10x10-long",
+            "data.generate": GenerateConfig(
+                name="maze", size=10, min_path=(4, 18), train=(80_000, 40_000), validation=500, test=(1000, 500)
+            ),
             "model.mixer": "local",
             "model.neighbourhood": "von-neumann",
             "model.num_layers": 4,
@@ -90,13 +92,18 @@ def maze_any() -> Config:
     15×15 (n 1,000), 93.9 % of 20×20 (n 1,000), 82.0 % of 30×30 mazes with paths of 110 cells or more (n 300). Half as
     wide, 30,000 steps: 94.0, 93.5 and 71 % in 25 minutes (docs/log/structure.md).
     """
-    sizes = {7: (4, 10000), 11: (12, 30000), 15: (34, 40000)}  # rows: fewest cells of a path, mazes
-    made = [f"maze --size {n} --min-path {cells} --train {mazes}" for n, (cells, mazes) in sizes.items()]
     return derive(
         maze_10x10_narrow(),
         {
-            "data.directory": ",".join(f"data/maze-{n}x{n}" for n in sizes),
-            "data.generate": "; ".join(f"{command} --validation 200 --test 500 --seed 0" for command in made),
+            "data.directory": "data/maze-7x7,data/maze-11x11,data/maze-15x15",
+            "data.generate": GenerateConfig(
+                name="maze",
+                size=(7, 11, 15),
+                min_path=(4, 12, 34),
+                train=(10_000, 30_000, 40_000),
+                validation=200,
+                test=500,
+            ),
             "model.hidden_size": 64,
             "rollout.supervision_steps": 16,
             "optimizer.muon_lr": 0.005,
@@ -149,7 +156,7 @@ def sudoku_6x6_groups() -> Config:
         {
             "data.directory": "data/sudoku-6x6",
             "data.hints": 0,
-            "data.generate": "sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0",
+            "data.generate": SUDOKU_6X6,
             "rollout.supervision_steps": 8,
             "training.compile": "none",
             "training.steps": 800,

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from reason.config.overrides import Changes, as_typed, derive, leaves
+from reason.config.overrides import Changes, as_typed, derive, leaves, tuples
 from reason.config.schema import Config
 from reason.models.base import Shape
 from reason.presets.bases import SETS
@@ -185,14 +185,8 @@ def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[s
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
     """The settings of an entry by their full names, its lists as tuples."""
-    return {names.get(key, key): _tuples(value) for key, value in entry.items()}
+    return {names.get(key, key): tuples(value) for key, value in entry.items()}
 
 
 def _where(entry: dict[str, Any], names: dict[str, str]) -> Changes:
     return {key: names.get(str(value), value) for key, value in _settings(entry, names).items()}
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(each) for key, each in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

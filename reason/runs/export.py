@@ -24,6 +24,7 @@ from reason.config.describe import has_mark
 from reason.config.differences import differing
 from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
 from reason.config.schema import Config
+from reason.data.config import GenerateConfig
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.presets import PRESETS
@@ -100,9 +101,10 @@ def _write(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> None:
 def _portable(config: Config) -> Config:
     """The config with its sets in data/ where they lay elsewhere, and the run that it began from in runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
-    generate = config.data.generate if names_presets_own_set(config) else None
+    if not names_presets_own_set(config):
+        config = derive(config, {"data.generate": GenerateConfig()})
     begun = config.init_from and f"runs/{Path(config.init_from).name}"
-    return derive(config, {"data.directory": ",".join(names) or None, "data.generate": generate, "init_from": begun})
+    return derive(config, {"data.directory": ",".join(names) or None, "init_from": begun})
 
 
 def _command(config: Config, typed: Sequence[str]) -> list[str]:
@@ -150,7 +152,7 @@ def _evaluation(
 def _sets_made_by(config: Config) -> list[str | None]:
     """The command of every set of the training."""
     if names_presets_own_set(config):
-        return [f"python -m datasets_gen {command}" for command in config.data.commands]
+        return [f"python -m datasets_gen {shlex.join(command)}" for command in config.data.generate.commands]
     return [made_by(directory, "train") for directory in config.data.directories]
 
 

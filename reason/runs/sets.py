@@ -32,13 +32,13 @@ def make_data_once(config: Config) -> None:
     Raises:
         ConfigError: the preset names no set, or making it failed.
     """
-    directories, commands = config.data.directories, config.data.commands
+    directories, commands = config.data.directories, config.data.generate.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
             continue
-        if number >= len(commands) or not commands[number]:
+        if number >= len(commands):
             raise ConfigError(f"preset {config.name} does not say how to make {directory}; type data=DIR")
-        arguments = [*shlex.split(commands[number]), "--output-dir", directory]
+        arguments = [*commands[number], "--output-dir", directory]
         from datasets_gen.__main__ import main as generate  # which imports every family of puzzles
 
         print(typed(f"no set at {directory} yet; making it: python -m datasets_gen {shlex.join(arguments)}"))
@@ -57,13 +57,13 @@ def require_set(config: Config, directory: str) -> None:
     Raises:
         ConfigError: the folder is missing, and the config says how its set was made.
     """
-    commands = config.data.commands
-    if Path(directory).is_dir() or not (commands and commands[0]):
+    commands = config.data.generate.commands
+    if Path(directory).is_dir() or not commands:
         return
     preset = PRESETS.get(config.name)  # whose folders the commands are for, whatever was typed since
     folders = config.data.directories if preset is None else preset.config().data.directories
     own = dict(zip(folders, commands, strict=False))
-    command = f"python -m datasets_gen {own.get(directory, commands[0])} --output-dir {shlex.quote(directory)}"
+    command = f"python -m datasets_gen {shlex.join([*own.get(directory, commands[0]), '--output-dir', directory])}"
     one = "one" if directory in own else "one like the preset's own"
     raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")
 

@@ -18,7 +18,6 @@ from conftest import make_set, refusal
 from reason.ablation import (
     alone,
     opened,
-    refuse_alike_on_sets,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
@@ -185,17 +184,6 @@ def test_what_could_not_be_evaluated_is_not_trained(
     sized = "model.mixer=mlp"
     refusal(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,none", sized, *words, "--out", "a"], said)
     assert not (here / "a").exists()
-
-
-def test_what_changes_nothing_on_a_set_is_refused(sudoku_4x4: Path, here: Path) -> None:
-    make_set("maze --size 5 --train 4 --test 4", here / "small")
-    with pytest.raises(ConfigError, match=r"data\.augment=true,false changes nothing in these trainings: the set has"):
-        refuse_alike_on_sets(asked(["maze-10x10", "data=small", "data.augment=true,false"], False))
-    words = ["sudoku-4x4", f"data={sudoku_4x4}"]
-    refuse_alike_on_sets(asked([*words, "data.augment=true,false"], False))
-    with pytest.raises(ConfigError, match=r"model\.expansion=1,2 changes nothing in these trainings: gated MLPs raise"):
-        refuse_alike_on_sets(asked([*words, "model.expansion=1,2"], False))
-    refuse_alike_on_sets(asked([*words, "model.expansion=1,10"], False))
 
 
 def test_a_model_of_any_size_reads_larger_sets(sudoku_4x4: Path, here: Path) -> None:

@@ -214,6 +214,8 @@ def _next(key: str, value: Any, config: Config) -> list[object]:
         return [not value]
     if isinstance(value, int):
         return [value + 1, value + 2, max(1, value - 1)]
+    if isinstance(value, tuple):
+        return []
     return [f"{value} "] if isinstance(value, str) else [] if value is None else [3 * value + 0.1, value / 3]
 
 

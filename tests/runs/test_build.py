@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.sudoku import Sudoku
-from reason.config.overrides import override
+from reason.config.overrides import override, validated
 from reason.config.schema import Config
 from reason.data import Sampler
 from reason.errors import ConfigError
@@ -64,3 +65,19 @@ def test_a_missing_set_of_several_is_made_by_its_own_command(here: Path) -> None
         require_set(config, "data/maze-11x11")
     with pytest.raises(ConfigError, match="make one like the preset's own"):
         require_set(config, "data/mine")
+
+
+def test_options_of_a_generator_are_settings() -> None:
+    """One value holds for every set, a list has one for each; a config of an earlier version has a text there."""
+    config = override(preset("maze-any").config(), {"data.generate.train": "1000", "data.generate.size": "[7,9,11]"})
+    assert [shlex.join(words) for words in config.data.generate.commands] == [
+        f"maze --size {size} --min-path {path} --train 1000 --validation 200 --test 500 --seed 0"
+        for size, path in ((7, 4), (9, 12), (11, 34))
+    ]
+    few = preset("arc-few").config().data.generate.commands[0]
+    assert few[:5] == ["import", "arc", "data/arc-agi_training_challenges.json", "--size", "8"]
+    with pytest.raises(ConfigError, match="lists of 2 and 3 numbers: give one for each set"):
+        override(config, {"data.generate.test": "[5,5]"})
+    with pytest.raises(ConfigError, match=r"data\.generate\.train=-1"):
+        override(config, {"data.generate.train": "-1"})
+    assert validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}}).data.generate.commands == []
