@@ -26,14 +26,14 @@ def open_missing_streams() -> None:
 
 
 @contextlib.contextmanager
-def ending_at_once() -> Iterator[None]:
-    """SIGINT ends the process with exit code 130, without an exception: for imports.
+def ending_at_once(word: str = INTERRUPTED) -> Iterator[None]:
+    """SIGINT ends the process with a word and exit code 130, without an exception: for imports.
 
     An extension module that is being imported loses a KeyboardInterrupt, or turns it into an ImportError.
     """
 
     def end(*_: Any) -> None:
-        os.write(2, f"{INTERRUPTED}\n".encode())
+        os.write(2, f"{word}\n".encode())
         os._exit(130)
 
     with _handling(end):

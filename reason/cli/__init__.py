@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
 import os
 import re
-import signal
 import sys
 import tempfile
-import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from datasets_gen.terminal import open_missing_streams
+from datasets_gen.terminal import ending_at_once, open_missing_streams
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
@@ -98,27 +95,9 @@ def _run(command: str, words: list[str]) -> int:
 def _imported(place: str) -> Callable[[list[str]], int]:
     """The function of a command; importing torch takes a second."""
     module, _, name = place.partition(":")
-    with _leaving_at_once():
+    with ending_at_once("interrupted"):
         found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name or "main")
     return found
-
-
-@contextlib.contextmanager
-def _leaving_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process at once: an import would make another error of it, or swallow it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(*_: object) -> None:
-        os.write(2, b"interrupted\n")
-        os._exit(130)
-
-    previous = signal.signal(signal.SIGINT, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:

@@ -1,23 +1,19 @@
-"""Whether a checkpoint fits a training: settings, types, shapes and tokens, checked before anything is restored."""
+"""Whether a checkpoint fits a training: settings, types and shapes, checked before anything is restored."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from numbers import Number
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from reason.config.describe import has_mark
 from reason.errors import ConfigError
-from reason.models.base import IGNORE, Shape
 from reason.settings.base import Mark
 
 VARIES = {"config", "order", "random", "optimizer", "best"}  # in shape, or checked elsewhere
-COUNTS = {"step", "steps"}  # of an optimizer's entries, as torch and as this project name them
 
 
 def refuse_other_config(saved: Mapping[str, Any], present: Mapping[str, Any], folder: Path) -> None:
@@ -82,38 +78,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, Number) and not isinstance(value, bool):
         return "a number"
     return type(value).__name__
-
-
-def refuse_unlike_moments(saved: Any, weights: list[nn.Parameter], matrices: int = 0) -> None:
-    """Hold an optimizer's state against the weights that it moves, the first `matrices` of them in a way of their own.
-
-    Raises:
-        ValueError: an entry is of another shape than its weight, or lacks what others have.
-    """
-    entries = {int(index): entry for index, entry in saved.items()}
-    firsts: dict[bool, Any] = {}
-    for index, entry in entries.items():
-        other = entry.keys() != firsts.setdefault(index < matrices, entry).keys()
-        known = 0 <= index < len(weights)
-        if other or not known or not all(_fits(weights[index], name, value) for name, value in entry.items()):
-            raise ValueError(f"optimizer.{index} is not of the weight of that number")
-
-
-def _fits(weight: Tensor, name: str, value: Any) -> bool:
-    """Is a part of an entry a count of steps, or a finite moment in the weight's shape?"""
-    if name in COUNTS:
-        number = _kind(value) == "a number" or (isinstance(value, Tensor) and value.numel() == 1)
-        return number and 0 <= float(value) < math.inf
-    floating = isinstance(value, Tensor) and value.is_floating_point()
-    return floating and value.shape == weight.shape and bool(value.isfinite().all())
-
-
-def refuse_foreign_tokens(carry: Mapping[str, Any], shape: Shape) -> None:
-    """Raises ValueError where a saved carry holds a token or an identifier that the model has no row for."""
-    for name in ("batch", "loader"):
-        inputs, labels, identifiers = carry[name]
-        tokens_of = {"tokens": inputs, "labels": torch.where(labels == IGNORE, 0, labels), "identifiers": identifiers}
-        for what, tokens in tokens_of.items():
-            size = shape.num_puzzle_identifiers if what == "identifiers" else shape.vocab_size
-            if not bool(((tokens >= 0) & (tokens < size)).all()):
-                raise ValueError(f"carry.{name} holds {what} beyond {size}")

@@ -19,11 +19,9 @@ from reason.rollout import Carry, first_carry
 from reason.settings.schedules import Horizon
 from reason.training import checkpoint
 from reason.training.compatible import (
-    refuse_foreign_tokens,
     refuse_other_config,
     refuse_other_dtype,
     refuse_unlike,
-    refuse_unlike_moments,
 )
 from reason.training.distributed import World
 from reason.training.ema import Ema
@@ -137,9 +135,6 @@ class TrainingState:
             state = checkpoint.unpack(read_json(folder / "state.json"), tensors)
             self._refuse_other(folder, state)
             refuse_unlike(state, self._snapshot(0))
-            refuse_unlike_moments(state["optimizer"], self.optimizers.weights, self.optimizers.matrices)
-            for carry in state.get("carry", ()):
-                refuse_foreign_tokens(carry, self.model.shape)
             self._restore(folder, state)
         except ConfigError:
             raise
