@@ -31,7 +31,8 @@ from reason.runs.archive import folder_of, is_archive, unpack_run
 from reason.runs.build import resume as resume_run
 from reason.runs.build import start
 from reason.runs.directory import accept_shape, load_run, read_shape
-from reason.runs.evaluation import evaluate_run, refuse_unreadable
+from reason.runs.evaluation import evaluate_run
+from reason.runs.reading import refuse_unreadable
 from reason.solve import RESTARTS, Solution, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics

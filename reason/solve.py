@@ -16,13 +16,13 @@ from reason.config.schema import Config
 from reason.data import draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import PuzzleSeeds
+from reason.evaluation.probes import random_like
 from reason.evaluation.studies.boards import Thought, think
-from reason.evaluation.studies.restarts import random_like
 from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
-from reason.runs.evaluation import halting_read
+from reason.runs.reading import halting_read
 from reason.training.generators import seeded
 
 PAD = 0  # of every family, behind a prompt
@@ -80,7 +80,8 @@ def solve_text(
 
     steps: none means twice the trained ones, times the ratio of rows where the board is larger. restarts: where the
     rules do not hold at the last step, the puzzle is solved up to `restarts` times in all: under random symmetries, or
-    from random states where it has none. The first answer that keeps the rules is returned, else the very first.
+    from random states where it has none. The answer that keeps the rules after the fewest steps is returned, else the
+    very first.
 
     Raises:
         ConfigError: the puzzle contradicts itself, the model cannot read it, or `steps` or `restarts` is no number.
@@ -115,13 +116,17 @@ def solve_text(
     many = Batch(*(tensor.expand(restarts - 1, *tensor.shape[1:]) for tensor in batch))
     generator = torch.Generator(device).manual_seed(config.seed)
     seeds = PuzzleSeeds(torch.arange(1, restarts), config.seed)
+
+    def holds(answers: np.ndarray) -> np.ndarray:
+        return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype))
+
     with seeded(config.seed, device):
         if puzzle.symmetry is None:
-            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal))
+            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=holds)
         else:
             numbers = torch.arange(1, restarts, device=device)
             moved = draw_symmetries(restarts - 1, puzzle.symmetry, generator, numbers)
-            others = think(model, many, steps, halting, moved=moved)
+            others = think(model, many, steps, halting, moved=moved, until=holds)
     for restart, thought in enumerate(others, start=2):
         other = Solution(puzzle, question, thought, restart, restart)
         if other.right:

@@ -11,7 +11,7 @@ from reason.config.describe import describe_settings
 from reason.config.overrides import leaves, override, split_arguments
 from reason.config.schema import Config
 from reason.presets import PRESETS, preset
-from reason.runs.evaluation import refuse_unreadable
+from reason.runs.reading import refuse_unreadable
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]

@@ -37,8 +37,9 @@ from reason.nn.dtypes import Dtypes
 from reason.plugins import IMPORTED
 from reason.presets import preset
 from reason.runs.directory import locked, read_record
-from reason.runs.evaluation import refuse_other_family, refuse_unreadable
+from reason.runs.evaluation import refuse_other_family
 from reason.runs.folders import plain_name
+from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
 from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
 from reason.settings.base import Elsewhere, Mark

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
-
 from rich.console import Console
 
+from reason.cli.asked import asked_run
 from reason.cli.help import Parser
-from reason.config.overrides import override, read_config, split_arguments
-from reason.config.schema import Config
+from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
-from reason.pretrained import find_run
 from reason.report.section import headline
-from reason.runs.archive import is_archive
 from reason.runs.directory import newest_run
-from reason.runs.evaluation import evaluate_run, refuse_unreadable
+from reason.runs.evaluation import evaluate_run
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
@@ -39,19 +34,3 @@ def main(argv: list[str]) -> int:
     print(headline(results))
     print(f"report {folder / 'report.html'}\npicture {folder / 'accuracy_by_step.png'}")
     return 0
-
-
-def asked_run(name: str, pairs: dict[str, str]) -> tuple[Path, Config]:
-    """The folder of a trained run, and its config with the settings that were typed.
-
-    Raises:
-        ConfigError: there is no such run, it is an archive, or a setting cannot change for a trained model.
-    """
-    run = find_run(name)
-    if run.is_file() and is_archive(run):
-        raise ConfigError(
-            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
-        )
-    config = override(read_config(run / "config.json"), pairs)
-    refuse_unreadable(pairs)
-    return run, config

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from datasets_gen.typed import Parser, quoted, typed
-from reason.cli.evaluate import asked_run
+from reason.cli.asked import asked_run
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.machine.estimate import readable_size

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from datasets_gen.typed import Parser
-from reason.cli.evaluate import asked_run
+from reason.cli.asked import asked_run
 from reason.config.describe import has_mark
 from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
@@ -20,7 +20,7 @@ from reason.files import read_stream, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
-from reason.runs.evaluation import unread_lines
+from reason.runs.reading import unread_lines
 from reason.settings.base import Mark
 from reason.solve import MOST_RESTARTS, RESTARTS, Solution, solve_text
 from reason.training.device import pick_device

@@ -62,6 +62,17 @@ def row_norm(z: Tensor) -> Tensor:
     return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
 
 
+def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
+    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
+    return mapped(state, lambda z: normal(z) * size_of_rows(z))
+
+
+def size_of_rows(z: Tensor) -> Tensor:
+    """Root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
+    size = row_norm(z) / z[0].numel() ** 0.5
+    return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
+
+
 def norms(state: State) -> dict[str, Tensor]:
     """‖z‖₂ of every row, (B,), by the name of the state's part."""
     return {name: row_norm(z) for name, z in parts(state).items()}

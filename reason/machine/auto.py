@@ -20,12 +20,12 @@ from reason.machine.estimate import (
     work_of,
     work_of_reading,
 )
-from reason.models.base import ModelConfig, Shape
+from reason.models.base import Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.dtypes import Dtypes
 from reason.settings.base import Mark
 from reason.training.compiling import inductor_works
-from reason.training.precision import bfloat16_is_faster, dtypes
+from reason.training.precision import dtypes, fuses
 
 REPAID = 240.0  # seconds of eager training that compiling (half a minute to a minute) is worth from, at 1.2 × the speed
 REPAID_READING = 90.0  # of eager evaluation, whose graphs are without gradient: 10 to 40 s, at 1.2 to 2 × the speed
@@ -115,15 +115,6 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
     works = pays and inductor_works(device)
     reasons = ["torch.compile: half a minute before the first step, the rest faster"] if works else []
     return Resolved(derive(config, {"evaluation.compile": "inductor" if works else "none"}), reasons)
-
-
-def fuses(config: ModelConfig, computed: Dtypes, device: torch.device) -> bool:
-    """Does a kernel of our own compute the model? auto: where bfloat16 is the faster type.
-
-    What another machine decided holds as far as it can here.
-    """
-    asked = config.fusing is True or (config.fusing == "auto" and bfloat16_is_faster())
-    return asked and config.unfused(computed, device) is None
 
 
 def _has_fixed_work(config: Config) -> bool:

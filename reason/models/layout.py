@@ -14,6 +14,7 @@ from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.fused_step import Wiring
 from reason.nn.geometry import Geometry, factored, incidence, pooling
+from reason.nn.local import offsets
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
@@ -30,6 +31,7 @@ class Layout(nn.Module):
     ids: Tensor | None
     counts: Tensor | None
     scale: Tensor | None
+    taps: Tensor | None
     pool: Tensor | None
     spread: Tensor | None
     kinds: Tensor | None
@@ -47,7 +49,9 @@ class Layout(nn.Module):
         member = incidence(groups) if groups else None
         axes = factored(structure.grid, groups) if groups and structure.grid else None
         self.axes, self.kept = axes or ((), ())
+        neighbours = structure.grid if (config.mixer, config.neighbourhood) == ("local", "von-neumann") else None
         constants = {
+            "taps": None if neighbours is None else _neighbours(neighbours, offsets(config.kernel // 2)),
             "rotary": _rotary(config, self.length, structure.grid),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
@@ -80,12 +84,11 @@ class Layout(nn.Module):
             found = torch.maximum(found, (of_group[:, ids] > 1).float() * senders)
         return found[..., None].to(inside.dtype)
 
-    def wiring(self, x: Tensor, offsets: list[tuple[int, int]] | None) -> Wiring:
-        """What the kernel of a whole step must know: who takes part, groups, or neighbours at `offsets` on the grid."""
+    def wiring(self, x: Tensor) -> Wiring:
+        """What the kernel of a whole step must know: who takes part, groups, or neighbours on the grid."""
         inside = self.inside(x)
         opened = x.new_ones(x.shape[:2]) if inside is None else inside.squeeze(-1)
-        taps = None if offsets is None or self.grid is None else _neighbours(self.grid, offsets)
-        return Wiring(opened.to(torch.uint8), self.ids, self.counts, self.scale, taps)
+        return Wiring(opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""

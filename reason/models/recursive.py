@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -169,8 +170,8 @@ class RecursiveModel(LaidOut):
         """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""
         blocks: list[Any] = [block.mixer for network in self.networks() for block in network.blocks]
         weights, out = (torch.stack(w) for w in zip(*(mixer.matrices() for mixer in blocks), strict=True))
-        wiring = self.layouts.of_positions(x).wiring(x, getattr(blocks[0], "offsets", None))
-        stages, learned = self._stages()
+        wiring = self.layouts.of_positions(x).wiring(x)
+        stages, learned = self._stages
         z_h, z_l = state
         tanh, first = self.config.activation == "tanh", len(stages) - learned
         if first:
@@ -179,6 +180,7 @@ class RecursiveModel(LaidOut):
         z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, stages[first:], tanh)
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
+    @cached_property
     def _stages(self) -> tuple[Tensor, int]:
         """The table of a step for the kernel, and how many of its last rows learn.
 

@@ -43,13 +43,15 @@ def structured_step(
 
     Sums, gates and norms are float32. Differentiable once, in reverse mode.
     """
-    keep = torch.is_grad_enabled()
-    z_h, z_l, *_ = torch.ops.reason.structured_step(z_h, z_l, x, weights, out, *wiring, stages, tanh, keep)
+    arguments = (z_h, z_l, x, weights, out, *wiring, stages, tanh)
+    if torch.is_grad_enabled():
+        z_h, z_l, *_ = torch.ops.reason.structured_step(*arguments, True)
+    else:  # an operation of torch's would import its compiler
+        z_h, z_l, *_ = states(*arguments, False)
     return z_h, z_l
 
 
-@torch.library.custom_op("reason::structured_step", mutates_args=())
-def _forward(
+def states(
     z_h: Tensor,
     z_l: Tensor,
     x: Tensor,
@@ -72,6 +74,9 @@ def _forward(
     return y_h, y_l, states, gates, norms
 
 
+_forward = torch.library.custom_op("reason::structured_step", states, mutates_args=())
+
+
 @_forward.register_fake
 def _(z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *rest: Any) -> tuple[Tensor, ...]:
     stages, _, keep = rest[-3:]
@@ -81,8 +86,7 @@ def _(z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *rest: 
     return x.new_empty(x.shape), x.new_empty(x.shape), *kept
 
 
-@torch.library.custom_op("reason::structured_step_backward", mutates_args=())
-def _backward(
+def gradients(
     dz_h: Tensor,
     dz_l: Tensor,
     z_h: Tensor,
@@ -114,6 +118,9 @@ def _backward(
     return d_h, d_l, d_x, torch.cat(turned, dim=1), d_out
 
 
+_backward = torch.library.custom_op("reason::structured_step_backward", gradients, mutates_args=())
+
+
 @_backward.register_fake
 def _(dz_h: Tensor, dz_l: Tensor, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *_: Any) -> Any:
     d_h, d_l, d_x = (x.new_empty(x.shape) for _ in range(3))
@@ -126,8 +133,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _differentiate(ctx: Any, dz_h: Tensor, dz_l: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = torch.ops.reason.structured_step_backward(dz_h, dz_l, *ctx.saved_tensors, ctx.tanh)
-    return *gradients, *[None] * 8
+    found = torch.ops.reason.structured_step_backward(dz_h, dz_l, *ctx.saved_tensors, ctx.tanh)
+    return *found, *[None] * 8
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)

@@ -30,18 +30,21 @@ def swiglu_norm(x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_seque
     return torch.ops.reason.swiglu_norm(x, gate_up, down, tanh, over_sequence, torch.is_grad_enabled())[0]
 
 
-# inductor keeps graphs on disk by the names of their operations: one whose results get other shapes needs another name.
-@torch.library.custom_op("reason::swiglu_norm", mutates_args=())
-def _forward(
+def layer(
     x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_sequence: bool, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The layer; for its backward pass, where `keep`, gate and up and the scale of the norm."""
     x = x.contiguous()
+    _check(x, gate_up, down, over_sequence)
     y, kept, scale = _results(x, gate_up, down, tanh, over_sequence, keep)
     sizes = _sizes(x, down, over_sequence)
     tensors = (x, gate_up.contiguous(), down.contiguous(), y, *((kept, scale) if keep else (None, None)))
     _call("swiglu_forward", over_sequence, tanh, *sizes, EPS, torch.get_num_threads(), *tensors)
     return y, kept, scale
+
+
+# inductor keeps graphs on disk by the names of their operations: one whose results get other shapes needs another name.
+_forward = torch.library.custom_op("reason::swiglu_norm", layer, mutates_args=())
 
 
 @_forward.register_fake
@@ -54,8 +57,7 @@ def _results(
     return x.new_empty(x.shape), x.new_empty(kept if keep else (0,)), scale
 
 
-@torch.library.custom_op("reason::swiglu_norm_backward", mutates_args=())
-def _backward(
+def gradients(
     dy: Tensor,
     x: Tensor,
     y: Tensor,
@@ -68,6 +70,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of x, gate_up and down."""
     dy, x = dy.contiguous(), x.contiguous()
+    assert (dy.shape, dy.dtype) == (x.shape, x.dtype), "the gradient of a result"
     outer, width, inner = _sizes(x, down, over_sequence)
     dh, dx = torch.empty_like(x), torch.empty_like(x)
     d_kept, product = (x.new_empty((n, width) if over_sequence else (outer, n)) for n in (2 * inner, inner))
@@ -77,6 +80,9 @@ def _backward(
     if over_sequence:  # this order, and its transpose, are the faster ones
         return dx, (x @ d_kept.T).T.contiguous(), dh @ product.T
     return dx, (x.T @ d_kept).T.contiguous(), dh.T @ product
+
+
+_backward = torch.library.custom_op("reason::swiglu_norm_backward", gradients, mutates_args=())
 
 
 @_backward.register_fake
@@ -90,17 +96,29 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _differentiate(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = torch.ops.reason.swiglu_norm_backward(dy, *ctx.saved_tensors, ctx.tanh, ctx.over_sequence)
-    return *gradients, None, None, None
+    found = torch.ops.reason.swiglu_norm_backward(dy, *ctx.saved_tensors, ctx.tanh, ctx.over_sequence)
+    return *found, None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
 
 
+def _check(x: Tensor, gate_up: Tensor, down: Tensor, over_sequence: bool) -> None:
+    """What the kernel reads without looking: AssertionError where one of these is not so."""
+    assert all(t.dtype == torch.bfloat16 and t.device.type == "cpu" for t in (x, gate_up, down)), "bfloat16 on a CPU"
+    assert x.ndim >= 2, "rows of numbers"
+    outer, width, inner = _sizes(x, down, over_sequence)
+    mixed = outer if over_sequence else width
+    assert down.shape == (mixed, inner), f"down (n, I) for an x with n = {mixed}, got {tuple(down.shape)}"
+    assert gate_up.shape == (2 * inner, mixed), f"gate_up (2I, {mixed}) for I = {inner}, got {tuple(gate_up.shape)}"
+    assert inner % INNER == 0, f"I in multiples of {INNER}, got {inner}"
+    assert width % WIDTH == 0, f"D, or B·D over the sequence, in multiples of {WIDTH}, got {width}"
+
+
 def _sizes(x: Tensor, down: Tensor, over_sequence: bool) -> tuple[int, int, int]:
     """(R, D, I), or (S, B·D, I) over the sequence."""
-    outer = x.shape[0] if over_sequence else x.shape[:-1].numel()
-    return outer, x.numel() // outer, down.shape[1]
+    split = 1 if over_sequence else x.ndim - 1
+    return x.shape[:split].numel(), x.shape[split:].numel(), down.shape[1]
 
 
 def _call(name: str, *arguments: Tensor | float | None) -> None:

@@ -27,7 +27,7 @@ from reason.plugins import IMPORTED
 from reason.runs.folders import directory_lock, plain_name
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_state, step_of
 from reason.training.compatible import refuse_other_config
-from reason.training.precision import dtypes
+from reason.training.precision import dtypes, fuses
 from reason.version import __version__
 
 ROOT = Path("runs")
@@ -181,7 +181,9 @@ class TrainedRun:
 
 
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
-    """A run's newest whole checkpoint, or its best, as a model on `device`; `config` is the run's, perhaps overridden.
+    """A run's newest whole checkpoint, or its best, as a model on `device`, by a kernel of our own where it has one.
+
+    `config` is the run's, perhaps overridden.
 
     Raises:
         ConfigError: there is no checkpoint, none is the best, it does not fit the config or the device, its weights
@@ -192,8 +194,10 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     which = which_weights(folder, weights)
     shape = read_shape(run)
     refuse_large_model(config.model, shape, device)
-    model = build_model(config.model, shape, *dtypes(config.training.precision, device))
+    computed = dtypes(config.training.precision, device)
+    model = build_model(config.model, shape, *computed)
     load_into(model, folder, which)
+    model.fuse(fuses(config.model, computed, device))
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 

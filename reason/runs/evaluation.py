@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from datasets_gen.typed import quoted
-from reason.config.describe import has_mark, keys_of
+from reason.config.describe import has_mark
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
 from reason.data import PuzzleData
@@ -17,25 +17,18 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate, write_report
 from reason.files import read_json
-from reason.machine.auto import fuses, resolve_reading
-from reason.nn.dtypes import Dtypes
+from reason.machine.auto import resolve_reading
 from reason.pretrained import FOLDER
-from reason.rollout import Halting
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.runs.reading import halting_read, refuse_unreadable, unread_lines
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
-from reason.settings import capabilities as can
 from reason.settings.base import Mark
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined
 from reason.version import __version__
-
-
-def halting_read(config: Config) -> Halting | None:
-    """How the halting head of a run is read; None: no loss term trains it."""
-    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
 
 
 def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[dict[str, Any], Path]:
@@ -77,7 +70,6 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
-        trained.model.fuse(fuses(config.model, Dtypes(trained.model.dtype, trained.model.products), device))
         compiled = config.evaluation.compile == "inductor"
         if compiled:
             require_inductor(device, "evaluation.compile")
@@ -146,21 +138,6 @@ def _written_to(run: Path) -> Path:
             f"it away, or evaluate a copy of the model: cp -r {quoted(run)} {quoted(f'{folder}-of-the-package')}"
         )
     return folder
-
-
-def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:
-    """A line for every changed setting that a trained model does not read, with the reason."""
-    named = {key: value_text(value) for key, value in changes.items()}
-    return [f"{key}={named[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in named]
-
-
-def refuse_unreadable(settings: Iterable[str]) -> None:
-    """Raises ConfigError for a setting that cannot change for a trained model."""
-    refused = [key for key in settings if not has_mark(key, Mark.READABLE)]
-    if refused:
-        raise ConfigError(
-            f"{refused[0]} cannot change for a trained model; what can: {', '.join(keys_of(Mark.READABLE))}"
-        )
 
 
 def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], who: str) -> None:

@@ -31,8 +31,9 @@ from reason.presets import PRESETS
 from reason.pretrained.card import FILE, write_card
 from reason.runs.archive import refuse_no_run
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
-from reason.runs.evaluation import evaluate_run, refuse_unreadable
+from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path
+from reason.runs.reading import refuse_unreadable
 from reason.runs.results import is_number
 from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -372,3 +374,14 @@ def test_compare_fits_80_columns_and_says_what_differs(
 
 def test_sets_are_as_the_runs_expect(runs: Path) -> None:
     assert read_split(runs / "causal sum set", "test")[0].task["causal"] is True
+
+
+def test_nothing_heavy_is_imported() -> None:
+    """A puzzle solved by a kernel: no compiler of torch's or of numba, no charts."""
+    heavy = ("numba", "matplotlib", "scipy", "pandas", "sympy", "torch._dynamo", "torch._inductor")
+    puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+    code = f"import sys; from reason.cli import main; main(['solve', 'sudoku', '{puzzle}'])\n"
+    code += f"sys.exit(', '.join(name for name in {heavy} if name in sys.modules) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "the rules hold" in done.stdout

@@ -20,7 +20,7 @@ from reason.evaluation.studies.halting import HaltingHead, auc, ece, reliability
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Readout
 from reason.presets import preset
-from reason.runs.evaluation import halting_read
+from reason.runs.reading import halting_read
 
 
 @settings(max_examples=50, deadline=None)

@@ -113,7 +113,7 @@ def test_steps_without_a_gradient_are_the_same_steps(case: str) -> None:
 def test_the_table_of_a_step_is_what_the_loops_do() -> None:
     """TRM, one cycle of N_L 2 and two layers: z_L + z_H + x̂ in the first layer, then its result; and z_H + z_L."""
     model = model_of("TRM", torch.float32)
-    rows, learned = model._stages()
+    rows, learned = model._stages
     low, high = [(0, 7, 1), (1, 2, 1)], [(0, 3, 0), (1, 1, 0)]
     assert [tuple(row) for row in rows.tolist()] == 2 * (low + low + high)
     assert learned == 6

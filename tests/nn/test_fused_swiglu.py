@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -115,6 +115,47 @@ def test_a_saturated_gate_is_finite(large: float) -> None:
     assert y.isfinite().all() or large > 1e19  # whose square is not
     assert not y[:, 3:].abs().max() > 0
     assert dx.isfinite().all() or large > 1e19
+
+
+@needed
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inner": 1}, "multiples of 64"),
+        ({"inner": 16}, "multiples of 64"),
+        ({"inner": 65}, "multiples of 64"),
+        ({"width": 24}, "multiples of 16"),
+        ({"down": (16, 64)}, r"down \(n, I\) for an x with n = 32"),
+        ({"gate_up": (64, 32)}, r"gate_up \(2I, 32\) for I = 64"),
+        ({"dtype": torch.float32}, "bfloat16"),
+    ],
+)
+def test_what_the_kernel_would_read_wrongly_is_refused(change: dict[str, Any], words: str) -> None:
+    c = {"inner": 64, "width": 32, "dtype": torch.bfloat16} | change
+    x = torch.zeros(3, c["width"], dtype=c["dtype"])
+    down = torch.zeros(c.get("down", (c["width"], c["inner"])), dtype=c["dtype"])
+    gate_up = torch.zeros(c.get("gate_up", (2 * c["inner"], c["width"])), dtype=c["dtype"])
+    with pytest.raises(AssertionError, match=words):
+        swiglu_norm(x, gate_up, down, False, False)
+
+
+@needed
+@pytest.mark.parametrize("over_sequence", [False, True])
+def test_no_rows_have_no_gradient(over_sequence: bool) -> None:
+    x = torch.zeros((5, 0, 16) if over_sequence else (0, 5, 16), dtype=torch.bfloat16, requires_grad=True)
+    mixed = 5 if over_sequence else 16
+    gate_up, down = (torch.ones(s, dtype=torch.bfloat16, requires_grad=True) for s in ((128, mixed), (mixed, 64)))
+    y = swiglu_norm(x, gate_up, down, False, over_sequence)
+    assert y.shape == x.shape
+    for found in torch.autograd.grad(y.sum(), (x, gate_up, down)):
+        assert not found.any()
+
+
+@needed
+def test_strides_are_no_matter() -> None:
+    x, gate_up, down = torch.randn(4, 16).bfloat16(), torch.randn(128, 16).bfloat16(), torch.randn(16, 64).bfloat16()
+    turned = [part.T.contiguous().T for part in (x, gate_up, down)]
+    assert torch.equal(swiglu_norm(x, gate_up, down, False, False), swiglu_norm(*turned, False, False))
 
 
 def graph_of(block: Block, x: Tensor) -> str:

@@ -109,3 +109,25 @@ def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(
     monkeypatch.setattr(Path, "mkdir", refused)
     assert again() == 42
     assert not cache.exists()
+
+
+@needed
+def test_what_a_compiler_got_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    wrong = kernels.SOURCES / "wrong"
+    wrong.mkdir()
+    own = Path(kernels.__file__).parent
+    for source in (*own.glob("*.h"), *own.glob("*.cpp")):
+        text = source.read_text()
+        (wrong / source.name).write_text(text.replace("0.693003834f", "0.3f"))  # of exp
+    monkeypatch.setattr(kernels, "SOURCES", wrong)
+    with pytest.warns(UserWarning, match="computes other numbers than torch"):
+        assert kernels.works.__wrapped__() is False
+    assert not list(cache.glob("*.sha256"))  # the next process compiles, and tests, anew
+
+
+@needed
+def test_what_this_compiler_makes_computes_what_torch_does(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setattr(kernels, "SOURCES", Path(kernels.__file__).parent)
+    assert kernels.works.__wrapped__() is True
+    assert list(cache.glob("*.sha256"))
+    assert kernels.library() not in kernels._untested

@@ -12,11 +12,11 @@ from test_loop import trainer_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine import auto
 from reason.machine.auto import resolve
 from reason.nn import kernels
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
+from reason.training import precision
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
@@ -60,7 +60,7 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
     monkeypatch.setattr(kernels, "works", lambda: True)
-    monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: True)
+    monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: True)
     return
 
 
@@ -83,7 +83,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     )
     assert comes_to(model__mixer="local", model__puzzle_emb_len="0") is False  # of the Moore neighbourhood
     assert comes_to(model__fused="false") is False
-    monkeypatch.setattr(auto, "bfloat16_is_faster", lambda: False)
+    monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
     assert comes_to(model__fused="true") is True
 
@@ -105,7 +105,7 @@ def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, m
     monkeypatch.setattr(kernels, "works", lambda: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
-    assert not auto.fuses(config, Dtypes(torch.bfloat16), CPU)
+    assert not precision.fuses(config, Dtypes(torch.bfloat16), CPU)
 
 
 STEPS = {"model.mixer": "local", "model.neighbourhood": "von-neumann", "model.positions": "none"}

@@ -32,10 +32,12 @@ def think(
     halting: Halting | None = "bce",
     start: Callable[[State], State] | None = None,
     moved: Moved = STILL,
+    until: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> list[Thought]:
     """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change.
 
-    `moved`: a symmetry for each row, under which the model sees it; its answers are turned back.
+    `moved`: a symmetry for each row, under which the model sees it; its answers are turned back. `until`: which of the
+    answers (B, S) will do, (B,) bool; the step that gives one is the last.
     """
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
@@ -45,6 +47,8 @@ def think(
         q = exact_logit(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())
+        if until is not None and until(answers[-1].cpu().numpy()).any():
+            break
     tokens = torch.stack(answers, dim=1).cpu().numpy()
     said = torch.stack(heads, dim=1).tolist() if heads else [None] * len(tokens)
     return [Thought(row, head) for row, head in zip(tokens, said, strict=True)]

@@ -8,13 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
 from reason.data import STILL, Moved
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import FOR_RESTARTS, Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.evaluation.probes import mapped, residual, row_norm
+from reason.evaluation.probes import mapped, random_like, residual, size_of_rows
 from reason.evaluation.signals import exact_logit
 from reason.models.base import IGNORE, Batch, State
 from reason.models.record import StepRecord
@@ -95,7 +94,7 @@ class Restarts(Consumer):
             return random_like(state, streams.normal)
 
         def noisy(state: State) -> State:
-            return mapped(state, lambda z: z + evaluator.settings.sigma * _size(z) * streams.normal(z))
+            return mapped(state, lambda z: z + evaluator.settings.sigma * size_of_rows(z) * streams.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         tried = unroll(
@@ -137,17 +136,6 @@ class Restarts(Consumer):
                 for kind in self.kinds
             }
         }
-
-
-def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
-    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
-    return mapped(state, lambda z: normal(z) * _size(z))
-
-
-def _size(z: Tensor) -> Tensor:
-    """Root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
-    size = row_norm(z) / z[0].numel() ** 0.5
-    return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
 
 
 def restarts_of(seen: Columns, kind: Variation) -> Columns:

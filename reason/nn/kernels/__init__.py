@@ -18,23 +18,37 @@ import torch
 SOURCES = Path(__file__).parent
 CACHE = SOURCES / "__pycache__"
 WIDTH = 16  # D is a multiple of it
+_untested: list[ctypes.CDLL] = []  # compiled by this process
 FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
 
 
 @functools.cache
 def works() -> bool:
-    """Can this processor run the kernels, and are they compiled here? Compiled where they were not yet, in seconds.
+    """Can this processor run the kernels, and do they compute here what torch does?
 
-    Where there is AMX, products by oneDNN are faster. Without a compiler a warning says so, once.
+    Compiled where they were not yet, in seconds. Where there is AMX, products by oneDNN are faster. Without a compiler,
+    or where the two differ, a warning says so, once.
     """
+
     if not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():
         return False
     try:
-        library()
+        if library() in _untested:
+            _test(library())
     except Exception as error:  # a compiler, a loader and a file system fail in ways of their own
         warnings.warn(f"no kernel of our own, so training is slower: {_reason(error)}", stacklevel=2)
         return False
     return True
+
+
+def _test(fresh: ctypes.CDLL) -> None:
+    """Raises ArithmeticError where a library just compiled computes other numbers than torch; it is not kept."""
+    from reason.nn.self_test import agree  # which calls the kernels
+
+    if not agree():
+        _digest(Path(fresh._name)).unlink(missing_ok=True)
+        raise ArithmeticError("what the compiler made of it computes other numbers than torch; set CXX to another one")
+    _untested.remove(fresh)
 
 
 @functools.cache
@@ -49,7 +63,7 @@ def library() -> ctypes.CDLL:
         digest.update(source.read_bytes())
     file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
     with contextlib.suppress(OSError):
-        if _is_ours(file) and file.with_suffix(".sha256").read_bytes() == _sha256(file).encode():
+        if _is_ours(file) and _digest(file).read_bytes() == _sha256(file).encode():
             return _loaded(file)
     with contextlib.suppress(OSError):
         CACHE.mkdir(exist_ok=True)
@@ -78,9 +92,10 @@ def _compiled(file: Path) -> ctypes.CDLL:
         part.chmod(0o755)
         with part.open("rb") as written:
             os.fsync(written.fileno())
-        file.with_suffix(".sha256").write_bytes(_sha256(part).encode())
+        _digest(file).write_bytes(_sha256(part).encode())
         part.replace(file)
-        return _loaded(file)
+        _untested.append(_loaded(file))
+        return _untested[-1]
     finally:
         part.unlink(missing_ok=True)
 
@@ -96,6 +111,11 @@ def _loaded(file: Path) -> ctypes.CDLL:
         for parameter, value in ((-3, 1 << 30), (-1, (1 << 31) - 1)):  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
             process.mallopt(parameter, value)
     return ctypes.CDLL(str(file))
+
+
+def _digest(file: Path) -> Path:
+    """Where the SHA-256 of a library is kept."""
+    return file.with_suffix(".sha256")
 
 
 def _sha256(file: Path) -> str:

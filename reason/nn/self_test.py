@@ -1,0 +1,68 @@
+"""Do the kernels compute what torch does? A small case of each, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from reason.nn import fused_step, fused_swiglu
+from reason.nn.norms import rms_norm
+
+FARTHEST = 0.01  # relative; bfloat16 rounds by up to 0.004
+WIDTH, INNER = 16, 64
+Pair = tuple[Tensor, Tensor]  # by a kernel, by torch in float32
+
+
+def agree() -> bool:
+    """Whether both kernels do."""
+    with torch.inference_mode(False), torch.enable_grad():
+        return all((got.float() - wanted).norm() <= FARTHEST * wanted.norm() for got, wanted in (*_layer(), *_step()))
+
+
+def _layer() -> Iterator[Pair]:
+    """A gated layer of seven rows."""
+    x, gate_up, down, dy = _drawn((7, WIDTH), (2 * INNER, WIDTH), (WIDTH, INNER), (7, WIDTH))
+    y, kept, scale = fused_swiglu.layer(x, gate_up, down, False, False, True)
+    yield from zip(
+        (y, *fused_swiglu.gradients(dy, x, y, kept, scale, gate_up, down, False, False)),
+        _by_torch(lambda x, gate_up, down: _residual(x, x @ gate_up.T, down), dy, x, gate_up, down),
+        strict=True,
+    )
+
+
+def _step() -> Iterator[Pair]:
+    """A step of one call on six positions in two groups."""
+    shapes = (1, 6, WIDTH), (1, 4 * INNER * WIDTH), (1, WIDTH, INNER), (1, 6, WIDTH)
+    x, weights, out, dz = _drawn(*shapes)
+    ids, scale = torch.tensor([[0, 0, 1, 0, 1, 1]], dtype=torch.int32), torch.full((2,), 3**-0.5)
+    wiring = (torch.ones(1, 6, dtype=torch.uint8), ids, torch.tensor([2], dtype=torch.int32), scale, None)
+    stages = torch.tensor([[0, 4, 0]], dtype=torch.int32)  # z_H ← F(x̂)
+    inputs = (x, x, x, weights.float(), out.float(), *wiring, stages)
+    z_h, _, reads, gates, norms = fused_step.states(*inputs, False, True)
+    _, _, *found = fused_step.gradients(dz, torch.zeros_like(dz), *inputs, reads, gates, norms, False)
+
+    def by_torch(x: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+        group, own = weights.view(2, 2 * INNER, WIDTH)
+        member = (ids == ids.T).float()  # (6, 6)
+        return _residual(x, x @ own.T + 3**-0.5 * (member @ x) @ group.T, out[0])
+
+    yield from zip((z_h, *found), _by_torch(by_torch, dz, x, weights, out), strict=True)
+
+
+def _residual(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
+    gate, up = gate_up.chunk(2, dim=-1)
+    return rms_norm(x + (torch.nn.functional.silu(gate) * up) @ down.T)
+
+
+def _drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).bfloat16() * shape[-1] ** -0.25 for shape in shapes]
+
+
+def _by_torch(function: Callable[..., Tensor], dy: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """The value in float32, and the gradients of the inputs."""
+    inputs = tuple(each.float().requires_grad_() for each in inputs)
+    y = function(*inputs)
+    return [y.detach(), *torch.autograd.grad(y, inputs, dy.float())]

@@ -1,0 +1,33 @@
+"""How a trained model is read: its halting head, and the settings that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reason.config.describe import has_mark, keys_of
+from reason.config.overrides import Changes, value_text
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.rollout import Halting
+from reason.settings import capabilities as can
+from reason.settings.base import Mark
+
+
+def halting_read(config: Config) -> Halting | None:
+    """How the halting head of a run is read; None: no loss term trains it."""
+    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
+
+
+def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:
+    """A line for every changed setting that a trained model does not read, with the reason."""
+    named = {key: value_text(value) for key, value in changes.items()}
+    return [f"{key}={named[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in named]
+
+
+def refuse_unreadable(settings: Iterable[str]) -> None:
+    """Raises ConfigError for a setting that cannot change for a trained model."""
+    refused = [key for key in settings if not has_mark(key, Mark.READABLE)]
+    if refused:
+        raise ConfigError(
+            f"{refused[0]} cannot change for a trained model; what can: {', '.join(keys_of(Mark.READABLE))}"
+        )
