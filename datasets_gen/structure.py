@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 TURNS = 8  # flips and turns of a square, the identity among them
+
+
+class Relation(BaseModel):
+    """A kind of constraint, and the instances that every puzzle of the set has.
+
+    An instance is a list of cells. Instances of one puzzle alone, and all that carry numbers, stand in the array
+    `relations` beside the puzzle (datasets_gen/layout).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(description="its name, unique in the set")
+    rule: Any = Field(None, description="the constraint as nested lists, which checks answers; networks do not read it")
+    places: int = Field(0, ge=0, description="ordered places of an instance; 0: any number of cells, without order")
+    clues: int = Field(0, ge=0, description="numbers that an instance may carry")
+    highest: int = Field(0, ge=0, description="the largest such number")
+    instances: tuple[tuple[int, ...], ...] = Field((), description="cells of the instances of every puzzle")
+    seen: bool = Field(True, description="false: networks do not read it")
+
+    def fault(self, seq_len: int) -> str | None:
+        """Why the instances do not fit S = `seq_len` cells, in words; None: they do."""
+        for index, cells in enumerate(self.instances):
+            if not cells or len(set(cells)) != len(cells):
+                return f"instance {index} of {self.name} must hold one cell or more, each once, got {list(cells)}"
+            if self.places and len(cells) != self.places:
+                return f"instance {index} of {self.name} has {len(cells)} cells, its places are {self.places}"
+            if not 0 <= min(cells) <= max(cells) < seq_len:
+                return f"instance {index} of {self.name} names cell {max(cells)}; the cells are 0..{seq_len - 1}"
+        return None
 
 
 class Structure(BaseModel):
@@ -23,8 +53,25 @@ class Structure(BaseModel):
 
     grid: tuple[int, int] | None = Field(None, description="(rows, columns), cells counted row by row")
     groups: dict[str, tuple[int, ...]] = Field(default_factory=dict, description="partitions by name, each (S,)")
+    relations: tuple[Relation, ...] = Field((), description="kinds of constraints, and instances of every puzzle")
     symbols: tuple[int, ...] = Field((), description="interchangeable tokens, ascending")
+    values: tuple[int, ...] = Field((), description="in place of symbols: tokens whose order means something")
     outside: int | None = Field(None, description="token of what lies beyond the grid")
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what most sets lack, so that their files and fingerprints stay as older versions made them."""
+        return {key: value for key, value in serialized(self).items() if value or key not in ("relations", "values")}
+
+    @property
+    def alphabet(self) -> tuple[int, ...]:
+        """The tokens that an open cell may come to hold: symbols or values, as far as they are declared."""
+        return self.symbols or self.values
+
+    @property
+    def clues(self) -> int:
+        """C: numbers that an instance of some relation may carry."""
+        return max((relation.clues for relation in self.relations), default=0)
 
     @property
     def cells(self) -> int | None:
@@ -47,14 +94,25 @@ class Structure(BaseModel):
             found = set(numbers)
             if found != set(range(len(found))):
                 return f"groups.{name} must number its groups 0..n-1 without a gap, got {sorted(found)[:4]}..."
-        tokens = [*self.symbols, *([] if self.outside is None else [self.outside])]
+        names = [relation.name for relation in self.relations]
+        if len(set(names)) < len(names):
+            return f"relations must have different names, got {names}"
+        if broken := next(filter(None, (relation.fault(seq_len) for relation in self.relations)), None):
+            return f"relations: {broken}"
+        tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
         stranger = next((token for token in tokens if not 0 <= token < vocab_size), None)
         if stranger is not None:
             return f"token {stranger} is outside the vocabulary 0..{vocab_size - 1}"
+        if self.symbols and self.values:
+            return (
+                "tokens are either symbols, which may be renamed, or values, which have an order: declare one of them"
+            )
         if list(self.symbols) != sorted(set(self.symbols)) or len(self.symbols) == 1:
             return f"symbols must be two or more different tokens in ascending order, got {list(self.symbols)}"
-        if self.outside in self.symbols:
-            return f"outside={self.outside} is one of the symbols, which may all be renamed"
+        if len(set(self.values)) < len(self.values) or len(self.values) == 1:
+            return f"values must be two or more different tokens, got {list(self.values)}"
+        if self.outside in self.alphabet:
+            return f"outside={self.outside} is one of the symbols or values, which an open cell may come to hold"
         return None
 
 

@@ -162,7 +162,8 @@ class Run:
         if count is not None and count < 1:
             raise ConfigError(f"count={count}: at least one step is needed")
         batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
-        batch = Batch(*(tensor.to(next(self.model.parameters()).device) for tensor in batch))
+        device = next(self.model.parameters()).device
+        batch = batch.each(lambda tensor: tensor.to(device))
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
 
     def solve(self, puzzle: str, steps: int | None = None, restarts: int = RESTARTS) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar
+from functools import partial
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -17,7 +18,6 @@ from reason.models.record import StepRecord
 from reason.settings.base import BaseConfig, When
 from reason.settings.loops import LoopsConfig
 
-Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Halting = Literal["bce", "q-learning", "gate", "none"]
 HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
     "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
@@ -216,10 +216,10 @@ def _refilled(
     all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":
-            return replace(carry, batch=_where(carry.halted, draw(), carry.batch)), all_rows
+            return replace(carry, batch=_filled(carry, draw())), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
-            return replace(carry, batch=_where(carry.halted, loader, carry.batch), loader=loader), all_rows
+            return replace(carry, batch=_filled(carry, loader), loader=loader), all_rows
         case "fresh" | "handover" if not batch_start:  # halted rows wait for the next loader batch
             return carry, ~carry.halted
         case "fresh":
@@ -285,8 +285,16 @@ def _detached(state: State) -> State:
     return type(state)(*(z.detach() for z in state))
 
 
-def _where(rows: Tensor, chosen: Rows, other: Rows) -> Rows:
-    """Row by row one of two named tuples of (B, ...) tensors."""
-    return type(chosen)(
-        *(torch.where(rows.view(-1, *[1] * (a.ndim - 1)), a, b) for a, b in zip(chosen, other, strict=True))
-    )
+def _filled(carry: Carry, fresh: Batch) -> Batch:
+    """The carry's puzzles, halted rows taken from `fresh`."""
+    return fresh.merge(carry.batch, partial(_rows, carry.halted))
+
+
+def _where(rows: Tensor, chosen: State, other: State) -> State:
+    """Row by row one of two states."""
+    return type(chosen)(*map(partial(_rows, rows), chosen, other))
+
+
+def _rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
+    """Row by row one of two tensors (B, ...)."""
+    return torch.where(rows.view(-1, *[1] * (chosen.ndim - 1)), chosen, other)

@@ -113,7 +113,7 @@ def solve_text(
         return first
     if puzzle.symmetry is not None:
         restarts = puzzle.symmetry.distinct(restarts)
-    many = Batch(*(tensor.expand(restarts - 1, *tensor.shape[1:]) for tensor in batch))
+    many = batch.each(lambda tensor: tensor.expand(restarts - 1, *tensor.shape[1:]))
     generator = torch.Generator(device).manual_seed(config.seed)
     seeds = PuzzleSeeds(torch.arange(1, restarts), config.seed)
 

@@ -8,6 +8,10 @@
     DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
     DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
     DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
+    DIR/SPLIT/{set}__relations.npy             (N, M, 1+C+P') instances of each example, ours, optional
+
+A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 where a
+number or a cell is absent, and throughout where an example has fewer than M instances.
 
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
 """

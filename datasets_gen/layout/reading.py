@@ -197,13 +197,52 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
         if not path.exists():
             continue
         optional[key] = array = _load(path)
-        if array.shape != identifiers.shape:
+        if key == "relations":
+            _check_relations(path, array, len(inputs), metadata)
+        elif array.shape != identifiers.shape:
             raise DatasetError(f"{path} has shape {array.shape}, {len(identifiers)} puzzles expected")
     sources = optional.get("sources", np.zeros(0, int))
     if ((sources < 0) | (sources >= len(metadata.sources))).any():
         raise DatasetError(f"{folder}: {name}__sources.npy names a source that dataset.json does not list")
     indices = (puzzles.astype(np.int64), groups.astype(np.int64))
     return Split(inputs, labels, identifiers.astype(np.int32), *indices, **optional)
+
+
+def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Metadata) -> None:
+    """Refuse instances (N, M, 1 + C + P') that name no relation, no cell or no number of the set's structure."""
+    structure = metadata.structure
+    if structure is None or not structure.relations:
+        raise DatasetError(f"{path} holds relations, and dataset.json declares none in its structure")
+    clues = structure.clues
+    if rows.ndim != 3 or len(rows) != examples or rows.shape[2] < 2 + clues:
+        raise DatasetError(f"{path} has shape {rows.shape}, ({examples}, M, 1 + {clues} + cells) expected")
+    kinds, numbers, cells = rows[..., 0], rows[..., 1 : 1 + clues], rows[..., 1 + clues :]
+    used, known = kinds >= 0, np.maximum(kinds, 0)
+    count = (cells >= 0).sum(-1)
+    places, most, highest = (
+        np.array([getattr(relation, key) for relation in structure.relations])[
+            np.minimum(known, len(structure.relations) - 1)
+        ]
+        for key in ("places", "clues", "highest")
+    )
+    ordered = np.sort(cells, -1)
+    faults = {
+        f"names relation {{}}; the set has {len(structure.relations)}": (kinds < -1)
+        | (kinds >= len(structure.relations)),
+        "is padding (-1) with cells or numbers": ~used & ((cells >= 0).any(-1) | (numbers >= 0).any(-1)),
+        f"names a cell outside 0..{metadata.seq_len - 1}": (cells < -1).any(-1) | (cells >= metadata.seq_len).any(-1),
+        "has no cell, or another number of cells than its places": used
+        & ((count == 0) | ((places > 0) & (count != places))),
+        "leaves a gap between its cells": ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1),
+        "names a cell twice": ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any(-1),
+        "carries a number outside its range": ((numbers < -1) | (numbers > highest[..., None])).any(-1)
+        | ((numbers >= 0).sum(-1) > most),
+    }
+    for fault, found in faults.items():
+        if found.any():
+            example, instance = (int(i) for i in np.argwhere(found)[0])
+            kind = int(kinds[example, instance])
+            raise DatasetError(f"{path}: instance {instance} of example {example} {fault.format(kind)}")
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
@@ -223,6 +262,7 @@ def _join(parts: list[Split]) -> Split:
     rated = any(part.ratings is not None for part in parts)
     ratings = [np.full(len(p.puzzle_identifiers), np.nan) if p.ratings is None else p.ratings for p in parts]
     sources = [part.sources for part in parts if part.sources is not None]
+    relations = [part.relations for part in parts if part.relations is not None]
     return Split(
         np.concatenate([part.inputs for part in parts]),
         np.concatenate([part.labels for part in parts]),
@@ -231,4 +271,18 @@ def _join(parts: list[Split]) -> Split:
         chain("group_indices"),
         np.concatenate(ratings) if rated else None,
         np.concatenate(sources) if len(sources) == len(parts) else None,
+        _stacked(relations) if len(relations) == len(parts) else None,
+    )
+
+
+def _stacked(parts: list[np.ndarray]) -> np.ndarray:
+    """Instances of several sets, padded to the same M and P'."""
+    most = np.max([part.shape for part in parts], axis=0)
+    return np.concatenate(
+        [
+            np.pad(
+                part, [(0, 0), *((0, n - m) for n, m in zip(most[1:], part.shape[1:], strict=True))], constant_values=-1
+            )
+            for part in parts
+        ]
     )

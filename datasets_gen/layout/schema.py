@@ -20,7 +20,7 @@ from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
-OPTIONAL = ("ratings", "sources")  # (P,), ours
+OPTIONAL = ("ratings", "sources", "relations")  # (P,), (P,) and (N, M, 1 + C + P'), ours
 SHARED = (  # what all splits of a set have in common
     *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
     *("task", "structure"),
@@ -46,7 +46,7 @@ class Metadata(BaseModel):
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
-    structure: Structure | None = Field(None, description="grid, groups and symbols; null: of the family")
+    structure: Structure | None = Field(None, description="grid, groups, relations and symbols; null: of the family")
 
     @model_validator(mode="after")
     def _structure_fits(self) -> Metadata:
@@ -67,6 +67,7 @@ class Split:
     group_indices: np.ndarray  # (G+1,)
     ratings: np.ndarray | None = None  # (P,)
     sources: np.ndarray | None = None  # (P,)
+    relations: np.ndarray | None = None  # (N, M, 1 + C + P'), see datasets_gen/layout
 
     @classmethod
     def of_puzzles(
@@ -75,10 +76,11 @@ class Split:
         labels: np.ndarray,
         ratings: np.ndarray | None = None,
         sources: np.ndarray | None = None,
+        relations: np.ndarray | None = None,
     ) -> Split:
         """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
         indices = np.arange(len(inputs) + 1)
-        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources)
+        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources, relations)
 
 
 def check_free(directory: Path) -> None:

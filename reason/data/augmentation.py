@@ -36,7 +36,8 @@ STILL = Moved(None, None)  # leaves every row unchanged
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
     """Apply a random symmetry to each row, the same to question and label: tokens relabelled, cells moved."""
     moved = draw_symmetries(len(batch.inputs), symmetry, generator)
-    return Batch(moved.apply(batch.inputs), moved.apply(batch.labels), batch.identifiers)
+    assert moved.source is None or not batch.relations, "instances name cells: families with relations move none"
+    return batch._replace(inputs=moved.apply(batch.inputs), labels=moved.apply(batch.labels))
 
 
 def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Generator) -> Batch:

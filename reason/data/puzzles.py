@@ -74,6 +74,8 @@ class PuzzleData:
                 arrays.group_indices,
             )
         )
+        by_relation = _by_relation(arrays.relations, self.metadata)
+        self.relations = tuple(torch.from_numpy(rows).to(self.device) for rows in by_relation)
         puzzle_of_example = torch.searchsorted(
             self._examples_of, torch.arange(len(self.inputs), device=self.device), right=True
         )
@@ -90,7 +92,8 @@ class PuzzleData:
         digest = hashlib.sha256()
         stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
         digest.update(json.dumps(stated, sort_keys=True).encode())
-        for array in (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of):
+        tokens = (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of)
+        for array in (*tokens, *self.relations):
             whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
             digest.update(str(tuple(whole.shape)).encode())
             digest.update(whole.cpu().numpy().tobytes())
@@ -126,12 +129,32 @@ class PuzzleData:
         if self.metadata.ignore_label_id is not None:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
         identifiers = self.identifiers[self._puzzle_of_example[examples]].long()
-        return Batch(self.inputs[examples].long(), labels, identifiers)
+        relations = tuple(rows[examples] for rows in self.relations)
+        return Batch(self.inputs[examples].long(), labels, identifiers, relations)
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
         """A random puzzle of each group (B,), and a random example of it."""
         puzzles = _random_member(self._puzzles_of, groups, generator)
         return _random_member(self._examples_of, puzzles, generator)
+
+
+def _by_relation(rows: np.ndarray | None, metadata: Metadata) -> list[np.ndarray]:
+    """For each relation of the structure its instances (N, M, C + P'), as few columns as they need; nothing without."""
+    found: list[np.ndarray] = []
+    if rows is None or metadata.structure is None:
+        return found
+    clues = metadata.structure.clues
+    for index, relation in enumerate(metadata.structure.relations):
+        own = rows[..., 0] == index
+        most = int(own.sum(1).max(initial=0))
+        first = np.argsort(~own, axis=1, kind="stable")[:, :most]  # own instances in front
+        taken = np.where(
+            np.take_along_axis(own, first, 1)[..., None], np.take_along_axis(rows, first[..., None], 1), -1
+        )
+        numbers, cells = taken[..., 1 : 1 + relation.clues], taken[..., 1 + clues :]
+        width = relation.places or int((cells >= 0).sum(-1).max(initial=0))
+        found.append(np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16))
+    return found
 
 
 def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
@@ -150,7 +173,7 @@ class Sampler:
         self.data, self.batch_size, self.symmetry, self.hints = data, batch_size, symmetry, hints
         self.generator = torch.Generator(data.device).manual_seed(seed)
         self._order = torch.empty(0, dtype=torch.int64, device=data.device)
-        self._symbols = torch.tensor(data.shape.structure.symbols, device=data.device)
+        self._symbols = torch.tensor(data.shape.structure.alphabet, device=data.device)
 
     def draw(self) -> Batch:
         """The next batch_size puzzles."""

@@ -25,7 +25,7 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood
-from reason.models.base import Batch, Readout, Reasoner, State
+from reason.models.base import Readout, Reasoner, State
 from reason.models.record import StepRecord
 from reason.rollout import Halting, unroll
 from reason.training.device import await_device
@@ -249,7 +249,7 @@ def narrow(tokens: Tensor, record: StepRecord) -> Tensor:
 def _first_rows(record: StepRecord, count: int) -> StepRecord:
     """The record of the first `count` rows."""
     before, state = (rows_of(s, slice(count)) for s in (record.before, record.state))
-    batch, rows = Batch(*(part[:count] for part in record.batch)), record.rows
+    batch, rows = record.batch.each(lambda part: part[:count]), record.rows
     return replace(
         record, batch=batch, x=record.x[:count], before=before, state=state, rows=None if rows is None else rows[:count]
     )

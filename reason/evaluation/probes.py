@@ -243,7 +243,7 @@ def trajectories(
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:
-    return Batch(*(part[rows] for part in batch))
+    return batch.each(lambda part: part[rows])
 
 
 def _measured(course: Iterator[StepRecord], examples: list[int], tolerance: float) -> list[Trajectory]:

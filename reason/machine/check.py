@@ -54,7 +54,7 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
             f"training.batch_size={batch_size} does not divide among {processes} processes; "
             f"type training.batch_size={near}"
         )
-    if config.data.hints and not data.shape.structure.symbols:
+    if config.data.hints and not data.shape.structure.alphabet:
         raise ConfigError(
             f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
             "type data.hints=0"

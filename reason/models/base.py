@@ -33,11 +33,22 @@ class Shape(BaseConfig):
 
 
 class Batch(NamedTuple):
-    """Puzzles on the device, all int64. A label of IGNORE is not scored."""
+    """Puzzles on the device, tokens and identifiers int64. A label of IGNORE is not scored."""
 
     inputs: Tensor  # (B, S)
     labels: Tensor  # (B, S)
     identifiers: Tensor  # (B,)
+    relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """Every tensor changed alike: moved to a device, or some of its rows."""
+        relations = tuple(map(change, self.relations))
+        return Batch(change(self.inputs), change(self.labels), change(self.identifiers), relations)
+
+    def merge(self, other: Batch, change: Callable[[Tensor, Tensor], Tensor]) -> Batch:
+        """Every tensor merged with that of `other`."""
+        inputs, labels, identifiers = (change(a, b) for a, b in zip(self[:3], other[:3], strict=True))
+        return Batch(inputs, labels, identifiers, tuple(map(change, self.relations, other.relations)))
 
 
 IGNORE = -100

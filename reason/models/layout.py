@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from datasets_gen.structure import Relation
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.fused_step import Wiring
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.local import offsets
+from reason.nn.relations import Links, Related, links
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
@@ -43,8 +45,14 @@ class Layout(nn.Module):
         self.shape, self.length, self.grid = shape, config.positions_of(shape), structure.grid
         self.outside = structure.outside if config.mixer == "local" else None
         self.open_symbols = config.leaves_symbols_out
-        self.symbols = len(structure.symbols) if config.symbols else 1
-        groups = [structure.partition(name) for name in structure.groups] if config.mixer == "groups" else []
+        self.symbols = len(structure.alphabet) if config.symbols else 1
+        by_group = config.mixer in ("groups", "relations")
+        groups = [structure.partition(name) for name in structure.groups] if by_group else []
+        self.seen = {
+            index: relation
+            for index, relation in enumerate(structure.relations)
+            if relation.seen and config.mixer == "relations"
+        }
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
         axes = factored(structure.grid, groups) if groups and structure.grid else None
@@ -56,9 +64,10 @@ class Layout(nn.Module):
             "pool": None if member is None else torch.from_numpy(pooling(member)),
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
             "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
-            "columns": torch.tensor(structure.symbols) if config.symbols else None,
+            "columns": torch.tensor(structure.alphabet) if config.symbols else None,
         }
         constants |= _relations(groups, shape.seq_len, self.symbols)
+        constants |= {f"instances_{index}": _instances(relation) for index, relation in self.seen.items()}
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
@@ -66,8 +75,19 @@ class Layout(nn.Module):
         """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
         inside = self.inside(x)
         company = None if inside is None or self.outside is not None else self._company(inside)
-        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes, self.kept)
-        return Geometry(self.rotary, self.grid, inside, company, *by_group)
+        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
+        return Geometry(self.rotary, self.grid, inside, company, *by_group, self._links(x), self.kept)
+
+    def _links(self, x: Tensor) -> tuple[tuple[Links, ...], ...]:
+        """For each relation that networks read its instances: those of the set, and those of each puzzle of x̂."""
+        if not self.seen:
+            return ()
+        assert isinstance(x, Related), "x̂ has lost the instances of its puzzles"
+        own, found = x.relations, []
+        for index, relation in self.seen.items():
+            given = [getattr(self, f"instances_{index}"), *own[index : index + 1]]
+            found.append(tuple(links(each, relation, self.shape.seq_len, x.dtype) for each in given if each.shape[-2]))
+        return tuple(found)
 
     def inside(self, x: Tensor) -> Tensor | None:
         """(B, S', 1) positions that send, which `masked` left in x̂ (B, S', D); None where all do."""
@@ -147,6 +167,13 @@ def _relations(groups: list[np.ndarray], cells: int, symbols: int) -> dict[str, 
     }
 
 
+def _instances(relation: Relation) -> Tensor:
+    """(M, C + P'): the instances of every puzzle, which carry no numbers."""
+    most = max(map(len, relation.instances), default=0)
+    rows = [[-1] * relation.clues + [*cells] + [-1] * (most - len(cells)) for cells in relation.instances]
+    return torch.tensor(rows, dtype=torch.int16).view(len(rows), relation.clues + most)
+
+
 def _neighbours(grid: tuple[int, int], offsets: list[tuple[int, int]]) -> Tensor:
     """(T, S) int32: the cell at each offset from each cell, −1 beyond the edge."""
     row, column = np.indices(grid)
@@ -157,7 +184,7 @@ def _neighbours(grid: tuple[int, int], offsets: list[tuple[int, int]]) -> Tensor
 
 def _kinds(shape: Shape) -> np.ndarray:
     """(V, K): the embedding of a position for symbol k whose cell holds token v."""
-    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.symbols)
+    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)
     is_symbol = same.any(1)
     other = 2 + (~is_symbol).cumsum() - 1  # of a token that is no symbol
     return np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
@@ -214,7 +241,7 @@ class Layouts(nn.Module):
             fits = same.structure == shape.structure or not self.config.structured
             return fits and same.vocab_size == shape.vocab_size
         tokens = self.config.embeddings(shape) == self.config.embeddings(own)
-        relations = list(shape.structure.groups) == list(own.structure.groups) or self.config.mixer != "groups"
+        relations = self.config.relations_of(shape) == self.config.relations_of(own)
         return self.config.size_free and tokens and relations and self.config.lacking(shape) is None
 
     def add(self, shape: Shape) -> None:

@@ -16,8 +16,10 @@ from reason.models.mixing import MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
 from reason.nn.gate import build_gate
+from reason.nn.geometry import UNKNOWN
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
+from reason.nn.relations import Related
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 from reason.settings.base import When
 
@@ -56,12 +58,14 @@ class LoopedConfig(MixingConfig):
     def _fits(self) -> LoopedConfig:
         refuse_unfit(self)
         if self.mixer == "mlp":
-            raise ValueError("a looped model has no MLP over cells: type model.mixer=attention, local or groups")
+            raise ValueError(
+                "a looped model has no MLP over cells: type model.mixer=attention, local, groups or relations"
+            )
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
-        if self.coda and self.mixer == "local":
-            raise ValueError("a coda reads the state alone, not which cells lie inside: type model.coda=0")
+        if self.coda and self.mixer in ("local", "relations"):
+            raise ValueError("a coda reads the state alone, not what belongs to its puzzle: type model.coda=0")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
@@ -119,6 +123,8 @@ class LoopedModel(LaidOut):
         width = config.hidden_size
         self.layouts = Layouts(config, shape)
         self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
+        values = config.values_of(shape)
+        self.values = Embedding(values, width, config.init_std) if values else None
         self.positions = (
             Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
         )
@@ -149,19 +155,29 @@ class LoopedModel(LaidOut):
 
     def encode(self, batch: Batch) -> Tensor:
         """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
-        return self.encode_from(batch.inputs, 0)
+        return self.encode_from(batch.inputs, 0, relations=batch.relations)
 
-    def encode_from(self, tokens: Tensor, start: int, recalls: Sequence[Recall] | None = None) -> Tensor:
+    def encode_from(
+        self,
+        tokens: Tensor,
+        start: int,
+        recalls: Sequence[Recall] | None = None,
+        relations: tuple[Tensor, ...] = (),
+    ) -> Tensor:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
         layout = self.layouts.of_cells(tokens)
         x = self.tokens(layout.embedded(tokens))
+        if self.values is not None:
+            x = x + self.values.weight.repeat(layout.shape.seq_len, 1)
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
         x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
-        if self.config.mixer == "groups":
+        if self.config.mixer in ("groups", "relations"):
             x = sequence_first(x)
+        related = Related.of(x, relations) if self.config.mixer == "relations" else x
         with self.autocast():
-            return layout.masked(self.prelude(x, layout.geometry(x), self._dropout(), recalls), tokens)
+            x = layout.masked(self.prelude(x, layout.geometry(related), self._dropout(), recalls), tokens)
+        return Related.of(x, relations) if self.config.mixer == "relations" else x
 
     def initial_state(self, x: Tensor) -> LoopedState:
         """z = x̂, with its gradient; where x̂ is 0, beyond an edge, its embedding (ours)."""
@@ -188,7 +204,8 @@ class LoopedModel(LaidOut):
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
         layout = self.layouts.of_positions(state.z)
         with self.autocast():
-            z = self.coda(state.z, layout.geometry(state.z), self._dropout(), recalls)
+            geometry = layout.geometry(state.z) if self.config.coda else UNKNOWN
+            z = self.coda(state.z, geometry, self._dropout(), recalls)
             if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
             logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), z)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -12,10 +12,11 @@ from reason.nn.gate import GateKind
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
+from reason.nn.relations import RelationMixer
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-STRUCTURED = ("local", "groups")
+STRUCTURED = ("local", "groups", "relations")
 
 
 class MixingConfig(ModelConfig):
@@ -25,14 +26,17 @@ class MixingConfig(ModelConfig):
     mixer: Mixer = Field(
         "attention",
         description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
-        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes)",
+        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); relations: within its "
+        "groups and within every instance of its relations (less than, sum with a number)",
     )
     kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="local: k")
     neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
         "moore", description="local: the k×k cells around; von-neumann: of these those within k // 2 straight moves"
     )
     symbols: bool = Field(
-        False, description="with groups: a position for every (cell, symbol); renaming symbols then renames the answer"
+        False,
+        description="with groups and relations: a position for every (cell, symbol), or (cell, value); renaming "
+        "symbols then renames the answer",
     )
     num_heads: Annotated[int, When("mixer", "attention")] = Field(8, ge=1, description="attention heads")
     expansion: float = Field(
@@ -69,7 +73,7 @@ class MixingConfig(ModelConfig):
 
     def positions_of(self, shape: Shape) -> int:
         """S': prefix + S cells, K positions each with symbols."""
-        return self.prefix + shape.seq_len * (len(shape.structure.symbols) if self.symbols else 1)
+        return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
     @property
     def leaves_symbols_out(self) -> bool:
@@ -78,7 +82,18 @@ class MixingConfig(ModelConfig):
 
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V, or with symbols two, and one for every token that is no symbol."""
-        return 2 + shape.vocab_size - len(shape.structure.symbols) if self.symbols else shape.vocab_size
+        return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
+
+    def values_of(self, shape: Shape) -> int:
+        """K of values whose order means something, each with an embedding; 0: symbols, or no positions for them."""
+        return len(shape.structure.values) if self.symbols else 0
+
+    def relations_of(self, shape: Shape) -> list[Any]:
+        """What the weights of messages depend on: the groups' names, and the relations without their instances."""
+        structure = shape.structure
+        groups = list(structure.groups) if self.mixer in ("groups", "relations") else []
+        seen = [(each.name, each.places, each.clues, each.highest) for each in structure.relations if each.seen]
+        return [groups, seen if self.mixer == "relations" else [], self.values_of(shape)]
 
     def lacking(self, shape: Shape) -> str | None:
         """What the model cannot do without and `shape` does not declare; None: nothing."""
@@ -88,10 +103,16 @@ class MixingConfig(ModelConfig):
             return f"{key} looks at a grid, and the set declares none"
         if self.mixer == "groups" and not structure.groups and not self.symbols:
             return "model.mixer=groups looks at groups of cells, and the set declares none"
+        if self.mixer == "relations" and not (structure.groups or structure.relations or self.symbols):
+            return "model.mixer=relations looks at groups and relations of cells, and the set declares none"
+        if self.leaves_symbols_out and structure.values:
+            return "model.open_symbols=true is for symbols that groups hold once, and the set declares values"
         if self.leaves_symbols_out and not structure.groups:
             return "model.open_symbols=true looks at groups of cells, and the set declares none"
-        if self.symbols and not structure.symbols:
-            return "model.symbols=true takes a position for every symbol, and the set declares none"
+        if self.symbols and not structure.alphabet:
+            return "model.symbols=true takes a position for every symbol or value, and the set declares none"
+        if self.symbols and structure.values and self.mixer != "relations":
+            return "the values of the set have an order, which model.mixer=relations alone reads"
         return None
 
 
@@ -109,7 +130,7 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
     if c.kernel % 2 == 0:
         raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
-    if c.symbols and c.mixer != "groups":
+    if c.symbols and c.mixer not in ("groups", "relations"):
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.symbols and c.gate == "position":
         raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
@@ -128,4 +149,9 @@ def structured_mixer(
     """The mixer along the puzzle's structure that the settings name."""
     if c.mixer == "local":
         return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std, c.neighbourhood)
-    return GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, activation, std)
+    groups = len(shape.structure.groups)
+    if c.mixer == "groups":
+        return GroupMixer(c.hidden_size, inner_of(c), groups, c.symbols, activation, std)
+    seen = [relation for relation in shape.structure.relations if relation.seen]
+    values = c.values_of(shape) > 0
+    return RelationMixer(c.hidden_size, inner_of(c), groups, seen, c.symbols, values, activation, std)

@@ -33,6 +33,7 @@ from reason.nn.fused_step import structured_step
 from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
+from reason.nn.relations import Related
 
 
 class RecursiveModel(LaidOut):
@@ -54,6 +55,8 @@ class RecursiveModel(LaidOut):
             count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
             self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
         self.positions = Embedding(length, width) if config.positions == "learned" else None
+        values = config.values_of(shape)
+        self.values = Embedding(values, width) if values else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_layers) if config.separate_networks else None
         self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
@@ -81,6 +84,8 @@ class RecursiveModel(LaidOut):
         """
         layout = self.layouts.of_cells(batch.inputs)
         x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D)
+        if self.values is not None:
+            x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
             own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
             own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
@@ -88,6 +93,8 @@ class RecursiveModel(LaidOut):
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
+        if self.config.mixer == "relations":
+            return Related.of(sequence_first(x), batch.relations)
         return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
 
     def initial_state(self, x: Tensor) -> RecursiveState:
@@ -223,7 +230,7 @@ class RecursiveModel(LaidOut):
 
     def fuse(self, fused: bool) -> None:
         """Compute the SwiGLU of every block, or a whole step along the structure, in one kernel or not."""
-        self.fused = fused and self.config.mixer in STRUCTURED
+        self.fused = fused and self.config.mixer in STRUCTURED and self.config.mixer != "relations"
         for network in self.networks():
             for block in network.blocks:
                 if isinstance(block, Block):
@@ -235,7 +242,7 @@ class RecursiveModel(LaidOut):
 
     def freeze_embedding(self) -> None:
         """Token, position and puzzle embeddings: x̂ is a fixed function of the puzzle from now on."""
-        for part in (self.tokens, self.positions, self.puzzle_embedding):
+        for part in (self.tokens, self.values, self.positions, self.puzzle_embedding):
             if part is not None:
                 part.requires_grad_(False)
 

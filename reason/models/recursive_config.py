@@ -177,8 +177,8 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def fuses_steps(self) -> bool:
-        """With the mixers along the structure."""
-        return self.mixer in STRUCTURED
+        """With groups and local."""
+        return self.mixer in ("local", "groups")
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
         """What keeps the model from a kernel: equation, neighbourhood, width, device, type or machine."""
@@ -193,6 +193,8 @@ class RecursiveConfig(MixingConfig):
                 return "the kernel computes z ← F(z) alone (model.equation, integrator, substeps, dt)"
             if self.noise != "none":
                 return f"the kernel has no model.noise={self.noise}"
+        if self.mixer == "relations":
+            return "the kernel has no model.mixer=relations"
         if device.type != "cpu":
             return f"the kernel runs on CPUs, this is {device}"
         if computed != Dtypes(torch.bfloat16):

@@ -13,7 +13,7 @@ from reason.nn.local import LocalMixer
 from reason.nn.mlp import Activation, SwiGLU, inner_width
 from reason.nn.norms import rms_norm
 
-Mixer = Literal["attention", "mlp", "local", "groups"]
+Mixer = Literal["attention", "mlp", "local", "groups", "relations"]
 StructuredMixer = LocalMixer | GroupMixer
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from reason.nn.relations import Links
 
 
 class Geometry(NamedTuple):
@@ -22,6 +25,7 @@ class Geometry(NamedTuple):
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
     axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
+    links: tuple[tuple[Links, ...], ...] = ()  # for each relation its instances: those of the set, of each puzzle
     kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
 
 

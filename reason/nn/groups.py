@@ -49,20 +49,24 @@ class GroupMixer(nn.Module):
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (B, S', D), S' = S·K positions, the K of a cell in turn."""
+        return self.out(glu(self.received(h, geometry), self.activation)).transpose(0, 1)
+
+    def received(self, h: Tensor, geometry: Geometry) -> Tensor:
+        """(B, S', D) -> (S', B, 2I): what the gate acts on."""
         sent = h if geometry.inside is None else h * geometry.inside
         z = sent.transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.axes and torch.compiler.is_compiling():
             y = self._summed(y, z, geometry)
         elif geometry.pool is not None and geometry.spread is not None:
-            y = self._received(y, z, geometry.pool.to(z.dtype), geometry.spread.to(z.dtype), geometry.relations)
+            y = self._from_groups(y, z, geometry.pool.to(z.dtype), geometry.spread.to(z.dtype), geometry.relations)
         if self.symbols is not None:
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
             message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)
             y = (y.unflatten(0, (-1, geometry.symbols)) + message).flatten(0, 1)
-        return self.out(glu(y, self.activation)).transpose(0, 1)
+        return y
 
-    def _received(self, y: Tensor, z: Tensor, pool: Tensor, spread: Tensor, relations: tuple[int, ...]) -> Tensor:
+    def _from_groups(self, y: Tensor, z: Tensor, pool: Tensor, spread: Tensor, relations: tuple[int, ...]) -> Tensor:
         """y (S', B, 2I) with the messages of every group added."""
         groups, cells = pool.shape
         pooled = (pool @ z.reshape(cells, -1)).view(groups, -1, z.shape[-1])  # (G, K·B, D)

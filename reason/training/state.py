@@ -166,7 +166,9 @@ class TrainingState:
             "log_position": log_position,
             "averaged": self.ema is not None,
             "best": None if self.best is None else dict(vars(self.best)),
-            "carry": [{name: world.gather_rows(v) for name, v in vars(carry).items()} for carry in self.carries],
+            "carry": [
+                {name: world.gather_rows(_saved(v)) for name, v in vars(carry).items()} for carry in self.carries
+            ],
             "random": random_states(self.device, world),
             **{name: part.state_dict() for name, part in self.parts().items()},
         }
@@ -225,3 +227,8 @@ class TrainingState:
             f"{what} at step {self.step}; last good checkpoint: {good[-1] if good else 'none'}; "
             f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup_steps"
         )
+
+
+def _saved(part: Any) -> Any:
+    """A part of a carry as checkpoints hold it: batches without relations have three tensors."""
+    return part[:3] if isinstance(part, Batch) and not part.relations else part

@@ -24,7 +24,7 @@ from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.probes import mapped
 from reason.evaluation.signals import SIGNALS, Signals, signals, survived
-from reason.models.base import Batch, Readout, State
+from reason.models.base import Readout, State
 from reason.models.record import StepRecord
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
@@ -281,20 +281,28 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exit
             if len(enter):
                 fresh, seats = data.take(waiting[enter]), rows[: len(enter)]
                 x_fresh = model.encode(fresh)
-                x = x.index_copy(0, seats, x_fresh)
                 begun = own(model.initial_state(x_fresh), waiting[enter])
                 state = mapped(state, lambda z, new, at=seats: z.index_copy(0, at, new), begun)
-                batch = Batch(*(old.index_copy(0, seats, new) for old, new in zip(batch, fresh, strict=True)))
+                batch = batch.merge(fresh, partial(_put, rows=seats))
                 place, m = place.index_copy(0, seats, enter), m.index_fill(0, seats, 0)
                 survival = None if survival is None else survival.index_fill(0, seats, 0)
             if len(enter) < len(rows):
                 stay = torch.ones(len(place), dtype=torch.bool, device=device)
                 stay[rows[len(enter) :]] = False
                 kept = stay.nonzero().flatten()
-                x, state = _cut(x, kept), mapped(state, partial(_cut, rows=kept))
-                batch, place, m = Batch(*(part[kept] for part in batch)), place[kept], m[kept]
+                state, batch = mapped(state, partial(_cut, rows=kept)), batch.each(partial(_taken, rows=kept))
+                place, m = place[kept], m[kept]
                 survival = None if survival is None else survival[kept]
+            x = model.encode(batch) if len(place) else x
     return Exits(exact.cpu().numpy(), taken.cpu().numpy(), time.perf_counter() - started)
+
+
+def _put(old: Tensor, new: Tensor, rows: Tensor) -> Tensor:
+    return old.index_copy(0, rows, new)
+
+
+def _taken(part: Tensor, rows: Tensor) -> Tensor:
+    return part[rows]
 
 
 def _cut(z: Tensor, rows: Tensor) -> Tensor:

@@ -1,0 +1,141 @@
+"""Messages between the cells of a constraint: all different, less than, a sum with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from datasets_gen.structure import Relation
+from reason.nn.geometry import Geometry
+from reason.nn.groups import GroupMixer
+from reason.nn.linear import Embedding, Linear
+from reason.nn.mlp import ACTIVATIONS, Activation, glu
+
+
+class Links(NamedTuple):
+    """The instances of one relation as products read them: M instances of P ordered places, or P = 1 without order.
+
+    Either the instances of the set, or those of each puzzle of a batch, which then stands in front of every shape.
+    """
+
+    pool: Tensor  # (M·P, S): 1/√n at the n cells that a place holds
+    spread: Tensor  # (S, M·P): 1 at the same
+    numbers: Tensor  # (M, C): −1 where an instance carries none
+
+
+class Related(Tensor):
+    """x̂ together with the instances of its puzzles: for each relation (B, M, C + P'), numbers first, −1 absent.
+
+    Rows taken of it and what it is detached to keep them. Every other result is a plain tensor.
+    """
+
+    relations: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, x: Tensor, relations: tuple[Tensor, ...]) -> Related:
+        """The same values with `relations`."""
+        related = x.as_subclass(cls)
+        related.relations = relations
+        return related
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Carry the relations through `x[rows]` and `x.detach()`."""
+        with torch._C.DisableTorchFunctionSubclass():
+            result = function(*args, **(kwargs or {}))
+        if function is Tensor.detach:
+            return cls.of(result, args[0].relations)
+        if function is Tensor.__getitem__ and isinstance(args[0], cls):
+            return cls.of(result, tuple(rows[args[1]] for rows in args[0].relations))
+        return result
+
+
+def links(instances: Tensor, relation: Relation, cells: int, dtype: torch.dtype = torch.float32) -> Links:
+    """Links of instances (..., M, C + P'), numbers first, on S = `cells` cells, in float32 or `dtype` if wider."""
+    numbers, places = instances.split([relation.clues, instances.shape[-1] - relation.clues], dim=-1)
+    places = places.long()
+    if relation.places:
+        places = places.flatten(-2)[..., None]  # each place by itself: (..., M·P, 1)
+    held = torch.zeros(
+        *places.shape[:-1], cells + 1, device=places.device, dtype=torch.promote_types(dtype, torch.float32)
+    )
+    held = held.scatter(-1, torch.where(places < 0, cells, places), 1.0)[..., :cells]  # (..., M·P, S)
+    count = held.sum(-1, keepdim=True).clamp(min=1)
+    return Links(held * count.rsqrt(), held.transpose(-1, -2).contiguous(), numbers.long())
+
+
+class Messages(nn.Module):
+    """The messages of one relation: each instance sums its cells up, adds its numbers, and answers through a gate.
+
+    m = W_o(act(g) ⊙ u), (g, u) = Σ_p W_p Σ_{j at place p} h_j/√n + Σ_c E_c[number c]; a cell at place q receives the
+    part q of m. Without order there is one place. With `values`, which have an order, W_p reads three sums: the same
+    value's, those of all lower values, and those of all values.
+    """
+
+    def __init__(
+        self, width: int, inner: int, relation: Relation, values: bool, activation: Activation, std: float | None
+    ):
+        super().__init__()
+        self.places, self.values, self.activation = max(1, relation.places), values, ACTIVATIONS[activation]
+        read, self.stride = width * self.places * (3 if values else 1), relation.highest + 2
+        self.sums = Linear(read, 2 * width, std=std)
+        self.numbers = Embedding(relation.clues * self.stride, 2 * width, std) if relation.clues else None
+        self.answer = Linear(width, self.places * 2 * inner, std=(2 * width) ** -0.5 if std is None else std)
+
+    def forward(self, h: Tensor, links: Links) -> Tensor:
+        """(B, S, K, D) -> (B, S, K·2I)."""
+        values = h.shape[2]
+        pooled = links.pool.to(h.dtype) @ h.flatten(2)  # (B, M·P, K·D)
+        pooled = pooled.unflatten(1, (-1, self.places)).unflatten(-1, (values, -1)).transpose(2, 3)  # (B, M, K, P, D)
+        if self.values:
+            lower = pooled.cumsum(2) - pooled
+            whole = pooled.sum(2, keepdim=True).expand_as(pooled)
+            pooled = torch.cat([pooled, values**-0.5 * lower, values**-0.5 * whole], dim=-1)
+        gates = self.sums(pooled.flatten(3))  # (B, M, K, 2D)
+        if self.numbers is not None:
+            each = torch.arange(0, len(self.numbers.weight), self.stride, device=h.device)  # a table for every number
+            gates = gates + self.numbers(links.numbers + 1 + each).sum(-2).to(h.dtype)[..., None, :]
+        answers = self.answer(glu(gates, self.activation))  # (B, M, K, P·2I)
+        answers = answers.unflatten(-1, (self.places, -1)).transpose(2, 3)  # (B, M, P, K, 2I)
+        return links.spread.to(h.dtype) @ answers.flatten(3).flatten(1, 2)
+
+
+class RelationMixer(GroupMixer):
+    """The mixer of groups, with the messages of every relation that networks read added before its gate.
+
+    Equivariant to the order of instances, and of the cells of an instance without order; no weight depends on the
+    number of cells or instances. Without relations it is the mixer of groups.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        groups: int,
+        relations: Sequence[Relation],
+        symbols: bool = False,
+        values: bool = False,
+        activation: Activation = "silu",
+        std: float | None = None,
+    ):
+        super().__init__(width, inner, groups, symbols, activation, std)
+        self.messages = nn.ModuleList([Messages(width, inner, each, values, activation, std) for each in relations])
+        self.lower = Linear(width, 2 * inner, std=(4 * width) ** -0.5 if std is None else std) if values else None
+
+    def received(self, h: Tensor, geometry: Geometry) -> Tensor:
+        """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
+        y = super().received(h, geometry)
+        cells = h.unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
+        for messages, of_relation in zip(self.messages, geometry.links, strict=True):
+            for each in of_relation:
+                got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
+                y = y + got.transpose(0, 1)
+        if self.lower is not None:
+            below = (cells.cumsum(2) - cells) * geometry.symbols**-0.5
+            y = y + self.lower(below.flatten(1, 2)).transpose(0, 1)
+        return y
