@@ -80,10 +80,8 @@ class Layout(nn.Module):
 
     def _links(self, x: Tensor) -> tuple[tuple[Links, ...], ...]:
         """For each relation that networks read its instances: those of the set, and those of each puzzle of x̂."""
-        if not self.seen:
-            return ()
-        assert isinstance(x, Related), "x̂ has lost the instances of its puzzles"
-        own, found = x.relations, []
+        own = x.relations if isinstance(x, Related) else ()
+        found = []
         for index, relation in self.seen.items():
             given = [getattr(self, f"instances_{index}"), *own[index : index + 1]]
             found.append(tuple(links(each, relation, self.shape.seq_len, x.dtype) for each in given if each.shape[-2]))

@@ -35,8 +35,10 @@ class Related(Tensor):
     relations: tuple[Tensor, ...]
 
     @classmethod
-    def of(cls, x: Tensor, relations: tuple[Tensor, ...]) -> Related:
-        """The same values with `relations`."""
+    def of(cls, x: Tensor, relations: tuple[Tensor, ...]) -> Tensor:
+        """The same values with `relations`; x itself where there are none."""
+        if not relations:
+            return x
         related = x.as_subclass(cls)
         related.relations = relations
         return related

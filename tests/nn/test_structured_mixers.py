@@ -96,7 +96,7 @@ def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
     geometry = Geometry(pool=pool, spread=spread, relations=relations, axes=by_axes[0], kept=by_axes[1])
     z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
     y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
-    wanted = mixer._received(y, z, pool, spread, relations)
+    wanted = mixer._from_groups(y, z, pool, spread, relations)
     torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
 
 

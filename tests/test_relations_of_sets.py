@@ -1,0 +1,122 @@
+"""Relations on disk and in training: what is refused, how batches carry them, and that training resumes to the bit."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
+from datasets_gen.structure import Relation, Structure
+from reason.cli import main
+from reason.data.puzzles import PuzzleData
+
+LESS = Relation(name="less", places=2)
+SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),))
+STRUCTURE = Structure(relations=(LESS, SUM), values=(2, 3, 4))
+ROWS = np.array(
+    [
+        [[0, -1, 0, 1, -1], [1, 7, 1, 2, 3], [-1, -1, -1, -1, -1]],
+        [[1, 3, 3, -1, -1], [0, -1, 2, 1, -1], [0, -1, 3, 0, -1]],
+    ]
+)
+
+
+def written(directory: Path, rows: np.ndarray = ROWS, structure: Structure | None = STRUCTURE) -> Path:
+    inputs = np.array([[1, 2, 1, 3], [1, 1, 4, 2]])
+    labels = np.array([[2, 2, 4, 3], [3, 2, 4, 2]])
+    split = Split.of_puzzles(inputs, labels, relations=rows)
+    write_dataset(
+        directory, dict.fromkeys(("train", "validation", "test"), split), task={}, vocab_size=5, structure=structure
+    )
+    return directory
+
+
+def test_instances_are_sorted_by_relation_and_cut_to_their_width(tmp_path: Path) -> None:
+    data = PuzzleData(written(tmp_path / "set"), "train")
+    less, sums = data.take(torch.tensor([1, 0])).relations
+    assert less.tolist() == [[[2, 1], [3, 0]], [[0, 1], [-1, -1]]]
+    assert sums.tolist() == [[[3, 3, -1, -1]], [[7, 1, 2, 3]]]
+    assert PuzzleData(written(tmp_path / "other", ROWS[::-1]), "train").fingerprint != data.fingerprint
+
+
+def change(where: tuple[int, ...], value: int) -> Callable[[np.ndarray], np.ndarray]:
+    def changed(rows: np.ndarray) -> np.ndarray:
+        rows = rows.copy()
+        rows[where] = value
+        return rows
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (change((0, 1, 0), 2), "instance 1 of example 0 names relation 2; the set has 2"),
+        (change((0, 1, 3), 4), r"names a cell outside 0\.\.3"),
+        (change((0, 1, 3), 1), "names a cell twice"),
+        (change((0, 0, 3), -1), "another number of cells than its places"),
+        (change((0, 1, 3), -1), "leaves a gap between its cells"),
+        (change((0, 1, 1), 10), "carries a number outside its range"),
+        (change((0, 0, 1), 0), "carries a number outside its range"),
+        (change((0, 2, 2), 0), "is padding"),
+        (lambda rows: rows[:1], r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"),
+    ],
+)
+def test_instances_that_the_structure_does_not_allow_are_named(
+    tmp_path: Path, spoil: Callable[[np.ndarray], np.ndarray], says: str
+) -> None:
+    written(tmp_path / "set", spoil(ROWS))
+    with pytest.raises(DatasetError, match=says):
+        read_split(tmp_path / "set", "train")
+
+
+@pytest.mark.parametrize(
+    ("relation", "says"),
+    [
+        (Relation(name="sum", instances=((0, 4),)), r"names cell 4; the cells are 0\.\.3"),
+        (Relation(name="sum", instances=((0, 0),)), "each once"),
+        (Relation(name="less", places=2, instances=((0, 1, 2),)), "has 3 cells, its places are 2"),
+    ],
+)
+def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path: Path, relation: Relation, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        written(tmp_path / "set", ROWS, Structure(relations=(relation,)))
+    assert not (tmp_path / "set").exists()
+
+
+def test_relations_without_a_structure_are_refused(tmp_path: Path) -> None:
+    written(tmp_path / "set", structure=None)
+    with pytest.raises(DatasetError, match=r"dataset\.json declares none"):
+        read_split(tmp_path / "set", "train")
+
+
+TINY = (
+    "model.mixer=relations model.symbols=true model.positions=none model.puzzle_emb_len=0 model.hidden_size=8 "
+    "model.num_heads=1 model.expansion=1 model.h_cycles=1 model.l_cycles=2 model.q_from=mean data.hints=2 "
+    "rollout.supervision_steps=3 rollout.halt_exploration_prob=0.9 training.batch_size=4 training.steps=8 "
+    "training.checkpoint_every=4 training.monitor.every=4 training.compile=none training.precision=fp32"
+)
+TERMS = "model.noise=additive loss.weights.equil_z=1 loss.weights.rh_stable_z=1 loss.weights.rep_x=1"
+
+
+@pytest.mark.parametrize("extra", ["", TERMS], ids=["plain", "dynamics"])
+def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "set")
+    words = ["train", "sudoku-4x4", "data=set", *TINY.split(), *extra.split()]
+    assert main([*words, "run=whole"]) == 0
+    assert main([*words, "run=half", "--max-steps", "4"]) == 0
+    assert main(["train", "run=half", "--resume"]) == 0
+    whole, half = (load_file(f"{run}/checkpoints/step-000008/weights.safetensors") for run in ("whole", "half"))
+    assert all(torch.equal(whole[name], half[name]) for name in whole)
+    assert (
+        main(
+            ["evaluate", "half", "steps=4", "evaluation.probes=true", "evaluation.probed=1", "evaluation.policies=true"]
+        )
+        == 0
+    )
