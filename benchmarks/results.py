@@ -234,11 +234,11 @@ def of_same_puzzles(one: list[Json], other: list[Json]) -> bool:
 
 def restart_table(runs: list[list[Json]]) -> list[str]:
     """Exact by number of tries and by how the answer is chosen, of one variant's seeds."""
-    ways = [way for way in runs[0][0] if way != "tries"]
+    ways = [way for way in runs[0][0] if way != "restarts"]
     rows = []
     for same in zip(*runs, strict=True):
         chosen = [[row[way] for row in same] for way in ways]
-        rows.append([str(same[0]["tries"]), *("" if None in of else spread([100 * v for v in of]) for of in chosen)])
+        rows.append([str(same[0]["restarts"]), *("" if None in of else spread([100 * v for v in of]) for of in chosen)])
     return table(["restarts", *ways], rows)
 
 
@@ -308,7 +308,7 @@ def figure_of(group: list[Json], what: str) -> str | None:
         return spread([row["mean_loops" if kind == "loops" else "fixed"] for row in rows], unit="")
     if of:
         tried = [row for run in group for row in run.get("restarts", {}).get("symmetry", [])]
-        shares = [row[of] for row in tried if str(row["tries"]) == kind]
+        shares = [row[of] for row in tried if str(row["restarts"]) == kind]
         return spread([100 * share for share in shares]) if shares else None
     return spread([100 * run["exact"][what] for run in group]) if what in group[0]["exact"] else None
 

@@ -237,8 +237,8 @@ def trajectories(
     rows = max(1, AT_ONCE // (width * (steps + 1)))
     for first in range(0, len(examples), rows):
         some = slice(first, first + rows)
-        course = unroll(model, _rows(batch, some), steps, start=start(torch.tensor(examples[some])))
-        found += _measured(course, examples[some], tolerance)
+        records = unroll(model, _rows(batch, some), steps, start=start(torch.tensor(examples[some])))
+        found += _measured(records, examples[some], tolerance)
     return found
 
 
@@ -246,9 +246,9 @@ def _rows(batch: Batch, rows: slice) -> Batch:
     return batch.each(lambda part: part[rows])
 
 
-def _measured(course: Iterator[StepRecord], examples: list[int], tolerance: float) -> list[Trajectory]:
+def _measured(records: Iterator[StepRecord], examples: list[int], tolerance: float) -> list[Trajectory]:
     points, residuals, sizes = [], [], []
-    for record in course:
+    for record in records:
         for state in (record.before, record.state) if record.step == 1 else (record.state,):
             points.append(joined(state))
             sizes.append(norm(state))

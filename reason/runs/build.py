@@ -1,4 +1,4 @@
-"""From a config to a trainer: `check` refuses what cannot be trained here, `build` makes model and streams.
+"""From a config to a trainer: `check` refuses what cannot be trained here, `build` makes model and samplers.
 
 `start` and `resume` do both, in a run's folder; then `Trainer.train` trains.
 """
@@ -180,7 +180,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
 
 
 def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
-    """The model, its optimizer and the random streams, all of which come from config.seed.
+    """The model, its optimizer and the samplers, all of which come from config.seed.
 
     All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,
     noise) each draws from a stream of its own, the first as a single process would.

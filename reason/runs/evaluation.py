@@ -20,7 +20,7 @@ from reason.files import read_json
 from reason.machine.auto import resolve_reading
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
-from reason.runs.folders import plain_name, refuse_foreign, replaced_folder
+from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
 from reason.runs.reading import halting_read, refuse_unreadable, unread_lines
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
@@ -63,7 +63,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     accept_shape(trained.model, data.shape, directory, run)
     refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
     folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
-    refuse_foreign(folder, "an evaluation")
+    refuse_other_files(folder, "an evaluation")
     if name is None:
         _refuse_other_set(folder, directory)
     _refuse_unwritable(folder.parent)

@@ -89,15 +89,15 @@ def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     Raises:
         ConfigError: `folder` holds files that were not written so.
     """
-    refuse_foreign(folder, what)
+    refuse_other_files(folder, what)
     with scratch_beside(folder) as scratch:
         yield scratch
         (scratch / LISTING).write_text(json.dumps(list(_files(scratch))) + "\n", encoding="utf-8")
-        refuse_foreign(folder, what)
+        refuse_other_files(folder, what)
         _swap(scratch, folder)
 
 
-def refuse_foreign(folder: Path, what: str) -> None:
+def refuse_other_files(folder: Path, what: str) -> None:
     """Raises ConfigError where `folder` is there and holds anything but what `replaced_folder` wrote."""
     if not os.path.lexists(folder):
         return

@@ -60,11 +60,11 @@ class RunFolder:
     def __init__(self, run: Path):
         self.run = run
         self._kept = {name: (run / name).read_bytes() for name in KEPT if (run / name).is_file()}
-        self._identity = _identity(run)
+        self._inode = _inode(run)
 
     def state(self) -> Literal["there", "gone", "another's"]:
         """`gone`: the folder or its config.json was removed; `another's`: another run lies there now."""
-        same = _identity(self.run) == self._identity
+        same = _inode(self.run) == self._inode
         whole = all((self.run / name).exists() for name in self._kept)
         if same:
             return "there" if whole else "gone"
@@ -77,7 +77,7 @@ class RunFolder:
             (self.run / name).write_bytes(content)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _inode(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
     except OSError:

@@ -121,7 +121,7 @@ def test_choices_against_a_loop() -> None:
         assert R.chosen(tries, "q")[n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
         assert R.chosen(tries, "residual")[n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
     table = R.restart_table(tries)
-    assert [row["tries"] for row in table] == [1, 2, 4, 5]
+    assert [row["restarts"] for row in table] == [1, 2, 4, 5]
     assert table[-1]["verified"] == table[-1]["any"] == right.any(0).mean()
     assert table[0]["majority"] == table[0]["any"] == right[0].mean()
 

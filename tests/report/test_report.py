@@ -113,7 +113,7 @@ def test_what_policies_say_is_what_rows_left_with(whole: dict) -> None:
 def test_restarts_begin_with_the_pass(whole: dict) -> None:
     assert list(whole["restarts"]) == ["initial", "symmetry", "noise"]
     for section in whole["restarts"].values():
-        assert [row["tries"] for row in section["rows"]] == [1, 2, 3]
+        assert [row["restarts"] for row in section["rows"]] == [1, 2, 3]
         assert section["rows"][0]["majority"] == pytest.approx(whole["exact_by_step"][-1])
 
 

@@ -90,17 +90,17 @@ def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, 
 
 
 @torch.no_grad()
-def future_gradients(course: list[StepRecord], loop: int, likelihood: Likelihood) -> dict[str, float]:
+def future_gradients(records: list[StepRecord], loop: int, likelihood: Likelihood) -> dict[str, float]:
     """g_t = ∂L_{k+t}/∂log s_k of k = `loop` by forward-mode differentiation along h_k, where loop k + t is known.
 
     L_{k+t} is the CE read t whole loops later, none of them detached. Eq. 4 bounds |g_t| by C·t/s_k behind a scale-free
     readout of a pre-norm residual loop.
     """
-    start, horizons = course[loop - 1], [t for t in HORIZONS if loop + t <= len(course)]
+    start, horizons = records[loop - 1], [t for t in HORIZONS if loop + t <= len(records)]
 
     def losses(h: Tensor) -> Tensor:
         state, found = with_read_part(start.state, h), []
-        for later in course[loop : loop + max(horizons)]:
+        for later in records[loop : loop + max(horizons)]:
             state = start.model.step(state, start.x)
             if later.step - loop in horizons:
                 found.append(token_loss(later, read_part(state), likelihood))
@@ -177,9 +177,9 @@ def blind_spot(
 ) -> dict[str, Any]:
     """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
     with torch.no_grad():
-        course = list(unroll(precise(model), batch, max(loops, far)))
+        records = list(unroll(precise(model), batch, max(loops, far)))
     by_loop = []
-    for record in course:
+    for record in records:
         r, g = radial_gradient(record, likelihood)
         h = read_part(record.state)
         with torch.no_grad():
@@ -191,11 +191,11 @@ def blind_spot(
                 "ce": token_loss(record, h, likelihood).item(),
                 "exact": record.exact.float().mean().item(),
             }
-            if record.step < len(course):
-                row |= residual_update(h, read_part(course[record.step].state))
-            row |= future_gradients(course, record.step, likelihood)
+            if record.step < len(records):
+                row |= residual_update(h, read_part(records[record.step].state))
+            row |= future_gradients(records, record.step, likelihood)
         by_loop.append(row)
-    last = course[loops - 1]
+    last = records[loops - 1]
     width = read_part(last.state).shape[-1]
     return {
         "puzzles": len(batch.inputs),

@@ -84,17 +84,17 @@ class Restarts(Consumer):
         """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
         assert rows is not None, "those of a pass"
-        streams = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
+        seeds = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
             assert evaluator.puzzle is not None
             assert evaluator.puzzle.symmetry is not None
-            moved = streams.symmetries(evaluator.puzzle.symmetry, number, rows.device)
+            moved = seeds.symmetries(evaluator.puzzle.symmetry, number, rows.device)
 
         def random(state: State) -> State:
-            return random_like(state, streams.normal)
+            return random_like(state, seeds.normal)
 
         def noisy(state: State) -> State:
-            return mapped(state, lambda z: z + evaluator.settings.sigma * size_of_rows(z) * streams.normal(z))
+            return mapped(state, lambda z: z + evaluator.settings.sigma * size_of_rows(z) * seeds.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         tried = unroll(
@@ -104,7 +104,7 @@ class Restarts(Consumer):
             start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
-        with seeded(streams.batch_seed(), rows.device):  # of noise that the model draws itself
+        with seeded(seeds.batch_seed(), rows.device):  # of noise that the model draws itself
             return self._ending(last_step(tried), batch, moved)
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
@@ -171,7 +171,7 @@ def restart_table(restarts: Columns) -> list[dict[str, Any]]:
         picks = {choice: chosen(some, choice) for choice in CHOICES if choice in ("majority", *some)}
         if "valid" in some:
             picks["verified"] = np.where(some["valid"].any(0), some["valid"].argmax(0), picks["majority"])
-        row: dict[str, Any] = {"tries": count, **dict.fromkeys((*CHOICES, "verified"))}
+        row: dict[str, Any] = {"restarts": count, **dict.fromkeys((*CHOICES, "verified"))}
         for choice, pick in picks.items():
             row[choice] = float(np.take_along_axis(some["right"], pick[None], axis=0).mean())
         rows.append(row | {"any": float(some["right"].any(0).mean())})
@@ -194,7 +194,7 @@ def _records(results: Results) -> list[dict[str, Any]]:
 
 
 def _tables(results: Results) -> list[Table]:
-    rows = [[row["varied"], str(row["tries"]), *(share(row[way]) for way in WAYS)] for row in _records(results)]
+    rows = [[row["varied"], str(row["restarts"]), *(share(row[way]) for way in WAYS)] for row in _records(results)]
     return [Table("restarts: exact", ("varied", "restarts", *WAYS.values()), rows)]
 
 
@@ -206,15 +206,15 @@ def _charts(results: Results) -> list[Chart]:
                 some = [row for row in rows if row[way] is not None]
                 style = styled(index) | {"linestyle": "--" if way in NEEDS_MORE else "-"}
                 if some:
-                    axes.plot([row["tries"] for row in some], [row[way] for row in some], label=label, **style)
-                points = [(row["tries"], row[way]) for row in some if (row["tries"], row[way]) not in barred]
+                    axes.plot([row["restarts"] for row in some], [row[way] for row in some], label=label, **style)
+                points = [(row["restarts"], row[way]) for row in some if (row["restarts"], row[way]) not in barred]
                 if points:  # where ways give the same, one bar is enough
                     barred.update(points)
                     restarts, exact = zip(*points, strict=True)
                     aside = [1.02**index * count for count in restarts]
                     errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=style["color"])
             shares_axis(axes, "exact", whole=False)
-            doubling_axis(axes, rows[-1]["tries"], "restarts")
+            doubling_axis(axes, rows[-1]["restarts"], "restarts")
             label_ends(axes)
 
         return draw
@@ -222,7 +222,7 @@ def _charts(results: Results) -> list[Chart]:
     def says(rows: list[dict[str, Any]]) -> str:
         last = rows[-1]
         told = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
-        return f"{share(rows[0]['majority'])} with one; with {last['tries']}: {told}"
+        return f"{share(rows[0]['majority'])} with one; with {last['restarts']}: {told}"
 
     kinds = results["restarts"].items()
     return [Chart(TITLES[kind], says(found["rows"]), drawing(found["rows"])) for kind, found in kinds]
