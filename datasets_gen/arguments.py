@@ -79,12 +79,13 @@ def save(
     splits: Mapping[str, Split],
     made_by: Mapping[str, Any],
     facts: Mapping[str, Any],
+    command: str | None = None,
 ) -> None:
-    """Write the set with the command that makes it again, and print where it is."""
+    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is."""
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]
     provenance = {
-        "command": " ".join(["python -m datasets_gen", puzzle.name, *words]),
+        "command": " ".join(["python -m datasets_gen", command or puzzle.name, *words]),
         "generator": puzzle.name,
         "options": made_by,
         "version": __version__,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from datasets_gen import importers, show, verify
 from datasets_gen.addition import generate as addition
+from datasets_gen.declared import generate as declared
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
+from datasets_gen.pages import pages
 from datasets_gen.sudoku import generate as sudoku
 from datasets_gen.terminal import INTERRUPTED, open_missing_streams
 from datasets_gen.typed import Parser, typed
@@ -20,6 +23,7 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
   python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen maze --output-dir data/maze
   python -m datasets_gen addition --output-dir data/addition
+  python -m datasets_gen futoshiki --output-dir data/futoshiki
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
@@ -30,11 +34,15 @@ Every command has its own --help with examples. The same options and seed give t
 NOTHING_WRITTEN = ": nothing was written"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def build_parser(own: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The command line; own: a page of one's own, PUZZLE.py, is a command too."""
     parser = Parser(prog="python -m datasets_gen", description=DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (sudoku, maze, addition, importers, show, verify):
+    for module in (sudoku, maze, addition):
+        module.add_parser(commands)
+    for name in [*pages(), *own]:
+        declared.add_parser(commands, name)
+    for module in (importers, show, verify):
         module.add_parser(commands)
     return parser
 
@@ -43,9 +51,13 @@ def run(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
     open_missing_streams()
     try:
-        options = build_parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        options = build_parser([word for word in words[:1] if word.endswith(".py")]).parse_args(words)
     except SystemExit as stop:
         return int(stop.code or 0)
+    except DatasetError as error:  # of a page of one's own
+        print(f"error: {typed(str(error))}", file=sys.stderr)
+        return 1
     try:
         options.command(options)
         sys.stdout.flush()

@@ -17,7 +17,8 @@ class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
     A family states `name`, `characters`, `grid_shape` and `solved`, and is entered in `datasets_gen.puzzles.FAMILIES`
-    under its name. N examples of S cells are arrays (N, S) of tokens; token 0 pads.
+    under its name. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the instances of each
+    example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout; families with fixed rules have none.
     """
 
     name: ClassVar[str]
@@ -39,7 +40,7 @@ class Puzzle(ABC):
         """(rows, columns) of the board; one row for text."""
 
     @abstractmethod
-    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps what the question fixes and obeys every rule."""
 
     @property
@@ -90,21 +91,22 @@ class Puzzle(ABC):
         """
         return None
 
-    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule of one example (S,), (S,), in words with the cells; None when all rules hold."""
-        return self.mistake(question, answer)
+        return self.mistake(question, answer, relations)
 
-    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
-        return None if self.solved(question[None], answer[None])[0] else "the answer breaks a rule"
+        rows = None if relations is None else relations[None]
+        return None if self.solved(question[None], answer[None], rows)[0] else "the answer breaks a rule"
 
-    def contradiction(self, question: np.ndarray) -> str | None:
+    def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
         return None
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` would be None, but fast."""
-        return self.solved(questions, answers)
+        return self.solved(questions, answers, relations)
 
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart; by default all but open ones."""
@@ -127,19 +129,27 @@ class Puzzle(ABC):
         """What the stored ratings (N,) must be; None where that does not follow from the puzzle."""
         return None
 
-    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
         rows = np.ascontiguousarray(questions, dtype=np.int32)
         digests = [hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows]
         return np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)
 
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart where the family can."""
         return "\n".join("".join(self.characters[t] for t in row) for row in tokens.reshape(self.grid_shape))
 
     def sized(self, text: str) -> Self:
         """The member of the family with as many cells as a typed board; itself where no member fits."""
         return self
+
+    def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle; None: its family has none.
+
+        Raises:
+            DatasetError: see `parse`.
+        """
+        return self.parse(text), None
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed board; line ends, and spaces where no cell is one, are passed over.
@@ -172,7 +182,7 @@ class SquareBoard(Puzzle):
         """Where a cell lies, for an error: rows and columns are counted from 1."""
         return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
 
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as lines of characters, framed."""
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *(f"|{row}|" for row in super().draw(tokens).split("\n")), frame])

@@ -8,9 +8,11 @@ from typing import Any
 
 from datasets_gen.addition import Addition
 from datasets_gen.arc import Arc
+from datasets_gen.declared import FACTS, Declared
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
+from datasets_gen.pages import pages
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 
@@ -19,7 +21,7 @@ class UnknownPuzzle(DatasetError):
     """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
 
 
-FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition, Arc)}
+FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition, Arc)} | pages()
 PUBLISHED = {(puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30), Arc(30))}
 
 
@@ -30,7 +32,7 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
         UnknownPuzzle: no family fits.
         DatasetError: the `task` field has a setting that its family lacks, or dataset.json has other cells or tokens.
     """
-    puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size)
+    puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size, metadata.structure)
     if (metadata.seq_len, metadata.vocab_size) != (puzzle.seq_len, puzzle.vocab_size):
         raise DatasetError(
             f"dataset.json states {metadata.seq_len} cells and {metadata.vocab_size} tokens, but {puzzle.task} has "
@@ -56,8 +58,10 @@ def structure_of(metadata: Metadata) -> Structure:
     return puzzle.structure if puzzle is not None and fits else Structure()
 
 
-def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
+def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure: Structure | None = None) -> Puzzle:
     """The family that a `task` field names; without a name, the published set of that shape.
+
+    structure: that of the set; declared puzzles judge by its relations.
 
     Raises:
         UnknownPuzzle: no family fits.
@@ -65,6 +69,9 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int) -> Puzzle:
     """
     settings = {key: value for key, value in task.items() if key != "labels"}
     name = settings.pop("name", None)
+    page = FAMILIES.get(name, Declared) if isinstance(name, str) else None
+    if isinstance(page, type) and issubclass(page, Declared) and FACTS.keys() <= settings.keys():
+        return page.of_task(task, structure)
     if not isinstance(name, str) or name not in FAMILIES:
         if name is None and (seq_len, vocab_size) in PUBLISHED:
             return PUBLISHED[seq_len, vocab_size]

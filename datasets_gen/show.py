@@ -114,7 +114,8 @@ def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
         owner = int(np.searchsorted(split.puzzle_indices, index, side="right")) - 1
         rating = split.ratings[owner]
         title += ", not rated" if np.isnan(rating) else f", rating {rating:g} ({puzzle.rating_name})"
-    boards = [puzzle.draw(question), puzzle.draw(answer, question)]
+    relations = split.relations_of(index)
+    boards = [puzzle.draw(question, None, relations), puzzle.draw(answer, question, relations)]
     return f"{title}\n\n" + _side_by_side(*boards)
 
 

@@ -109,9 +109,9 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
 
 
 def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) -> None:
-    bad = np.flatnonzero(~puzzle.valid(split.inputs, split.labels))
+    bad = np.flatnonzero(~puzzle.valid(split.inputs, split.labels, split.relations))
     if len(bad):
-        fault = puzzle.fault(split.inputs[bad[0]], split.labels[bad[0]])
+        fault = puzzle.fault(split.inputs[bad[0]], split.labels[bad[0]], split.relations_of(bad[0]))
         assert fault is not None, "valid and fault disagree"
         own = "" if "name" in metadata.task else "; if it is another puzzle, name its task in dataset.json"
         raise DatasetError(f"{where}: example {bad[0]}: {fault} ({len(bad)} faulty examples{own})")
@@ -156,7 +156,7 @@ def _check_leaks(puzzle: Puzzle, splits: dict[str, Split]) -> list[str]:
     for name, split in splits.items():
         own: dict[tuple[int, int], tuple[str, int]] = {}
         owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices)).tolist()
-        for index, signature in enumerate(puzzle.signatures(split.inputs, split.labels).tolist()):
+        for index, signature in enumerate(puzzle.signatures(split.inputs, split.labels, split.relations).tolist()):
             key = (owner[index] if isinstance(puzzle, Arc) else 0, signature)
             if key in seen:
                 other, twin = seen[key]

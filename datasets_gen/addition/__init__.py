@@ -132,7 +132,7 @@ class Addition(Puzzle):
             raise DatasetError(f"{text!r} adds {len(terms)} numbers, {self.operands} expected")
         return [int(term) for term in terms]
 
-    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule of one example (S,), (S,), with cells counted from 0."""
         try:
             expected = self.example(self.read(question))
@@ -155,12 +155,12 @@ class Addition(Puzzle):
         rows = [_label(self, tuple(question)) for question in questions.tolist()]
         return np.array(rows, np.uint8).reshape(questions.shape)
 
-    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: every scored cell is right: the sum's digits, its end, the causal space."""
         labels = self._labels(questions)
         return ((labels == 0) | (labels == answers)).all(1)
 
-    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The answered sum beside the right one."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
@@ -170,7 +170,7 @@ class Addition(Puzzle):
         order = ", lowest digit first" if self.reverse else ""
         return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
 
@@ -199,11 +199,11 @@ class Addition(Puzzle):
         """Digits of the longest operand (N,)."""
         return np.array([len(str(max(self.read(question)))) for question in questions])
 
-    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same numbers in any order."""
         return np.array([operands_signature(self.read(question)) for question in questions], np.uint64)
 
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The text of a question, or of a question's sum with the answer given."""
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)

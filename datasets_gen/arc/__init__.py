@@ -105,7 +105,7 @@ class Arc(SquareBoard):
 
         return vote
 
-    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What is wrong with the first of the boards (S,), (S,) that is no grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
             grid = grid_of(tokens)
@@ -120,11 +120,11 @@ class Arc(SquareBoard):
                 )
         return None
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
 
-    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """No rule tells a right answer: only the task's own solution does.
 
         Raises:
@@ -140,7 +140,7 @@ class Arc(SquareBoard):
         """Statistics (N,) by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
 
-    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same pair of grids, wherever on the board they lie."""
         found = [hash_of(grid_of(q), grid_of(a)) for q, a in zip(questions, answers, strict=True)]
         return np.array(found, np.uint64)

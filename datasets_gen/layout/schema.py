@@ -69,6 +69,10 @@ class Split:
     sources: np.ndarray | None = None  # (P,)
     relations: np.ndarray | None = None  # (N, M, 1 + C + P'), see datasets_gen/layout
 
+    def relations_of(self, example: int) -> np.ndarray | None:
+        """The instances (M, 1 + C + P') of one example."""
+        return None if self.relations is None else self.relations[example]
+
     @classmethod
     def of_puzzles(
         cls,

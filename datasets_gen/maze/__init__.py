@@ -50,7 +50,7 @@ class Maze(SquareBoard):
         """The grid; beyond its edge no path leads, as through a wall."""
         return Structure(grid=self.grid_shape, outside=WALL)
 
-    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule of one maze (S,), (S,), with rows and columns counted from 1."""
         if broken := self.mistake(question, answer):
             return broken
@@ -60,7 +60,7 @@ class Maze(SquareBoard):
             return f"the answer is a shortest path, but not the tie-broken one: they differ at {self.place(cell)}"
         return None
 
-    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first rule broken where any shortest path is right."""
         outside = (question < WALL) | (question > GOAL)
         if outside.any():
@@ -82,7 +82,7 @@ class Maze(SquareBoard):
             return "the answer's cells do not join S and G"
         return None
 
-    def contradiction(self, question: np.ndarray) -> str | None:
+    def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Walls that part S from G."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
 
@@ -93,7 +93,7 @@ class Maze(SquareBoard):
             & ((questions == GOAL).sum(1) == 1)
         )
 
-    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer marks one of the shortest paths and nothing else."""
         kept = ((questions == answers) | ((questions == FREE) & (answers == PATH))).all(1)
         right = kept & self._sound(questions)
@@ -102,7 +102,7 @@ class Maze(SquareBoard):
         right[right] = (lengths > 0) & (solve(_corridors(answers[right]))[1] == lengths) & (marked == lengths)
         return right
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: solved, and by the tie-broken path. `fault` says what is wrong elsewhere."""
         valid = self.solved(questions, answers)
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
@@ -120,7 +120,7 @@ class Maze(SquareBoard):
         """Cells of the path (N,), both ends counted."""
         return (answers == PATH).sum(1) + 2
 
-    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for mazes that a flip or a turn makes equal."""
         grids = questions.reshape(-1, self.size, self.size)
         turns = [np.rot90(side, k, (1, 2)) for side in (grids, grids.swapaxes(1, 2)) for k in range(4)]

@@ -93,7 +93,7 @@ class Sudoku(SquareBoard):
         groups = {name: tuple(numbers.ravel().tolist()) for name, numbers in units.items()}
         return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
-    def fault(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule of one puzzle (S,), (S,), with rows and columns counted from 1."""
         if broken := self.mistake(question, answer):
             return broken
@@ -101,7 +101,7 @@ class Sudoku(SquareBoard):
             return "the question has more than one solution"
         return None
 
-    def mistake(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+    def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first rule that the answer alone breaks: the question may have other solutions."""
         for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
@@ -129,13 +129,13 @@ class Sudoku(SquareBoard):
                 return f"{unit_name} of the {name} holds {digit} twice: at {places}"
         return None
 
-    def contradiction(self, question: np.ndarray) -> str | None:
+    def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The clash of two clues, or that no grid has them all."""
         if clash := self._clash(question, "question"):
             return clash
         return None if solve((question - 1)[None], limit=1).counts[0] else "no grid has all of these clues"
 
-    def solved(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps every clue and obeys every row, column and box."""
         kept = ((questions == 1) | (questions == answers)).all(1)
         digits = (answers >= 2) & (answers < self.vocab_size)
@@ -143,7 +143,7 @@ class Sudoku(SquareBoard):
         seen = np.bitwise_or.reduce(bits[:, geometry(self.size).units], axis=2)  # (N, 3n)
         return kept & (seen == (1 << self.size) - 1).all(1)
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: solved, and the question has no other solution. `fault` says what is wrong elsewhere."""
         valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
         valid[valid] = solve(questions[valid] - 1).counts == 1
@@ -162,11 +162,11 @@ class Sudoku(SquareBoard):
         """Statistics (N,) by name."""
         return {"clues": (questions > 1).sum(1)}
 
-    def signatures(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for puzzles that a symmetry turns into one another."""
         return signatures(questions - 1, answers - 1)
 
-    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None) -> str:
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as text, boxes ruled; a digit that `question` leaves open gets a prime."""
         height, width = self.box_shape
         given = tokens > 1 if question is None else question > 1

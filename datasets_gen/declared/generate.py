@@ -1,0 +1,257 @@
+"""`python -m datasets_gen NAME`: puzzles of a page, each with the clues that leave one solution."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets_gen.arguments import add_command, add_output, check_counts, save
+from datasets_gen.declared.expressions import Instance
+from datasets_gen.declared.puzzle import ABSENT, BLANK, FIRST, Declared, NoSolution, signature
+from datasets_gen.declared.relations import gather, rows
+from datasets_gen.declared.rules import evaluate, named
+from datasets_gen.declared.solver import LIGHT, Solver, TooHard
+from datasets_gen.layout import DatasetError, Split
+from datasets_gen.pages import page_named
+from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
+
+CHUNK = 4  # random puzzles of a task
+PATIENCE = 25  # tasks in a row that bring nothing before giving up
+REASONS = {
+    "unsatisfiable": "its rules have no solution: not one of {draws} draws had any",
+    "ambiguous": "the puzzles that it draws have several solutions even with every clue: not one of {draws} had only "
+    "one; show more, or declare unique = False",
+    "known": "only {seen} different puzzles were found, and {draws} more draws brought none; ask for fewer",
+    "too hard": "CP-SAT needs too long for each of {draws} draws; make the puzzle smaller or show more",
+}
+
+
+def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
+    """Add the command of one page."""
+    page = page_named(name)
+    summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
+    solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
+    parser = add_command(
+        commands,
+        name,
+        partial(run, name),
+        summary,
+        f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same"
+        f"{' up to a renaming of the values' if page.interchangeable else ''}. "
+        "The same options and seed give the same bytes, with the same OR-Tools.",
+        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{name}",
+    )
+    add_output(parser, train=1000, test=1000)
+
+
+def run(name: str, options: argparse.Namespace) -> None:
+    """Generate and save."""
+    counts = check_counts(options)
+    puzzle, splits = declared_splits(name, counts, seed=options.seed, processes=options.processes)
+    rated = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
+    facts = {
+        "rating": "branches of CP-SAT: one worker, no presolve",
+        "mean_rating": {name: round(float(ratings.mean()), 2) for name, ratings in rated.items()},
+    }
+    save(options, puzzle, splits, {}, facts, command=name)
+
+
+class Made(NamedTuple):
+    """One finished puzzle."""
+
+    question: np.ndarray  # (S,) tokens
+    answer: np.ndarray  # (S,)
+    own: list[Instance]  # beside those of every puzzle
+    rating: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One task: `CHUNK` random puzzles, drawn from the generator that (seed, split, number) names."""
+
+    page: str
+    seed: int
+    split: int
+    number: int
+
+
+def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
+    """(signature, puzzle) of a task's draws, and why the other draws gave none."""
+    puzzle = page_named(chunk.page)()
+    rng = seeded(chunk.seed, chunk.split, chunk.number)
+    found, failed = [], Counter[str]()
+    for _ in range(CHUNK):
+        try:
+            made = make(puzzle, rng)
+        except NoSolution:
+            failed["unsatisfiable"] += 1
+        except TooHard:
+            failed["too hard"] += 1
+        else:
+            if made is None:
+                failed["ambiguous"] += 1
+            else:
+                own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
+                found.append((signature(made.question, own, puzzle.interchangeable), made))
+    return found, failed
+
+
+def make(puzzle: Declared, rng: np.random.Generator) -> Made | None:
+    """A random puzzle; None where it has several solutions with every clue shown.
+
+    Raises:
+        NoSolution: the page asked for a grid that does not exist.
+        TooHard: CP-SAT needs too long.
+        DatasetError: the page contradicts itself.
+    """
+    drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    answer = np.asarray(drawn.answer, np.int64).ravel()
+    absent = np.zeros(answer.shape, bool) if drawn.absent is None else np.asarray(drawn.absent).ravel()
+    givens, own = puzzle.read(drawn.shown)
+    clues = [puzzle.read(clue) for clue in drawn.optional]
+    _check(puzzle, answer, absent, [(givens, own), *clues])
+    kept: set[int] | None = set(range(len(clues)))
+    if puzzle.unique:
+        kept = _needed(puzzle, answer, absent, givens, own, clues, rng)
+    if kept is None:
+        return None
+    for index in sorted(kept):
+        givens = givens | clues[index][0]
+        own = own + clues[index][1]
+    tokens = np.where(absent, ABSENT, answer - puzzle.lowest + FIRST)
+    question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens, BLANK)
+    solver = Solver(puzzle.cells.flat, puzzle.domains(givens, absent), puzzle.posted([*puzzle.always_instances, *own]))
+    solver.answer(cp_model_presolve=False, **LIGHT)
+    return Made(question.astype(np.uint8), tokens.astype(np.uint8), own, solver.branches)
+
+
+Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
+
+
+def _check(puzzle: Declared, answer: np.ndarray, absent: np.ndarray, clues: list[Clue]) -> None:
+    """Refuse a page whose clues contradict its answer."""
+    shown = {cell for givens, _ in clues for cell in givens}
+    for cell, value in enumerate(answer.tolist()):
+        allowed = range(puzzle.lowest, puzzle.lowest + len(puzzle.values)) if cell in shown else puzzle.open_values
+        if not absent[cell] and value not in allowed:
+            raise DatasetError(f"{puzzle.name}: the answer has {value} in cell {cell}, where it may have {[*allowed]}")
+    for givens, instances in [({}, puzzle.always_instances), *clues]:
+        wrong = next((cell for cell, value in givens.items() if answer[cell] != value or absent[cell]), None)
+        if wrong is not None:
+            raise DatasetError(f"{puzzle.name}: the clue of cell {wrong} is not what the answer has")
+        for each in instances:
+            if not _true(each, answer):
+                raise DatasetError(f"{puzzle.name}: the answer breaks {named(each.folded.rule)} of cells {each.cells}")
+
+
+def _true(each: Instance, answer: np.ndarray) -> bool:
+    return bool(evaluate(each.rule, answer[list(each.cells)], np.array(each.numbers, np.int64)))
+
+
+def _needed(
+    puzzle: Declared,
+    answer: np.ndarray,
+    absent: np.ndarray,
+    givens: dict[int, int],
+    own: list[Instance],
+    clues: list[Clue],
+    rng: np.random.Generator,
+) -> set[int] | None:
+    """Indices of clues that leave one solution; None: all of them do not.
+
+    Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these, at random, is kept, until
+    no other solution is left. Then clues that became superfluous go, in random order, down to `fewest`.
+    """
+    optional = [index for index, (_, instances) in enumerate(clues) if instances]
+    switched = [puzzle.posted(clues[index][1]) for index in optional]
+    solver = Solver(
+        puzzle.cells.flat,
+        puzzle.domains(givens, absent),
+        puzzle.posted([*puzzle.always_instances, *own]),
+        [each for (each,) in switched],
+    )
+    solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
+
+    def other(kept: set[int]) -> np.ndarray | None:
+        shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
+        solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
+        return solver.answer(**LIGHT)
+
+    order = rng.permutation(len(clues)).tolist()
+    kept = set(order[: puzzle.fewest])
+    while True:
+        try:
+            found = other(kept)
+        except TooHard:
+            broken = [index for index in order if index not in kept]
+            if not broken:
+                raise
+        else:
+            if found is None:
+                break
+            broken = [index for index in order if index not in kept and _breaks(found, clues[index])]
+        if not broken:
+            return None
+        kept.add(broken[int(rng.random() * len(broken))])
+    for index in order:
+        if index in kept and len(kept) > puzzle.fewest:
+            with contextlib.suppress(TooHard):
+                if other(kept - {index}) is None:
+                    kept.remove(index)
+    return kept
+
+
+def _breaks(found: np.ndarray, clue: Clue) -> bool:
+    givens, instances = clue
+    return any(found[cell] != value for cell, value in givens.items()) or not all(_true(i, found) for i in instances)
+
+
+def declared_splits(
+    name: str, counts: dict[str, int], *, seed: int = 0, processes: int | None = None
+) -> tuple[Declared, dict[str, Split]]:
+    """The puzzle with the relations of its set, and splits of `counts` puzzles each.
+
+    Raises:
+        DatasetError: the page contradicts itself, or brings too few puzzles.
+    """
+    puzzle = page_named(name)()
+    seen: set[int] = set()
+    made: dict[str, list[Made]] = {}
+    failed = Counter[str]()
+
+    def found(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
+        failed.update(chunk[1], known=len(chunk[0]))
+        return chunk[0]
+
+    def hopeless(barren: int) -> str | None:
+        if not barren:
+            failed.clear()
+        if barren < PATIENCE:
+            return None
+        ((reason, _),) = failed.most_common(1)
+        return f"{name}: " + REASONS[reason].format(draws=failed.total(), seen=len(seen))
+
+    for split in (split for split in ORDER if counts.get(split)):
+        tasks = (Chunk(name, seed, ORDER.index(split), number) for number in itertools.count())
+        with progress(counts[split], f"{split}: {name}", "puzzle") as bar:
+            chunks = map(found, ordered_map(declared_chunk, tasks, processes))
+            made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
+    every = [each for split in made.values() for each in split]
+    relations = gather(puzzle.always_instances, [each.own for each in every])
+    puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
+    table = rows(relations, [each.own for each in every])
+    splits, start = {}, 0
+    for split, some in made.items():
+        questions, answers = (np.array([getattr(each, key) for each in some]) for key in ("question", "answer"))
+        ratings = np.array([each.rating for each in some], np.int32)
+        own = None if table is None else table[start : start + len(some)]
+        splits[split] = replace(Split.of_puzzles(questions, answers, ratings), relations=own)
+        start += len(some)
+    return puzzle, splits

@@ -1,0 +1,119 @@
+"""Relations of a set: gathered from the constraints of its puzzles, checked with numpy, turned back into CPMpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from datasets_gen.declared.expressions import Instance, fold
+from datasets_gen.declared.rules import evaluate, named
+from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Relation, Structure
+
+MOST = 2**15 - 1  # cells and clue numbers are stored as int16
+
+
+def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> tuple[Relation, ...]:
+    """The relations of a set: `always` holds for every puzzle, each list of `drawn` for one.
+
+    A clue number that never varies becomes a part of the rule.
+
+    Raises:
+        DatasetError: a clue number that is too large.
+    """
+    numbers: dict[Any, set[tuple[int, ...]]] = {}
+    for instance in (each for puzzle in drawn for each in puzzle):
+        numbers.setdefault(instance.kind, set()).add(instance.numbers)
+    found: dict[Any, dict[str, Any]] = {}
+
+    def entry(instance: Instance) -> dict[str, Any]:
+        begun = {"rule": instance.rule, "places": instance.places, "seen": instance.seen, "instances": {}}
+        return found.setdefault(instance.kind, begun)
+
+    for instance in always:
+        entry(instance.folded)["instances"][instance.cells] = None
+    pairs: dict[tuple[int, int], None] = {}
+    for instance in (each for puzzle in drawn for each in puzzle):
+        if instance.rule == ["runs"]:
+            pairs |= dict.fromkeys(zip(instance.cells, instance.cells[1:], strict=False))
+        elif len(numbers[instance.kind]) == 1:
+            entry(instance.folded)
+            continue
+        facts = entry(instance)
+        facts["clues"] = max(facts.get("clues", 0), len(instance.numbers))
+        facts["highest"] = max([facts.get("highest", 0), *instance.numbers])
+        if facts["highest"] > MOST:
+            raise DatasetError(f"a clue of {named(instance.rule)} is {facts['highest']}; {MOST} is the largest kept")
+    if pairs:
+        found["next"] = {"rule": True, "places": 2, "instances": pairs, "name": "runs_next"}
+    taken: set[str] = set()
+    relations = []
+    for facts in found.values():
+        base = facts.pop("name", None) or ("" if facts.get("seen", True) else "unseen_") + named(facts["rule"])
+        name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in taken)
+        taken.add(name)
+        relations.append(Relation(name=name, **facts | {"instances": tuple(facts["instances"])}))
+    return tuple(relations)
+
+
+def rows(relations: Sequence[Relation], puzzles: Sequence[Iterable[Instance]]) -> np.ndarray | None:
+    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where no puzzle has one.
+
+    Raises:
+        DatasetError: an instance that no relation of the set holds.
+    """
+    clues = max((relation.clues for relation in relations), default=0)
+    found = [[_row(relations, clues, instance) for instance in instances] for instances in puzzles]
+    if not any(found):
+        return None
+    table = np.full((len(found), max(map(len, found)), max(len(r) for each in found for r in each)), -1, np.int16)
+    for number, each in enumerate(found):
+        for place, row in enumerate(each):
+            table[number, place, : len(row)] = row
+    return table
+
+
+def _row(relations: Sequence[Relation], clues: int, instance: Instance) -> list[int]:
+    for number, relation in enumerate(relations):
+        if (relation.places, relation.seen) != (instance.places, instance.seen):
+            continue
+        if relation.rule == instance.rule:
+            given = instance.numbers
+            if len(given) <= relation.clues and max(given, default=0) <= relation.highest:
+                return [number, *given, *[-1] * (clues - len(given)), *instance.cells]
+            largest = f"at most {relation.clues} numbers from 0 to {relation.highest}"
+            raise DatasetError(f"{relation.name} {' '.join(map(str, given))}: the clues of this set are {largest}")
+        if instance.numbers and relation.rule == fold(instance.rule, instance.numbers):
+            return [number, *[-1] * clues, *instance.cells]
+    known = ", ".join(relation.name for relation in relations) or "none"
+    raise DatasetError(f"no relation of this set holds {named(instance.folded.rule)}; it has {known}")
+
+
+def listed(structure: Structure, table: np.ndarray | None) -> Iterator[tuple[Relation, tuple[int, ...], list[int]]]:
+    """(relation, clue numbers, cells) of every row (M, 1 + C + P) of one puzzle."""
+    clues = max((relation.clues for relation in structure.relations), default=0)
+    for number, *rest in [] if table is None else table[table[:, 0] >= 0].tolist():
+        given = tuple(clue for clue in rest[:clues] if clue >= 0)
+        yield structure.relations[number], given, [cell for cell in rest[clues:] if cell >= 0]
+
+
+def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) -> np.ndarray:
+    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P)."""
+    right = np.ones(len(values), bool)
+    clues = max((relation.clues for relation in structure.relations), default=0)
+    for number, relation in enumerate(structure.relations):
+        for size in sorted({len(cells) for cells in relation.instances}):
+            cells = np.array([each for each in relation.instances if len(each) == size])  # (I, size)
+            right &= evaluate(relation.rule, values[:, cells], np.zeros((len(cells), 0), int)).all(1)
+        if table is None:
+            continue
+        puzzle, place = np.nonzero(table[..., 0] == number)
+        own = table[puzzle, place]
+        sizes = (own[:, 1 + clues :] >= 0).sum(1)
+        for size in np.unique(sizes):
+            chosen, owner = own[sizes == size], puzzle[sizes == size]
+            cells = chosen[:, 1 + clues : 1 + clues + size]
+            right[owner[~evaluate(relation.rule, values[owner[:, None], cells], chosen[:, 1 : 1 + clues])]] = False
+    return right

@@ -1,0 +1,98 @@
+"""Random shapes on a grid for pages: cages, regions, walls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def neighbours(grid: tuple[int, int], cell: int) -> list[int]:
+    """The cells beside a cell: above, left, right, below."""
+    rows, columns = grid
+    row, column = divmod(cell, columns)
+    around = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
+    return [r * columns + c for r, c in around if 0 <= r < rows and 0 <= c < columns]
+
+
+def connected(cells: set[int], grid: tuple[int, int]) -> bool:
+    """Whether a path through the cells leads from each to each."""
+    reached, stack = set[int](), [next(iter(cells))] if cells else []
+    while stack:
+        cell = stack.pop()
+        if cell not in reached:
+            reached.add(cell)
+            stack += [each for each in neighbours(grid, cell) if each in cells]
+    return reached == cells
+
+
+def cages(grid: tuple[int, int], rng: np.random.Generator, sizes: Sequence[int]) -> np.ndarray:
+    """A random division of a grid into connected cages: the number of each cell's cage, from 0.
+
+    A cage grows to one of `sizes`, or ends where no free cell is beside it; a cage of one cell joins one beside it.
+    """
+    number = np.full(grid[0] * grid[1], -1)
+    for start in rng.permutation(number.size):
+        if number[start] >= 0:
+            continue
+        cage, size = [int(start)], sizes[int(rng.random() * len(sizes))]
+        while len(cage) < size:
+            beside = sorted({n for c in cage for n in neighbours(grid, c) if number[n] < 0 and n not in cage})
+            if not beside:
+                break
+            cage.append(beside[int(rng.random() * len(beside))])
+        alone = [number[n] for n in neighbours(grid, cage[0]) if number[n] >= 0] if len(cage) == 1 else []
+        number[cage] = alone[int(rng.random() * len(alone))] if alone else number.max() + 1
+    return number.reshape(grid)
+
+
+def exchanged(regions: np.ndarray, rng: np.random.Generator, times: int) -> np.ndarray:
+    """Regions after `times` exchanges of two cells at a border that keep sizes and connectedness."""
+    grid = regions.shape
+    number = regions.ravel().copy()
+    while times:
+        cell = int(rng.random() * number.size)
+        beside = [n for n in neighbours(grid, cell) if number[n] != number[cell]]
+        if not beside:
+            continue
+        ours, theirs = number[cell], number[beside[int(rng.random() * len(beside))]]
+        border = [
+            c for c in np.flatnonzero(number == theirs).tolist() if any(number[n] == ours for n in neighbours(grid, c))
+        ]
+        other = int(border[int(rng.random() * len(border))])
+        number[cell], number[other] = theirs, ours
+        if all(connected(set(np.flatnonzero(number == region).tolist()), grid) for region in (ours, theirs)):
+            times -= 1
+        else:
+            number[cell], number[other] = ours, theirs
+    return number.reshape(grid)
+
+
+def segments(open_cells: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
+    """The runs of open cells in rows, and those in columns: lists of cells."""
+    numbers = np.arange(open_cells.size).reshape(open_cells.shape)
+    return _runs(numbers, open_cells), _runs(numbers.T, open_cells.T)
+
+
+def _runs(numbers: np.ndarray, open_cells: np.ndarray) -> list[list[int]]:
+    found = []
+    for line, is_open in zip(numbers, open_cells, strict=True):
+        run: list[int] = []
+        for cell, here in zip(line.tolist(), is_open.tolist(), strict=True):
+            if here:
+                run.append(cell)
+            elif run:
+                found.append(run)
+                run = []
+        found += [run] if run else []
+    return found
+
+
+def walls(grid: tuple[int, int], rng: np.random.Generator, share: float, shortest: int) -> np.ndarray:
+    """Random walls (bool) in about `share` of the cells that leave runs of `shortest` cells or more in every line."""
+    while True:
+        found = rng.random(grid) < share
+        while short := [run for line in segments(~found) for run in line if len(run) < shortest]:
+            found.flat[short[int(rng.random() * len(short))]] = True
+        if (~found).sum() > (1 - share) * found.size / 2:
+            return found

@@ -1,0 +1,51 @@
+"""Kakuro 8×8: runs of different digits with their sums."""
+
+import re
+
+import numpy as np
+
+from datasets_gen.declared import Declared, Drawn, cp, shapes
+from datasets_gen.layout import DatasetError
+
+
+class Kakuro(Declared):
+    """Kakuro 8×8: different digits in every run of cells between walls, with the sum of each run."""
+
+    name = "kakuro"
+    grid, values = (8, 8), "123456789#"
+    shown_only = "#"
+
+    def puzzle(self, x, rng, fill):
+        """Walls that leave no run of one cell, all sums, and digits where these leave several solutions."""
+        walls = shapes.walls(self.grid, rng, 0.3, shortest=2)
+        answer = fill(self.runs(x, walls, ()))
+        across, down = shapes.segments(~walls)
+        sums = [int(answer.flat[run].sum()) for run in across + down]
+        digits = [cell == value for cell, value in zip(x[~walls], answer[~walls], strict=True)]
+        return Drawn(answer, shown=self.runs(x, walls, sums), optional=digits)
+
+    def runs(self, x, walls, sums):
+        """Walls, and runs of different digits with their sums: rows first, then columns."""
+        across, down = shapes.segments(~walls)
+        runs = [x.flat[run] for run in across + down]
+        totals = [cp.sum(run) == total for run, total in zip(runs, sums, strict=False)]
+        return [*(cell == 10 for cell in x[walls]), *map(cp.AllDifferent, runs), *totals]
+
+    def draw(self, tokens, question=None, relations=None):
+        """The board, then the sums of the runs in rows and in columns."""
+        board = super().draw(tokens)
+        sums = {each.ordered: each.numbers[0] for each in self.own(relations) if each.numbers}
+        lines = shapes.segments(np.array([list(line) for line in board.split()]) != "#")
+        told = [" ".join(str(sums.get(tuple(run), "?")) for run in runs) for runs in lines]
+        return f"{board}\nrows: {told[0]}\ncolumns: {told[1]}"
+
+    def typed(self, text):
+        """A board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
+        board = "\n".join(line for line in text.splitlines() if ":" not in line)
+        clues = self.clues(board)
+        walls = np.array(list("".join(board.split()))).reshape(self.grid) == "#"
+        sums = [int(n) for line in text.splitlines() if ":" in line for n in re.findall(r"\d+", line)]
+        across, down = shapes.segments(~walls)
+        if len(sums) != len(across + down):
+            raise DatasetError(f"{len(sums)} sums; the board has {len(across)} runs in rows, {len(down)} in columns")
+        return self.of_constraints([*clues, *self.runs(self.cells, walls, sums)])
