@@ -49,18 +49,28 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{name}",
     )
     add_output(parser, train=1000, test=1000)
+    if page.unique:
+        parser.add_argument(
+            "--clues",
+            type=int,
+            metavar="N",
+            help=f"leave N or more of the clues that could go (default {page.fewest}; 0: no clue is superfluous)",
+        )
 
 
 def run(name: str, options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
-    puzzle, splits = declared_splits(name, counts, seed=options.seed, processes=options.processes)
+    clues = getattr(options, "clues", None)
+    if clues is not None and clues < 0:
+        raise DatasetError(f"--clues {clues} is negative; give a whole number from 0")
+    puzzle, splits = declared_splits(name, counts, clues=clues, seed=options.seed, processes=options.processes)
     rated = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
     facts = {
         "rating": "branches of CP-SAT: one worker, no presolve",
         "mean_rating": {name: round(float(ratings.mean()), 2) for name, ratings in rated.items()},
     }
-    save(options, puzzle, splits, {}, facts, command=name)
+    save(options, puzzle, splits, {} if clues is None else {"clues": clues}, facts, command=name)
 
 
 class Made(NamedTuple):
@@ -77,6 +87,7 @@ class Chunk:
     """One task: `CHUNK` random puzzles, drawn from the generator that (seed, split, number) names."""
 
     page: str
+    clues: int | None
     seed: int
     split: int
     number: int
@@ -85,6 +96,7 @@ class Chunk:
 def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
     """(signature, puzzle) of a task's draws, and why the other draws gave none."""
     puzzle = page_named(chunk.page)()
+    puzzle.fewest = puzzle.fewest if chunk.clues is None else chunk.clues
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     found, failed = [], Counter[str]()
     for _ in range(CHUNK):
@@ -214,7 +226,7 @@ def _breaks(found: np.ndarray, clue: Clue) -> bool:
 
 
 def declared_splits(
-    name: str, counts: dict[str, int], *, seed: int = 0, processes: int | None = None
+    name: str, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> tuple[Declared, dict[str, Split]]:
     """The puzzle with the relations of its set, and splits of `counts` puzzles each.
 
@@ -239,7 +251,7 @@ def declared_splits(
         return f"{name}: " + REASONS[reason].format(draws=failed.total(), seen=len(seen))
 
     for split in (split for split in ORDER if counts.get(split)):
-        tasks = (Chunk(name, seed, ORDER.index(split), number) for number in itertools.count())
+        tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())
         with progress(counts[split], f"{split}: {name}", "puzzle") as bar:
             chunks = map(found, ordered_map(declared_chunk, tasks, processes))
             made[split] = distinct(chunks, counts[split], seen, bar, hopeless)

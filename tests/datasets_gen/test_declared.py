@@ -166,9 +166,11 @@ def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, cap
 
 
 def test_a_draw_depends_on_its_numbers_alone():
-    one, other = (declared_chunk(Chunk("queens", 3, 0, number))[0] for number in (5, 5))
+    one, other = (declared_chunk(Chunk("queens", None, 3, 0, number))[0] for number in (5, 5))
     assert [signature for signature, _ in one] == [signature for signature, _ in other]
-    assert {signature for signature, _ in one}.isdisjoint(s for s, _ in declared_chunk(Chunk("queens", 3, 1, 5))[0])
+    assert {signature for signature, _ in one}.isdisjoint(
+        s for s, _ in declared_chunk(Chunk("queens", None, 3, 1, 5))[0]
+    )
 
 
 OWN = '''
@@ -223,8 +225,9 @@ def test_a_file_that_is_no_page_is_refused(tmp_path, capsys):
 def test_a_page_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text(OWN.format(always="unseen(x[0, 0] + 2 * x[0, 1] < 9)", shown=SHOWN), encoding="utf-8")
-    words = ["--train", "2", "--test", "1", "--output-dir", str(tmp_path / "set")]
+    words = ["--train", "2", "--test", "1", "--clues", "2", "--output-dir", str(tmp_path / "set")]
     assert main([str(path), *words]) == 0
+    assert ((read_split(tmp_path / "set", "train")[1].inputs > 1).sum(1) >= 2).all()
     metadata = read_metadata(tmp_path / "set", "train")
     assert metadata.provenance["command"].startswith(f"python -m datasets_gen {path} --train 2")
     assert [relation.seen for relation in metadata.structure.relations] == [True, False]
