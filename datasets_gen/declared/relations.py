@@ -100,7 +100,13 @@ def listed(structure: Structure, table: np.ndarray | None) -> Iterator[tuple[Rel
 
 
 def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) -> np.ndarray:
-    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P)."""
+    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P).
+
+    Raises:
+        ValueError: no table, and a relation has instances of single puzzles alone.
+    """
+    if table is None and (drawn := [each.name for each in structure.relations if not each.instances]):
+        raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; hand in `relations`")
     right = np.ones(len(values), bool)
     clues = max((relation.clues for relation in structure.relations), default=0)
     for number, relation in enumerate(structure.relations):

@@ -111,6 +111,7 @@ def _each(parts: list[Rule]) -> bool:
 
 def _has_runs(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Whether the runs of ones, from first to last, have the lengths `numbers`."""
+    numbers = np.concatenate([numbers, np.full((*numbers.shape[:-1], 1), -1)], -1)
     filled = values == 1
     before = np.concatenate([np.zeros_like(filled[..., :1]), filled[..., :-1]], -1)
     run = (filled & ~before).cumsum(-1)

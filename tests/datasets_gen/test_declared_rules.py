@@ -102,6 +102,7 @@ def test_runs_are_a_nonogram_line():
         right = evaluate(found.rule, grids, clues)
         lengths = [tuple(len(run) for run in "".join(map(str, row)).split("0") if run) for row in grids]
         assert right.tolist() == [each == numbers for each in lengths]
+        assert (evaluate(found.rule, grids, np.tile(np.array(numbers, int), (len(grids), 1))) == right).all()
         again = constraint(found.rule, list(X), numbers)
         assert right.tolist() == [told(again, row) for row in grids]
 
@@ -159,6 +160,8 @@ def test_a_constant_that_never_varies_is_part_of_the_rule():
         ("sum_eq", (4,), [1, 2, 3, 4]), ("lt", (), [4, 0])
     ]  # fmt: skip
     grids = values(5000)
+    with pytest.raises(ValueError, match=r"lt, sum_eq, minus_eq_1|sum_eq, .*the instances of each puzzle are needed"):
+        holds(structure, None, grids)
     for number, own in enumerate(drawn):
         right = holds(structure, np.tile(table[number], (len(grids), 1, 1)), grids)
         each = [
