@@ -372,7 +372,30 @@ def pages(home: Path) -> dict[Path, str]:
     for file in [home.parent / "README.md", *sorted(home.glob("*.md"))]:
         if file not in written and file.is_file() and "<!-- results: " in (text := file.read_text()):
             written[file] = refreshed(home, text)
+    file, speed = home / "log/performance.md", home / FOLDER / "speed/account.json"
+    if speed.is_file():
+        begin, rest = file.read_text().split("<!-- account -->\n", 1)
+        tables = "\n".join(account(read_json(speed)))
+        written[file] = f"{begin}<!-- account -->\n\n{tables}\n\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
     return written
+
+
+def account(found: Json) -> list[str]:
+    """The table of benchmarks/bench/account.py."""
+    head = ["", "", "MFLOP", "kB", "GFLOP/s", "GB/s", "torch", "of the roofline", "kernel", "of the roofline", "ratio"]
+    rows = []
+    for case in found["cases"]:
+        for how, words in (("forward", "without a gradient"), ("both", "forward and backward")):
+            torch, kernel = (case["ways"][f"{by} {how}"] for by in ("torch", "kernel"))
+            cells = [case["case"], words, f"{kernel['flops'] / 1e6:,.0f}", f"{kernel['bytes'] / 1e3:,.0f}"]
+            cells += [f"{case[peak]['median'] / 1e9:.0f}" for peak in ("peak", "memory")]
+            for way in (torch, kernel):
+                cells += [f"{way['per_second']['median']:,.0f}", f"{way['share']['median']:.0%}"]
+            rows.append([*cells, "{least:.2f} **{median:.2f}** {most:.2f}".format(**kernel["ratio"])])
+    kinds = list(found["cases"][0]["where"])
+    spent = [[case["case"], *(f"{case['where'][kind]:.0%}" for kind in kinds)] for case in found["cases"]]
+    said = "Where torch's time goes, forward and backward:"
+    return [*table(head, rows), "", said, "", *table(["", *kinds], spent)]
 
 
 def plots(home: Path) -> dict[Path, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluators import counting, evaluator_of, gated, read, small
+from evaluators import counting, evaluator_of, gated, read, shaken, small
 from rich.console import Console
 
 from reason.data import PuzzleData
@@ -26,6 +26,7 @@ from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, evaluate, print_results, write_report
 from reason.models.record import StepRecord
+from reason.nn import kernels
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
 from reason.rollout import unroll
@@ -51,6 +52,21 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
         f"restarts: 6 passes over {len(data)} puzzles (3 restarts of initial, symmetry, noise; the first is the pass "
         "that is made anyway)"
     ]
+
+
+@pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+def test_threads_of_the_kernel_change_no_digit(monitored_4x4: Path) -> None:
+    data, threads, found = PuzzleData(monitored_4x4, "test"), torch.get_num_threads(), []
+    structured = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2, "q_from": "mean"}
+    model = shaken(small(data.shape, torch.bfloat16, initial="random", **structured))
+    model.fuse(True)
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append({key: value for key, value in read(model, data, 3, 5).items() if key != "seconds"})
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1] == found[2]
 
 
 def test_settings_reach_what_they_set(monitored_4x4: Path) -> None:
