@@ -1,7 +1,5 @@
 """What the tests of several packages share: a small set on disk, and a config that trains on it in seconds."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

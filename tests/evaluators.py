@@ -1,7 +1,5 @@
 """Small models, and evaluations of them, for several test files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -11,6 +9,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.suite import consumers_of, evaluate
 from reason.models import LoopedConfig, RecursiveConfig, Shape, build_model
+from reason.models.base import Batch
 
 
 def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
@@ -30,6 +29,12 @@ def small(shape: Shape, dtype: torch.dtype = torch.float32, **changes: Any) -> A
         "h_cycles": 1, "l_cycles": 1,
     } | changes  # fmt: skip
     return build_model(RecursiveConfig(**settings), shape, dtype)
+
+
+def random_batch(rows: int, cells: int, tokens: int) -> Batch:
+    """Puzzles whose answer is the question, of one identifier."""
+    inputs = torch.randint(0, tokens, (rows, cells))
+    return Batch(inputs, inputs.clone(), torch.zeros(rows, dtype=torch.long))
 
 
 def shaken(model: Any) -> Any:

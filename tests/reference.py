@@ -1,7 +1,5 @@
 """Naive float64 versions of the formulas, written for reading: loops over rows, no batching, no tricks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

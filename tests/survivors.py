@@ -1,7 +1,5 @@
 """What tests of damaged, moved and interrupted runs share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

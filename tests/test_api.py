@@ -1,10 +1,10 @@
 """The library: what README and docs/library.md show, and its errors."""
 
-from __future__ import annotations
-
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import make_set
 from safetensors.torch import load_file
 
 import reason
-from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import DatasetError
 from reason.errors import ConfigError
 from reason.models.record import StepRecord
@@ -50,20 +50,18 @@ def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
     assert not again[-1].exact.any()
 
 
-def test_a_size_free_model_takes_another_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_free_model_takes_another_size(here: Path) -> None:
     """Once it has been told of it; before that, and where weights are bound to one size, the error says so."""
-    monkeypatch.chdir(tmp_path)
-    assert generate(f"maze --size 9 --train 0 --test 3 --output-dir {tmp_path / 'set'}".split()) == 0
-    larger, maze = reason.Dataset(tmp_path / "set"), reason.load("maze")
+    larger, maze = reason.Dataset(make_set("maze --size 9 --train 0 --test 3", here / "set")), reason.load("maze")
     with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 49: "):
         next(maze.steps(larger.batch(), 1))
     maze.accept(larger)
     exact = [record.exact for record in maze.steps(larger.batch(), 4)]
     assert exact[-1].float().mean() == maze.evaluate(larger, steps=4)["exact_by_step"][-1]
     with pytest.raises(ConfigError, match="name a set of its shape"):
-        reason.load("addition").accept(tmp_path / "set")
+        reason.load("addition").accept(here / "set")
     with pytest.raises(DatasetError, match="no dataset at"):
-        maze.accept(tmp_path / "none")
+        maze.accept(here / "none")
 
 
 def test_loading_gives_the_same_model(run: reason.Run) -> None:
@@ -87,9 +85,10 @@ def test_the_weights_asked_for_are_loaded(run: reason.Run) -> None:
 def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
     """Settings, weights and device of `load`, of what may change for a trained model."""
     other = reason.load(run.directory, device="cpu", weights="raw", model={"h_cycles": 1})
-    results = other.evaluate(steps=1, evaluation={"limit": 4}, name="loaded")
-    assert results["weights"] == "raw"
+    results = other.evaluate(steps=2, evaluation={"limit": 4}, name="loaded")
+    assert (results["weights"], results["puzzles"], len(results["exact_by_step"])) == ("raw", 4, 2)
     assert (results["settings"]["model.h_cycles"], results["device"]) == (1, "cpu")
+    assert (run.directory / "evaluation/loaded/results.json").is_file()
     with pytest.raises(ConfigError, match=r"model\.hidden_size cannot change for a trained model"):
         reason.load(run.directory, model={"hidden_size": 64})
 
@@ -116,13 +115,6 @@ def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(trained, ["first", "second"]):
             assert all(torch.equal(found[name], value) for name, value in alone.items())
-
-
-def test_evaluation_writes_its_report(run: reason.Run) -> None:
-    results = run.evaluate(steps=2, name="brief", evaluation={"limit": 8})
-    assert results["puzzles"] == 8
-    assert len(results["exact_by_step"]) == 2
-    assert (run.directory / "evaluation" / "brief" / "results.json").is_file()
 
 
 def test_an_evaluation_on_another_set_of_the_same_name_is_not_overwritten(
@@ -199,41 +191,36 @@ def test_unfit_arrays_are_refused(case: str, tmp_path: Path) -> None:
     assert not (tmp_path / "set").exists()
 
 
-UNFIT = {  # puzzles of a 4×4 model
-    "ragged": "tokens \\(B, S\\) are needed",
-    (1.5,) * 16: "whole numbers \\(B, S\\) are needed, got float64",
-    (): "whole numbers",
-    (99,) * 16: "token 99 is outside the model's 0..5",
-    (-100,) * 16: "token -100 is outside the model's 0..5",
+BOARD = "1... .... .... ...."
+REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a 4×4 model
+    "an unknown setting": (
+        lambda run, data: reason.train("sudoku-4x4", data=data, model={"h_cyces": 9}),
+        "model.h_cycles",
+    ),
+    "no run": (lambda run, data: reason.load(data / "none"), "no run at"),
+    "a run": (lambda run, data: reason.train("sudoku-4x4", data=data, run=run.directory), "already holds a run"),
+    "a setting of training": (lambda run, _: run.evaluate(optimizer={"lr": 1.0}), "cannot change for a trained model"),
+    "labels": (lambda run, _: run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int)), "labels of shape"),
+    "ragged": (lambda run, _: run.steps([[1], [1, 2]], 1), "tokens (B, S) are needed"),
+    "fractions": (lambda run, _: run.steps((1.5,) * 16, 1), "whole numbers (B, S) are needed, got float64"),
+    "nothing": (lambda run, _: run.steps((), 1), "whole numbers"),
+    "a token": (lambda run, _: run.steps((99,) * 16, 1), "token 99 is outside the model's 0..5"),
+    "below 0": (lambda run, _: run.steps((-100,) * 16, 1), "token -100 is outside the model's 0..5"),
+    "no step": (lambda run, _: run.steps(np.ones((1, 16), int), 0), "count=0: at least one step"),
+    "fewer": (lambda run, _: run.solve(BOARD, steps=-1), "steps=-1: at least one"),
+    "many tries": (lambda run, _: run.solve(BOARD, restarts=10**6), "restarts=1000000: a whole number from 1 to 1000"),
+    "weights": (lambda run, _: reason.load(run.directory, weights="best"), "weights=best: one of auto, ema, raw"),
+    "no row": (lambda run, data: reason.Dataset(data).batch(rows=0), "rows=0: at least one"),
 }
 
 
-def test_errors_are_those_of_the_commands(run: reason.Run, sudoku_4x4: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"did you mean model\.h_cycles"):
-        reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", model={"h_cyces": 9})
-    with pytest.raises(ConfigError, match="no run at"):
-        reason.load(tmp_path / "none")
-    with pytest.raises(ConfigError, match="already holds a run"):
-        reason.train("sudoku-4x4", data=sudoku_4x4, run=run.directory)
-    with pytest.raises(ConfigError, match="cannot change for a trained model"):
-        run.evaluate(optimizer={"lr": 1.0})
-    with pytest.raises(ConfigError, match="labels of shape"):
-        run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int))
-    for puzzles, words in UNFIT.items():
-        with pytest.raises(ConfigError, match=words):
-            run.steps(puzzles if puzzles != "ragged" else [[1], [1, 2]], 1)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="count=0: at least one step"):
-        run.steps(np.ones((1, 16), int), 0)
-    with pytest.raises(ConfigError, match="steps=-1: at least one"):
-        run.solve("1... .... .... ....", steps=-1)
-    with pytest.raises(ConfigError, match="restarts=1000000: a whole number from 1 to 1000"):
-        run.solve("1... .... .... ....", restarts=10**6)
-    with pytest.raises(ConfigError, match="weights=best: one of auto, ema, raw"):
-        reason.load(run.directory, weights="best")
-    with pytest.raises(ConfigError, match="rows=0: at least one"):
-        reason.Dataset(sudoku_4x4).batch(rows=0)
-    with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        reason.lode  # noqa: B018
+@pytest.mark.parametrize(("call", "said"), REFUSED.values(), ids=REFUSED)
+def test_errors_are_those_of_the_commands(
+    call: Callable[[reason.Run, Path], object], said: str, run: reason.Run, sudoku_4x4: Path, here: Path
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        call(run, sudoku_4x4)
+    assert list(here.iterdir()) == []
 
 
 def test_importing_the_package_imports_no_torch() -> None:

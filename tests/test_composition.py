@@ -4,15 +4,13 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
+from conftest import trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import TERMS as LOSS_TERMS
 from reason.presets import preset
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 
 LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {
@@ -86,7 +84,7 @@ def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path
             override(base, changes)
         return
     config = override(base, {"training.batch_size": "3"} | changes)
-    trainer = build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
+    trainer = trainer_of(config, tmp_path)
     assert math.isfinite(trainer.optimizer_step().item())
     losses = trainer.meters.read()
     assert [name for name in trainer.config.loss.present if not math.isfinite(losses[f"loss/{name}"])] == []
@@ -104,9 +102,5 @@ def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path
 def test_what_does_not_compose_says_so_at_the_start(
     changes: dict[str, str], words: str, tiny: Config, tmp_path: Path
 ) -> None:
-    def start() -> None:
-        config = override(tiny, changes)
-        build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
-
     with pytest.raises(ConfigError, match=words):
-        start()
+        trainer_of(override(tiny, changes), tmp_path)

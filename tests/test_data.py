@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import make_set
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.maze import Maze
 from datasets_gen.structure import GridSymmetry
@@ -17,10 +17,8 @@ from reason.models.base import IGNORE, Batch
 
 @pytest.fixture(scope="module", params=[4, 6, 9])
 def sudoku(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
-    directory = tmp_path_factory.mktemp("sets") / "sudoku"
-    words = f"sudoku --size {request.param} --train 20 --test 0 --seed 3 --output-dir {directory}"
-    assert generate(words.split()) == 0
-    return PuzzleData(directory, "train")
+    words = f"sudoku --size {request.param} --train 20 --test 0 --seed 3"
+    return PuzzleData(make_set(words, tmp_path_factory.mktemp("sets") / "sudoku"), "train")
 
 
 def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku: PuzzleData) -> None:
@@ -107,14 +105,6 @@ def test_no_more_hints_are_given_than_cells_are_empty(sudoku: PuzzleData) -> Non
     assert (given.inputs == batch.labels).all(1).any()
 
 
-def test_hints_are_part_of_the_stream(sudoku: PuzzleData) -> None:
-    first = Sampler(sudoku, 8, seed=5, symmetry=None, hints=2)
-    first.draw()
-    second = Sampler(sudoku, 8, seed=5, symmetry=None, hints=2)
-    second.load_state_dict(first.state_dict())
-    assert torch.equal(first.draw().inputs, second.draw().inputs)
-
-
 def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
     sampler = Sampler(sudoku, 8, seed=0, symmetry=None)
     drawn = torch.cat([sampler.draw().inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
@@ -123,25 +113,15 @@ def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
         assert (counts == 2).all()
 
 
-def test_a_batch_may_be_larger_than_the_set(sudoku: PuzzleData) -> None:
-    assert Sampler(sudoku, 64, seed=0, symmetry=None).draw().inputs.shape[0] == 64
-
-
 def test_the_stream_goes_on_where_its_state_was_taken(sudoku: PuzzleData) -> None:
-    symmetry = task_of(sudoku.metadata).symmetry
-    first = Sampler(sudoku, 8, seed=5, symmetry=symmetry)
-    for _ in range(3):
-        first.draw()
-    second = Sampler(sudoku, 8, seed=99, symmetry=symmetry)
+    """Of batches larger than the set, moved and with hints."""
+    settings = {"symmetry": task_of(sudoku.metadata).symmetry, "hints": 2}
+    first, second = (Sampler(sudoku, 64, seed=seed, **settings) for seed in (5, 99))
+    assert not torch.equal(first.draw().inputs, second.draw().inputs)
     second.load_state_dict(first.state_dict())
     for _ in range(5):
         for a, b in zip(first.draw()[:3], second.draw()[:3], strict=True):
             assert torch.equal(a, b)
-
-
-def test_another_seed_draws_another_stream(sudoku: PuzzleData) -> None:
-    a, b = (Sampler(sudoku, 8, seed=seed, symmetry=None).draw().inputs for seed in (1, 2))
-    assert not torch.equal(a, b)
 
 
 def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import output
 
 from reason.cli import main
 
@@ -32,9 +33,8 @@ def test_unseen_puzzles_are_solved(name: str, goal: float, here: Path) -> None:
         assert exact[results["trained_steps"] - 1] > exact[0]  # more steps, more puzzles
 
 
-def test_the_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo"]) == 0
-    last = capsys.readouterr().out.strip().splitlines()[-1]
+@pytest.mark.usefixtures("here")
+def test_the_demo() -> None:
+    last = output("demo").strip().splitlines()[-1]
     assert last.startswith("demo: exact 9")
     assert "% at step 8 of 8 trained, " in last
-    assert last.endswith("report runs/demo/evaluation/maze-10x10-test-T16/report.html")

@@ -149,12 +149,6 @@ def test_what_does_not_go_together(name: str, key: str, value: str, words: str) 
     assert words in str(error.value)
 
 
-def test_its_own_kind_may_be_named() -> None:
-    config = override(preset("stars-small").config(), {"model.kind": "looped", "model.num_layers": "2"})
-    assert config.model.num_layers == 2
-    assert validated(config.model_dump(mode="json")) == config
-
-
 def test_a_file_that_mixes_the_families_is_refused() -> None:
     tree = preset("stars-small").config().model_dump()
     tree["model"]["h_cycles"] = 3

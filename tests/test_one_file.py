@@ -6,13 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
+from conftest import make_set, trainer_of
 
-from datasets_gen.__main__ import main as generate
 from reason.config.overrides import override
 from reason.presets import preset
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
 FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
@@ -21,13 +18,11 @@ FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 def test_its_first_losses_are_those_of_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 16 rows in float32, two puzzles a row."""
     steps, batch = 20, 16
-    words = f"sudoku --size 6 --train 40 --test 12 --seed 3 --output-dir {tmp_path / 'set'}"
-    assert generate(words.split()) == 0
+    make_set("sudoku --size 6 --train 40 --test 12 --seed 3", tmp_path / "set")
     settings = {"data.directory": str(tmp_path / "set"), "training.steps": str(steps), "training.log_every": "1"}
     settings |= {"training.batch_size": str(batch), "training.precision": "fp32", "training.compile": "none"}
     config = override(preset("sudoku-6x6").config(), settings | {"training.monitor.every": "none"})
-    (tmp_path / "run").mkdir()
-    build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
+    trainer_of(config, tmp_path / "run").train()
     monkeypatch.syspath_prepend(FILE.parent)
     module = importlib.import_module("one_file")
     model, losses = module.train(tmp_path / "set", steps, batch)

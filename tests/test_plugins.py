@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from conftest import output, refusal
 
 from datasets_gen import puzzles
 from reason import plugins
@@ -17,6 +19,7 @@ from reason.errors import ConfigError
 from reason.losses import TERMS
 from reason.models import FAMILIES
 from reason.presets import preset
+from reason.training.log import read_metrics
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
 FILES = {match[1]: match[0] for match in re.findall(r"```python\n(# (\w+\.py):.*?)```", PAGE, re.DOTALL)}
@@ -33,12 +36,10 @@ def _registries_as_they_were() -> Iterator[None]:
         registry.update(kept)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def _files_of_the_page(here: Path) -> None:
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / name).write_text(text)
 
 
 def test_each_is_shown_in_few_lines() -> None:
@@ -46,63 +47,47 @@ def test_each_is_shown_in_few_lines() -> None:
     assert all(sum(bool(line) for line in text.splitlines()) <= 36 for text in FILES.values())
 
 
-def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path) -> None:
     assert main(["train", "my_model.py:mine", f"data={sudoku_4x4}", "run=run", *SHORT, "--max-steps", "2"]) == 0
     assert read_config(Path("run/config.json")).name == "mine"
     assert main(["train", "--import", "my_model.py", "run=run", "--resume"]) == 0
     assert main(["evaluate", "run", "steps=2", "--import=my_model.py"]) == 0
-    assert "mine" in json.loads((here / "run/evaluation").glob("*/results.json").__next__().read_text())["preset"]
+    (results,) = (here / "run/evaluation").glob("*/results.json")
+    assert "mine" in json.loads(results.read_text())["preset"]
     del FAMILIES["pooled"]
     plugins.IMPORTED.clear()
-    capsys.readouterr()
-    assert main(["evaluate", "run"]) == 1
-    assert f"the run was made with --import {here / 'my_model.py'}" in capsys.readouterr().err
+    refusal("evaluate run", f"the run was made with --import {here / 'my_model.py'}")
 
 
-def test_a_term_trains(here: Path, sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
-    assert main(["train", *typed]) == 0
-    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    assert all(line["loss/drift"] > 0 for line in lines)
+def test_a_term_trains(here: Path, sudoku_4x4: Path) -> None:
     own = here / "my_term.py"
-    assert f"next: python evaluate.py run --import {own}" in capsys.readouterr().out
+    typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
+    output(["train", *typed], f"next: python evaluate.py run --import {own}")
+    assert all(line["loss/drift"] > 0 for line in read_metrics(here / "run"))
     plugins.IMPORTED.clear()
-    assert main(["train", "run=run", "--resume"]) == 1
-    assert f"run was made with {own}, which may change what is trained: add --import {own}" in capsys.readouterr().err
+    told = f"run was made with {own}, which may change what is trained: add --import {own}"
+    refusal("train run=run --resume", told)
 
 
 def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = []
-
-    class Seen:
-        returncode = 1
-
-        def __init__(self, command: list[str], **_: object):
-            commands.append(command)
-
-        def poll(self) -> int:
-            return 1
-
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", Seen)
+    begun = Mock()
+    begun.return_value.poll.return_value = begun.return_value.returncode = 1
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
-    assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
-    monkeypatch.undo()
-    subprocess.run(commands[1], check=True, cwd=here, timeout=300, capture_output=True)
-    log = here / "runs/ablation-sudoku-4x4/01-seed0/metrics.jsonl"
-    assert json.loads(log.read_text().splitlines()[-1])["loss/drift"] > 0
+    with monkeypatch.context() as patched:
+        patched.setattr("reason.ablation.subprocess.Popen", begun)
+        assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
+    subprocess.run(begun.call_args_list[1].args[0], check=True, cwd=here, timeout=300, capture_output=True)
+    assert read_metrics(here / "runs/ablation-sudoku-4x4/01-seed0")[-1]["loss/drift"] > 0
 
 
-def test_a_puzzle_is_verified_trained_and_solved(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_puzzle_is_verified_trained_and_solved() -> None:
     subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
-    assert main(["generate", "verify", "data/latin", "--import", "my_puzzle.py"]) == 0
-    assert "every answer is right" in capsys.readouterr().out
+    output("generate verify data/latin --import my_puzzle.py", "every answer is right")
     assert main(["train", "sudoku-4x4", "data=data/latin", "run=run", *SHORT]) == 0
     assert main(["evaluate", "run", "steps=1"]) == 0
     (results,) = Path("run/evaluation").glob("*/results.json")
     assert json.loads(results.read_text())["valid_by_step"] is not None
-    capsys.readouterr()
-    main(["solve", "run", "12__3412" + "4" * 8, "steps=1"])
-    assert "step 1" in capsys.readouterr().out
+    output(["solve", "run", "12__3412" + "4" * 8, "steps=1"], "step 1", status=None)
 
 
 GROUPS = """structure=Structure(
@@ -112,7 +97,7 @@ GROUPS = """structure=Structure(
 """
 
 
-def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path) -> None:
     """Its family knows the grid alone."""
     script = (here / "my_puzzle.py").read_text().replace("vocab_size=6,\n", f"vocab_size=6, {GROUPS}")
     script = script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
@@ -120,10 +105,9 @@ def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path, caps
     subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
     words = ["sudoku-6x6-groups", "data=data/latin", "run=run", "data.augment=false", "--import", "my_puzzle.py"]
     assert main(["train", *words, *SHORT]) == 0
-    capsys.readouterr()
-    main(["solve", "run", "12.. 34.. .... ..12", "steps=1", "--restarts", "1", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["question"] == ["12..", "34..", "....", "..12"]
+    question = ["12..", "34..", "....", "..12"]
+    told = output(["solve", "run", " ".join(question), "steps=1", "--restarts", "1", "--json"], status=None)
+    assert json.loads(told)["question"] == question
 
 
 def test_the_cells_that_a_puzzle_fixes_are_marked_as_given(here: Path) -> None:
@@ -138,24 +122,18 @@ REFUSED = {
     "no function": (["train", "my_term.py:mine"], "has no function mine"),
     "no config": (["train", "my_term.py:drift"], "drift"),
     "broken": (["presets", "--import", "broken.py"], "broken.py cannot be imported: ZeroDivisionError"),
-    "one that ends": (
-        ["presets", "--import", "ends.py"],
-        "ends.py ends the program when it is imported; put that under",
-    ),
+    "one that ends": (["presets", "--import", "ends.py"], "ends.py ends the program when it is imported; put that"),
     "no file": (["presets", "--import"], "--import needs a Python file"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_file_that_cannot_be_used_is_refused(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_cannot_be_used_is_refused(words: list[str], said: str, here: Path) -> None:
     (here / "broken.py").write_text("1 / 0\n")
     (here / "ends.py").write_text("import sys\nsys.exit()\n")
-    words, said = REFUSED[case]
-    assert main(words) == 1
-    shown = capsys.readouterr().err
-    assert shown.startswith("error: ")
-    assert said in shown
-    assert shown.count("\n") == 1
+    error = refusal(words, said)
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
 
 
 def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import trainer_of
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.presets import PRESETS, preset
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
@@ -28,11 +27,10 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
     task = {"causal": getattr(config.model, "causal", False)}
     sets = {"train": Split.of_puzzles(tokens, tokens)}
     write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
-    config = config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
+    config = override(config, {"data.directory": str(tmp_path / "set")})
     if config.init_from is not None:
-        config = config.model_copy(update={"init_from": str(_source(config, tmp_path))})
-    (tmp_path / "run").mkdir()
-    trainer = build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu")))
+        config = override(config, {"init_from": str(_source(config, tmp_path))})
+    trainer = trainer_of(config, tmp_path / "run")
     before = [p.detach().clone() for p in trainer.model.parameters()]
     trainer.train()
     lines = read_metrics(tmp_path / "run")
@@ -43,14 +41,11 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
 
 def _source(config: Config, tmp_path: Path) -> Path:
     """A run for a preset that starts from one: its own model, its layers halved where they are duplicated."""
-    run = tmp_path / "source"
-    run.mkdir()
     own = {"init_from": "none", "init_layers": "same", "training.only": "all"}
     if config.init_layers != "same":
         own["model.num_layers"] = str(config.model.num_layers // 2)
-    trained = override(config, own)
-    build_trainer(trained, run, load_training_set(trained, torch.device("cpu"))).train()
-    return run
+    trainer_of(override(config, own), tmp_path / "source").train()
+    return tmp_path / "source"
 
 
 def test_a_preset_states_the_sizes_that_its_papers_state() -> None:

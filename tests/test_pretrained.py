@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from conftest import make_set, output, refusal
 
 import reason
-from datasets_gen.__main__ import main as generate
 from reason.cli import main
 from reason.cli.compare import read_evaluation
 from reason.errors import ConfigError
@@ -54,9 +54,8 @@ PUZZLES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_puzzle_is_solved_at_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", name, PUZZLES[name]]) == 0
-    assert "solved: the rules hold" in capsys.readouterr().out
+def test_a_puzzle_is_solved_at_once(name: str) -> None:
+    output(["solve", name, PUZZLES[name]], "solved: the rules hold")
 
 
 def test_evaluations_of_a_shipped_model_are_compared(here: Path) -> None:
@@ -68,9 +67,7 @@ def test_evaluations_of_a_shipped_model_are_compared(here: Path) -> None:
     assert asked["model.hidden_size"] == reason.load("sudoku").config.model.hidden_size
 
 
-def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(here: Path) -> None:
     """`mkdir maze` for drawings of mazes, a file of that name."""
     (here / "maze").mkdir()
     (here / "addition").write_text("1+2")
@@ -78,14 +75,10 @@ def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(
     assert find_run("./maze") == Path("maze")
     assert main(["solve", "addition", "123+456"]) == 0
     assert reason.load("maze").directory == FOLDER / "maze"
-    capsys.readouterr()
-    for words in (["evaluate", "maze"], ["export", "maze", "out"]):
-        assert main(words) == 1
-        assert "no dataset at data/m7" in capsys.readouterr().err
-    assert main(["evaluate", "./maze"]) == 1
-    assert "no run at maze" in capsys.readouterr().err
-    assert main(["compare", "maze"]) == 1
-    assert "maze holds no evaluation" in capsys.readouterr().err
+    for words in ("evaluate maze", "export maze out"):
+        refusal(words, "no dataset at data/m7")
+    refusal("evaluate ./maze", "no run at maze")
+    refusal("compare maze", "maze holds no evaluation")
     (here / "maze/config.json").write_text("{}")
     assert find_run("maze") == Path("maze")
 
@@ -100,7 +93,7 @@ FRESH = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FRESH.keys() & set(NAMES)))
 def test_figures_hold_on_fresh_puzzles(name: str, here: Path) -> None:
-    assert generate([*FRESH[name].split(), "--output-dir", "data"]) == 0
+    make_set(FRESH[name], here / "data")
     its = card(name)
     trained = its["trained_steps"]
     results = reason.load(name).evaluate("data", steps=trained)

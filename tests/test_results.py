@@ -49,9 +49,7 @@ def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
         assert all(0 <= share <= 1 for share in run["exact"].values())
 
 
-def test_a_run_is_kept_and_seeds_make_a_row(
-    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_kept_and_seeds_make_a_row(sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (0, 1):
         words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "ema.decay=none", f"seed={seed}"]
         assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run=r{seed}"]) == 0
@@ -80,17 +78,13 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 
-def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(
-    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8"]
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "run=r"]) == 0
-    assert main(["evaluate", "r", "steps=2", "name=e", "evaluation.restarts=2", "evaluation.vary=initial"]) == 0
-    (here / "r/metrics.jsonl").unlink()
-    (here / "r/card.json").write_text(json.dumps({"step": 2, "seconds": 90.0}))
-    kept = results.keep(here / "r/evaluation/e")
+def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(half: Path) -> None:
+    assert main(["evaluate", "half", "steps=2", "name=e", "evaluation.restarts=2", "evaluation.vary=initial"]) == 0
+    (half / "metrics.jsonl").unlink()
+    (half / "card.json").write_text(json.dumps({"step": 2, "seconds": 90.0}))
+    kept = results.keep(half / "evaluation/e")
     assert (kept["puzzle_steps"], kept["minutes"]) == (16, 1.5)
-    tried = json.loads((here / "r/evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
+    tried = json.loads((half / "evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
     assert kept["restarts"] == {"initial": tried}
     lines = results.study("mine", [kept], {})
     assert "| restarts | majority | q | residual | verified | any |" in lines

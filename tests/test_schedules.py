@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
+from conftest import trainer_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -13,8 +13,6 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.log import read_metrics
 
@@ -124,14 +122,11 @@ def test_schedules_from_the_command_line() -> None:
     assert override(again, {"loss.schedules": "{}"}).loss.schedules == {}
 
 
-def test_a_term_that_enters_late_is_not_evaluated_before(
-    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_term_that_enters_late_is_not_evaluated_before(tiny: Config, tmp_path: Path) -> None:
     """Steps 0 to 2 without the halting term: no key in the metrics; then with it, and `loss` holds both."""
     late = '{"q_halt": {"kind": "piecewise", "points": [[0,0],[3,2]]}}'
     config = override(tiny, {"loss.schedules": late, "training.log_every": "1"})
-    (tmp_path / "run").mkdir()
-    build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
+    trainer_of(config, tmp_path / "run").train()
     lines = read_metrics(tmp_path / "run")
     assert ["loss/q_halt" in line for line in lines] == [False] * 3 + [True] * 3
     assert lines[2]["loss"] == pytest.approx(lines[2]["loss/lm"])

@@ -6,8 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from conftest import output, refusal
 
-from reason.cli.presets import main, measured
+from reason.cli.presets import measured
 from reason.config.overrides import leaves, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -114,35 +115,16 @@ def test_steps_are_fifty_thousand_epochs() -> None:
     assert preset("cmm-4-2").config().training.steps == 195_312
 
 
-def test_the_settings_of_some_rows() -> None:
-    config = preset("cmm-10-5").config()
-    model = config.model
-    assert (model.hidden_size, model.num_layers, model.repeats, model.puzzle_emb_len) == (128, 1, 2, 0)
-    assert (config.optimizer.eps, config.optimizer.freeze_embedding_after, config.optimizer.lr) == (1e-14, 2500, 2e-3)
-    assert (config.balance.kind, config.model.noise, config.model.initial) == ("alg-grad-norm", "additive", "input")
-    assert preset("cmm-11-1").config().balance.targets == {"lm": 10}
-    trm = preset("cmm-9-2").config()
-    assert trm.loss.present == ["lm", "q_halt"]
-    assert (trm.model.noise, trm.model.initial, trm.loss.likelihood) == ("none", "buffer", "stablemax")
-    lr = preset("cmm-6-14").config().optimizer.schedule
-    assert (lr.kind, lr.min_ratio, lr.end, lr.after, lr.unit) == ("exponential", 0.5, 30_000, 0.3, "epoch")
-    assert preset("cmm-4-12").config().loss.weights.rh_stable_z == 1e4
-    assert preset("cmm-7-2").config().loss.weights.equil_x == Config().loss.weights.equil_x == 0
-
-
-def test_a_table_is_shown_as_the_paper_prints_it(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_is_shown_as_the_paper_prints_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    folder = here / "runs/a/evaluation/b"
-    folder.mkdir(parents=True)
-    (here / "runs/a/evaluation/c").mkdir()
-    (here / "runs/a/evaluation/c/results.json").write_text("{")
+    evaluations = here / "runs/a/evaluation"
+    for name in "bc":
+        (evaluations / name).mkdir(parents=True)
+    (evaluations / "c/results.json").write_text("{")
     results = {"preset": "cmm-6-13", "exact_by_step": [0.1, 0.5, 0.7], "steps": 3, "trained_steps": 2}
-    (folder / "results.json").write_text(json.dumps(results | {"dataset": "data/mine", "puzzles": 1200}))
-    assert main(["--table", "cmm-6"]) == 0
-    shown = capsys.readouterr().out
-    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if line.startswith("│ cmm-")}
+    (evaluations / "b/results.json").write_text(json.dumps(results | {"dataset": "data/mine", "puzzles": 1200}))
+    shown = output("presets --table cmm-6").splitlines()
+    lines = {line.split("│")[1].strip(): line for line in shown if line.startswith("│ cmm-")}
     assert len(lines) == 14 + 1  # and a variant
     assert "91.5" in lines["cmm-6-13"]
     assert "50.0 % of 1,200 of mine" in lines["cmm-6-13"]
@@ -151,19 +133,14 @@ def test_a_table_is_shown_as_the_paper_prints_it(
     assert measured("cmm-6-4", here / "nowhere") == "not run"
 
 
-def test_one_row_is_shown_with_what_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cmm-11-1"]) == 0
-    shown = capsys.readouterr().out
-    assert "CMM table 11: λ_LM=10" in shown
+def test_one_row_is_shown_with_what_is_ours() -> None:
+    shown = output("presets cmm-11-1", "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells")
     assert "an MLP over 900 cells" in " ".join(shown.split())
-    assert "263,938 parameters for 900 cells" in shown
 
 
 def test_an_unknown_table_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="did you mean cmm-6"):
-        main(["--table", "cmm6"])
-    with pytest.raises(ConfigError, match="one of the two"):
-        main(["cmm-6-1", "--table", "cmm-6"])
+    refusal("presets --table cmm6", "did you mean cmm-6")
+    refusal("presets cmm-6-1 --table cmm-6", "one of the two")
 
 
 def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_it() -> None:
@@ -177,12 +154,10 @@ def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_i
         override(Config(), {"rollout.accum_steps": "2"})
 
 
-def test_departures_state_every_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--departures"]) == 0
-    shown = capsys.readouterr().out
+def test_departures_state_every_row() -> None:
+    shown = output("presets --departures")
     assert all(f"| `{name}` |" in shown for name, chosen in PRESETS.items() if chosen.row is not None)
-    assert main(["--departures", "--table", "cmm-10"]) == 0
-    one = capsys.readouterr().out
+    one = output("presets --departures --table cmm-10")
     assert one in shown
     lines = {line.split("`")[1]: line for line in one.splitlines() if line.startswith("| `")}
     assert lines["cmm-10-3"].count(" | ") == 4

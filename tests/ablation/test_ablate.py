@@ -1,7 +1,5 @@
 """reason ablate: the queue is resumed to the same table, and the verdicts are those of paired differences."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

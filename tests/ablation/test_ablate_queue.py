@@ -1,7 +1,5 @@
 """reason ablate: the processes that train its runs are stopped, and what became of them is said."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The commands as a newcomer types them: the way through, and every way to go wrong."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

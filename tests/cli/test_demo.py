@@ -1,7 +1,5 @@
 """The demo, with a run that has taken two steps."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """--help: a screen that imports no torch, and the settings of a section."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Words, files and folders that are not what they should be: one line on stderr, status 1, nothing touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The list of presets: it lies in the package, and is what the presets are."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

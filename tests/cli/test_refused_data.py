@@ -1,7 +1,5 @@
 """Sets and checkpoints that a run cannot use: refused in one line."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Standard input that is no text, and standard streams that are closed."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Interrupted, moved, packed, damaged, changed: what the commands make of a run that something happened to."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

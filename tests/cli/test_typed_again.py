@@ -1,7 +1,5 @@
 """Commands that are printed can be typed: whatever a path holds."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Overrides and their errors: value, reason, mend."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Deriving one config from another: typed, validated as a whole, and what a user would type."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Which settings set configs apart, and the names that runs take from them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

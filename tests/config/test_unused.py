@@ -1,7 +1,5 @@
 """No dead settings: what a table's row states changes what is trained, and what cannot is known to be unused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from evaluators import small
+from evaluators import random_batch, small
 from torch import Tensor
 
 from reason.dynamics import jacobian as J
-from reason.models.base import Batch, Shape
+from reason.models.base import Shape
 from reason.nn.attention import Attention
 
 
@@ -50,8 +50,7 @@ def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None
     own = {"mixer": mixer, "positions": "rotary" if mixer == "attention" else "none", "puzzle_emb_len": 1}
     model = small(Shape(seq_len=3, vocab_size=4), hidden_size=4, h_cycles=2, l_cycles=2, **own).double()
     model.dtype = torch.float64
-    tokens = torch.randint(0, 4, (2, 3))
-    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
+    x = model.encode(random_batch(2, 3, 4))
     f, z = model.map(model.initial_state(x), x, kind)
     full, v = autograd_jacobian(f, z.detach()), torch.randn_like(z)
     contract = "bij,bj->bi" if product is J.jvp else "bij,bi->bj"

@@ -1,18 +1,11 @@
 """The one-pass numbers against a loop over puzzles, and the page that shows them."""
 
-import csv
-import json
-from html.parser import HTMLParser
-from pathlib import Path
-
 import pytest
 import torch
 from evaluators import read
-from rich.console import Console
 
 from reason.data import PuzzleData
-from reason.evaluation.suite import print_results, write_report
-from reason.report.section import headline, shown_steps, wilson_interval
+from reason.report.section import shown_steps, wilson_interval
 from reason.rollout import unroll
 
 
@@ -55,45 +48,6 @@ def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleD
 def test_wilson_interval(share: float, count: int, low: float, high: float) -> None:
     """Against values computed by hand from (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²))/(1 + z²/n), z = 1.959964."""
     assert wilson_interval(share, count) == pytest.approx((low, high), abs=2e-4)
-
-
-RESULTS = {
-    "run": "runs <x> $a$",
-    "split": "test",
-    "steps": 64,
-    "trained_steps": 8,
-    "puzzles": 200,
-    "exact_by_step": [0.01 * min(m, 90) for m in range(64)],
-    "cell_by_step": [0.5 + 0.005 * m for m in range(64)],
-    "halted_by_step": [0.0] * 64,
-}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"steps": 1, "exact_by_step": [1.0], "cell_by_step": [1.0], "halted_by_step": [1.0]},
-        {"puzzles": 1, "exact_by_step": [0.0] * 64},
-        {"trained_steps": 100},
-    ],
-    ids=["usual", "one step, all solved", "one puzzle, none solved", "fewer steps than trained"],
-)
-def test_report_files(changes: dict[str, object], tmp_path: Path) -> None:
-    results = RESULTS | changes
-    write_report(tmp_path, results)
-    assert json.loads((tmp_path / "results.json").read_text()) == results
-    rows = list(csv.DictReader((tmp_path / "accuracy_by_step.csv").open()))
-    assert [float(row["exact"]) for row in rows] == pytest.approx(results["exact_by_step"])
-    assert (tmp_path / "accuracy_by_step.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "report.html").read_text()
-    HTMLParser().feed(page)
-    assert "runs &lt;x&gt; $a$" in page
-    assert "http" not in page  # self-contained: nothing is fetched
-    assert headline(results) in page.replace("&amp;", "&")
-    console = Console(record=True, width=100)
-    print_results(results, console)
-    assert console.export_text().count("%") >= 4
 
 
 def test_long_curves_are_shown_at_telling_steps() -> None:

@@ -6,18 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import make_set, trainer_of
 from safetensors.torch import load_file
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.train import main as train
 from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import build_trainer
 from reason.runs.directory import load_run
 from reason.runs.evaluation import evaluate_run
-from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
@@ -58,8 +56,7 @@ def test_it_trains(name: str, tmp_path: Path) -> None:
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (8, shape.seq_len))
     task = {"causal": getattr(config.model, "causal", False)}
     write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task=task, vocab_size=shape.vocab_size)
-    (tmp_path / "run").mkdir()
-    build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu"))).train()
+    trainer_of(config, tmp_path / "run").train()
     lines = read_metrics(tmp_path / "run")
     assert len(lines) == 2
     assert all(np.isfinite(line[f"loss/{term}"]) for line in lines for term in config.loss.present)
@@ -96,7 +93,7 @@ def test_it_is_refused(name: str) -> None:
 
 def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
-    assert generate([*["addition", "--digits", "2", "--train", "40", "--test", "12", "--output-dir"], "set"]) == 0
+    make_set("addition --digits 2 --train 40 --test 12", here / "set")
     small = [f"{key}={value}" for key, value in SMALL.items()]
     assert train(["ouro-small-stage-1", "data=set", "run=one", *small]) == 0
     assert train(["ouro-small-stage-2", "data=set", "run=two", "init_from=one", *small]) == 0
@@ -120,9 +117,9 @@ def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     def diverging(*arguments: Any) -> Any:
         loaded = load_run(*arguments)
-        with torch.no_grad():
-            for parameter in loaded.model.parameters():
-                parameter.mul_(float("nan"))
+        loaded.model.requires_grad_(False)
+        for parameter in loaded.model.parameters():
+            parameter.mul_(float("nan"))
         return loaded
 
     monkeypatch.setattr("reason.runs.evaluation.load_run", diverging)

@@ -1,7 +1,5 @@
 """Ways to damage a file, as hypothesis strategies: each draws what is done, in words, and a function that does it."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json
@@ -77,10 +75,8 @@ def other_kind(draw: st.DrawFn) -> Damage:
         elif kind == "folder":
             path.mkdir()
         elif kind in ("dangling", "loop", "device", "elsewhere"):
-            target = {"dangling": "nowhere", "loop": path.name, "device": "/dev/zero", "elsewhere": "/etc/hostname"}[
-                kind
-            ]
-            path.symlink_to(target)
+            targets = {"dangling": "nowhere", "loop": path.name, "device": "/dev/zero", "elsewhere": "/etc/hostname"}
+            path.symlink_to(targets[kind])
 
     return kind, apply
 
@@ -96,15 +92,8 @@ def nodes(tree: Any) -> Iterator[tuple[Any, Any]]:
 @st.composite
 def other_json(draw: st.DrawFn) -> Damage:
     """One to three values of a JSON file replaced, removed, renamed or added to."""
-    edits = draw(
-        st.lists(
-            st.tuples(
-                POSITIONS, st.sampled_from(["set", "set", "set", "drop", "rename", "add"]), st.sampled_from(VALUES)
-            ),
-            min_size=1,
-            max_size=3,
-        )
-    )
+    kinds = st.sampled_from(["set", "set", "set", "drop", "rename", "add"])
+    edits = draw(st.lists(st.tuples(POSITIONS, kinds, st.sampled_from(VALUES)), min_size=1, max_size=3))
 
     def apply(path: Path) -> None:
         tree = json.loads(path.read_text())
@@ -118,10 +107,10 @@ def other_json(draw: st.DrawFn) -> Damage:
                 container[key] = value
             elif kind == "drop":
                 del container[key]
+            elif isinstance(container, dict) and kind == "rename":
+                container[f"{key}²"] = container.pop(key)
             elif isinstance(container, dict):
-                container[f"{key}²" if kind == "rename" else "strange"] = (
-                    container.pop(key) if kind == "rename" else value
-                )
+                container["strange"] = value
         path.write_text(json.dumps(tree))
 
     return "; ".join(f"{kind} value {at} {str(value)[:30]!r}" for at, kind, value in edits), apply
@@ -131,9 +120,8 @@ def other_json(draw: st.DrawFn) -> Damage:
 def other_tensors(draw: st.DrawFn) -> Damage:
     """A tensor of a safetensors file made another."""
     at = draw(POSITIONS)
-    kind = draw(
-        st.sampled_from(["nan", "inf", "drop", "rename", "flat", "longer", "half", "int", "noise", "empty", "more"])
-    )
+    kinds = ["nan", "inf", "drop", "rename", "flat", "longer", "half", "int", "noise", "empty", "more"]
+    kind = draw(st.sampled_from(kinds))
 
     def apply(path: Path) -> None:
         tensors = load_file(path)
@@ -167,39 +155,17 @@ def _changed(tensors: dict[str, torch.Tensor], name: str, kind: str) -> dict[str
     return tensors
 
 
+ARRAYS = [  # types, and what else an array may become
+    "value", "value", ">i4", ">i8", "u2", "u4", "u8", "i8", "f4", "f8", "c8", "?", "S4", "U4", "M8[s]", "flat", "deep",
+    "short", "long", "empty", "reversed", "fortran", "constant",
+]  # fmt: skip
+
+
 @st.composite
 def other_array(draw: st.DrawFn) -> Damage:
     """A .npy file of another type, shape or content."""
     at, value = draw(POSITIONS), draw(st.sampled_from([-1, -100, 0, 1, 7, 255, 2**31 - 1]))
-    kind = draw(
-        st.sampled_from(
-            [
-                "value",
-                "value",
-                ">i4",
-                ">i8",
-                "u2",
-                "u4",
-                "u8",
-                "i8",
-                "f4",
-                "f8",
-                "c8",
-                "?",
-                "S4",
-                "U4",
-                "M8[s]",
-                "flat",
-                "deep",
-                "short",
-                "long",
-                "empty",
-                "reversed",
-                "fortran",
-                "constant",
-            ]
-        )
-    )
+    kind = draw(st.sampled_from(ARRAYS))
 
     def apply(path: Path) -> None:
         with np.errstate(all="ignore"):
@@ -213,11 +179,8 @@ def _rebuilt(array: np.ndarray, kind: str, at: int, value: int) -> np.ndarray:
         wide = array.astype(np.int64 if array.dtype.kind in "iu" else array.dtype)
         if wide.size:
             wide.flat[at % wide.size] = value
-        return (
-            wide.astype(array.dtype)
-            if value >= 0 and array.dtype.kind == "u" and value < 256
-            else wide.astype(np.int32)
-        )
+        fits = 0 <= value < 256 and array.dtype.kind == "u"
+        return wide.astype(array.dtype if fits else np.int32)
     shaped = {
         "flat": lambda: array.ravel(),
         "deep": lambda: array[None],

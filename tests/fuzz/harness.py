@@ -5,8 +5,6 @@ a fault: a traceback, a hang, a message of several lines or with raw control cha
 command's own, a trained model other than the one that the undamaged world gives.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

@@ -1,17 +1,15 @@
 """Cases of sets, command lines, foreign weights and results."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
 import numpy as np
 import torch
-from damage import DEEP, other_array, other_json, other_kind, torn, zipped
+from damage import DEEP, POSITIONS, other_array, other_json, other_kind, torn, zipped
 from harness import Case
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from world import ARRAYS, BEGIN, BOARD, RESUME, TINY, at
+from world import ARRAYS, BEGIN, BOARD, GENERATED, RESUME, TINY, at
 
 USES = [
     BEGIN, ["generate", "verify", "s4"], ["generate", "show", "s4"], RESUME, RESUME,
@@ -31,6 +29,56 @@ def sets(draw: st.DrawFn) -> Case:
     owned = ("here/run", "here/new", "here/done/evaluation/new")
     trained = "here/run" if words == RESUME else None
     return Case(f"{split}/{file}: {what}", at(f"s4/{split}/{file}", damage), words, owned, trained)
+
+
+@st.composite
+def generated_sets(draw: st.DrawFn) -> Case:
+    """A set of any family, changed or damaged, and what the generators make of it."""
+    name = draw(st.sampled_from(list(GENERATED)))
+    there = f"sets/{name}"
+    commands = [
+        ["verify", there], ["show", there, "--index", "1"], ["show", there, "--against", f"good/{name}"],
+        ["import", "npy", there, "--output-dir", "new"], ["export", there, "--output", "x.csv"],
+    ]  # fmt: skip
+    words = draw(st.sampled_from(commands))
+    split = draw(st.sampled_from(["train", "test"]))
+    others = ["dataset.json", "dataset.json", "../identifiers.json", "../test_puzzles.json", "all__ratings.npy"]
+    file = draw(st.sampled_from([*others, *(f"all__{array}.npy" for array in ARRAYS)]))
+    special = other_json() if file.endswith("json") else other_array()
+    what, damage = draw(st.one_of(special, special, torn(), other_kind()))
+    path = f"{there}/{split}/{file}"
+    return Case(f"{path}: {what}", at(path, damage), ["generate", *words], ("here/new",))
+
+
+SOURCES = {
+    "sudoku-csv": "sudoku.csv",
+    "maze-csv": "maze_train.csv",
+    "addition-jsonl": "test_4digit.jsonl",
+    "arc": "arc_evaluation_challenges.json",
+}
+TOKENS = [
+    *(b"", b"-1", b"1.7", b"10", b"Infinity", b"NaN", b"null", b"true", b'"x"', b"[]", b"{}", b"[", b"]", b",", b"\n"),
+    *(b"\r", b'"', b"\0", b"\xff", b"\xef\xbb\xbf", b"1e999", b"9" * 5000, b"." * 200_000, b"|||", b"\\ud800"),
+]
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> Case:
+    """A file to import in which one to four places hold something else."""
+    kind = draw(st.sampled_from(list(SOURCES)))
+    removed = st.sampled_from([0, 1, 1, 10, 1000])
+    edits = draw(st.lists(st.tuples(POSITIONS, removed, st.sampled_from(TOKENS)), min_size=1, max_size=4))
+
+    def apply(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        for place, gone, token in edits:
+            place %= max(1, len(content))
+            content[place : place + gone] = token
+        path.write_bytes(content)
+
+    words = ["generate", "import", kind, f"sources/{SOURCES[kind]}", "--augmentations", "1", "--output-dir", "new"]
+    what = ", ".join(f"{token[:9]!r} for {gone} bytes" for _, gone, token in edits)
+    return Case(f"{kind}: {what}", at(f"sources/{SOURCES[kind]}", apply), words, ("here/new",))
 
 
 FRAGMENTS = [

@@ -1,10 +1,8 @@
-"""1,550 damaged sets, archives, checkpoints, configs, results and command lines: each works, or is refused in one line.
+"""2,000 damaged sets, archives, checkpoints, configs, results and command lines: each works, or is refused in one line.
 
 `pytest -m slow tests/fuzz/test_fuzz.py` prints the counts; `--fuzz-seed N` draws other cases. A fault is named with the
 first case that showed it, and the whole list is the failure's message.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 from harness import Case, Tally, run_case
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from others import command_lines, results, sets, weights
+from others import command_lines, generated_sets, results, sets, sources, weights
 from trained import archives, checkpoints, configs, strange_folders, tampered
 from world import make_world
 
@@ -25,6 +23,8 @@ FAMILIES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "strange folders": (strange_folders(), 50),
     "configs": (configs(), 200),
     "sets": (sets(), 200),
+    "sets of every family": (generated_sets(), 250),
+    "sources": (sources(), 200),
     "command lines": (command_lines(), 200),
     "foreign weights": (weights(), 100),
     "results": (results(), 50),

@@ -1,7 +1,5 @@
 """Cases of archives, checkpoints, folders and configs: whatever makes a run."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tarfile
@@ -13,6 +11,8 @@ from damage import other_json, other_kind, other_tensors, torn
 from harness import Case
 from hypothesis import strategies as st
 from world import BEGIN, EVALUATE, RESUME, SOLVE, STATE, at
+
+from reason.training.checkpoint import seal
 
 READERS = [
     *[RESUME] * 6, SOLVE, ["pack", "run", "b.tar.gz"], EVALUATE, [*BEGIN, "init_from=run"],
@@ -126,17 +126,9 @@ def tampered(draw: st.DrawFn) -> Case:
     def apply(folder: Path) -> None:
         for step in folder.glob("here/run/checkpoints/step-*"):
             damage(step / file)
-            _seal(step)
+            seal(step)
 
     return Case(f"sealed {file}: {what}", apply, words, ("here/run", "here/new"))
-
-
-def _seal(folder: Path) -> None:
-    try:
-        from reason.training.checkpoint import seal
-    except ImportError:  # a version that keeps no checksums
-        return
-    seal(folder)
 
 
 FOLDERS = ["step-²", "step-٣", "step-", "step-000009", "step-3", "moved", "dangling", "file", "renamed", "no metrics"]

@@ -4,8 +4,6 @@ WORLD/outside.txt, outside/      what no command is given
 WORLD/here/                      where it runs; notes.txt lies in every folder of it
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable
@@ -40,6 +38,15 @@ RESUME = ["train", "run=run", "--resume"]
 BOARD = "1..4 .... .... 4..1"
 SOLVE = ["solve", "run", BOARD, "steps=1"]
 EVALUATE = ["evaluate", "run", "steps=1", "evaluation.boards=0"]
+FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
+GENERATED = {
+    "maze": "maze --size 6 --min-path 8 --train 6 --test 4",
+    "addition": "addition --digits 2 --train 6 --test 4",
+    "blank": "addition --digits 2 --blank-answer --train 6 --test 4",
+    "arc": "import arc sources/arc_training_challenges.json sources/arc_evaluation_challenges.json "
+    "--augmentations 2 --size 12",
+    "csv": "import sudoku-csv sources/sudoku.csv",
+}
 NOTES = ["run", "run/checkpoints", "done", "done/evaluation", "s4", "weights", "."]
 SETTINGS = "arch:\n  num_heads: 2\n  H_cycles: 1\n  L_cycles: 1\n  puzzle_emb_len: 1\n  seq_len: 16\n"
 
@@ -52,9 +59,12 @@ def make_world(folder: Path) -> str:
     (folder / "outside").mkdir()
     (folder / "outside/results.json").write_text("{}")
     with contextlib.chdir(here):
-        for seed, name in ((1, "s4"), (2, "other")):
-            sizes = f"--size 4 --train 6 --validation 2 --test 3 --seed {seed} --output-dir {name}"
-            _do("generate", "sudoku", *sizes.split())
+        shutil.copytree(FIXTURES, "sources")
+        sudoku = "sudoku --size 4 --train 6 --validation 2 --test 3"
+        made = {f"sets/{name}": words for name, words in GENERATED.items()}
+        for name, words in {"s4": f"{sudoku} --seed 1", "other": f"{sudoku} --seed 2", **made}.items():
+            _do("generate", *words.split(), "--output-dir", name)
+        shutil.copytree("sets", "good")
         _do("train", "sudoku-4x4", "data=s4", "run=run", *TINY, "training.monitor.every=2", "--max-steps", "3")
         _do("pack", "run", "a.tar.gz")
         shutil.copytree("run", "done")

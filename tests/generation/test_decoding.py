@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import make_set, trainer_of
 from torch import Tensor
 
-from datasets_gen.__main__ import main as make
 from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.generation.decoding import answer, generate
@@ -15,8 +15,6 @@ from reason.models.base import IGNORE, Batch, Readout, Reasoner
 from reason.models.looped import LoopedState
 from reason.presets import preset
 from reason.rollout import unroll
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 
 END = 14
 
@@ -57,10 +55,8 @@ def test_generation_stops_when_every_row_has_said_the_end() -> None:
 @pytest.fixture(scope="module")
 def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sums of one and two digits: prompts of several lengths."""
-    directory = tmp_path_factory.mktemp("sets") / "addition"
-    words = f"addition --digits 2 --min-digits 1 --train 300 --test 100 --seed 0 --output-dir {directory}"
-    assert make(words.split()) == 0
-    return directory
+    words = "addition --digits 2 --min-digits 1 --train 300 --test 100 --seed 0"
+    return make_set(words, tmp_path_factory.mktemp("sets") / "addition")
 
 
 def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
@@ -79,13 +75,6 @@ def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
             if token != batch.labels[row, cell]:
                 break
     return forced.exact.float().mean().item()
-
-
-@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "coda": 1, "input_injection": True}])
-def test_greedy_equals_teacher_forced_untrained(changes: dict[str, object], addition: Path) -> None:
-    data = PuzzleData(addition, "test")
-    model = LoopedModel(LoopedConfig(hidden_size=16, num_heads=2, init_std=0.5, **changes), data.shape)
-    agree(model, data, 3)
 
 
 def test_the_loss_is_that_of_its_own_history(addition: Path) -> None:
@@ -115,7 +104,7 @@ def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path
     training = {"training.steps": "1000", "training.batch_size": "64", "training.precision": "fp32"}
     training |= {"optimizer.lr": "1e-2", "optimizer.schedule.warmup_steps": "10", "data.directory": str(addition)}
     config = override(preset("stars-small-pre-layernorm").config(), model | training)
-    trainer = build_trainer(config, tmp_path, load_training_set(config, torch.device("cpu")))
+    trainer = trainer_of(config, tmp_path)
     for _ in range(12):
         for _ in range(25):
             trainer.optimizer_step()

@@ -1,14 +1,13 @@
 """The original HRM and TRM code recorded in bfloat16: x̂ to the bit, the rest within what the type explains."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from conftest import output
 
-from reason.cli import main
 from reason.cli.import_weights import read_weights
 from reason.config.schema import Config
 from reason.interop.original import from_original, inferred, load_original
@@ -51,21 +50,15 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
             assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
 
 
-@pytest.fixture
-def told(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[dict[str, np.ndarray]], list[str]]:
+def told(arrays: dict[str, np.ndarray]) -> list[str]:
     """What import-weights says of a recording."""
-
-    def run(arrays: dict[str, np.ndarray]) -> list[str]:
-        np.savez("recorded.npz", **arrays)
-        assert main(["import-weights", "recorded.npz", "run=run"]) == 0
-        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("against")]
-
-    return run
+    np.savez("recorded.npz", **arrays)
+    return [line for line in output("import-weights recorded.npz run=run").splitlines() if line.startswith("against")]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_the_right_model_is_recognised(name: str, dtype: str, told: Callable[..., list[str]]) -> None:
+def test_the_right_model_is_recognised(name: str, dtype: str, here: Path) -> None:
     """In float32 too, whose sums other processors and libraries take in another order."""
     lines = told(recording(name, dtype))
     assert len(lines) == {"bfloat16": 2, "float32": 3}[dtype]
@@ -76,7 +69,7 @@ def test_the_right_model_is_recognised(name: str, dtype: str, told: Callable[...
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("what", ["a cycle more", "a weight a fifth larger"])
 @pytest.mark.parametrize("name", NAMES)
-def test_another_model_is_too(name: str, what: str, dtype: str, told: Callable[..., list[str]]) -> None:
+def test_another_model_is_too(name: str, what: str, dtype: str, here: Path) -> None:
     arrays = recording(name, dtype)
     if what == "a cycle more":
         arrays["config"] = np.array(json.dumps(json.loads(str(arrays["config"])) | {"L_cycles": 3}))

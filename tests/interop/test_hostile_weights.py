@@ -1,5 +1,6 @@
 """Weights that anyone may have made: counted and checked before a model is built of them, one line each."""
 
+import itertools
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import refusal
 from safetensors.torch import save_file
 
 from reason.cli import main
@@ -16,7 +18,7 @@ from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 
 Weights = dict[str, torch.Tensor]
-Refusal = Callable[[str], str]
+Refusal = Callable[..., str]
 LAYER = "L_level.layers.0.mlp.down_proj.weight"
 
 
@@ -28,14 +30,12 @@ def weights(here: Path) -> Weights:
 
 
 @pytest.fixture
-def refusal(here: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
+def refused(here: Path) -> Refusal:
     """Imports a file that must be refused in one line, and writes nothing: the line."""
 
-    def run(file: str) -> str:
+    def run(file: str, *words: str) -> str:
         before = sorted(here.iterdir())
-        capsys.readouterr()
-        assert main(["import-weights", file, "run=r", "cells=16"]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
+        (line,) = refusal(["import-weights", file, "run=r", *(words or ["cells=16"])]).splitlines()
         assert sorted(here.iterdir()) == before
         return line
 
@@ -61,35 +61,32 @@ def test_it_is_imported_where_it_is_whole(weights: Weights, here: Path) -> None:
         ("H_init\x1b[31m", torch.zeros(8), r"weight H_init\x1b[31m belongs to neither"),
     ],
 )
-def test_weights_that_make_no_model(name: str, tensor: Any, said: str, weights: Weights, refusal: Refusal) -> None:
+def test_weights_that_make_no_model(name: str, tensor: Any, said: str, weights: Weights, refused: Refusal) -> None:
     torch.save(weights | {name: tensor}, "w.pt")
-    assert said in refusal("w.pt")
+    assert said in refused("w.pt")
 
 
 @pytest.mark.parametrize("text", ["none", "f" * 100])
-def test_text_is_no_weight(text: str, weights: Weights, here: Path, refusal: Refusal) -> None:
+def test_text_is_no_weight(text: str, weights: Weights, here: Path, refused: Refusal) -> None:
     arrays = {f"param.{name}": tensor.numpy() for name, tensor in weights.items()}
     np.savez(here / "w.npz", **arrays | {"param.H_init": np.array([text])})
-    assert "cannot be read as weights" in refusal("w.npz")
+    assert "cannot be read as weights" in refused("w.npz")
     (here / "w.pt").write_text(text)
     (here / "w.safetensors").write_text(text)
     for file in ("w.pt", "w.safetensors"):
-        assert f"{file} cannot be read as weights" in refusal(file)
+        assert f"{file} cannot be read as weights" in refused(file)
 
 
-def test_an_npz_whose_members_are_none(refusal: Refusal) -> None:
+def test_an_npz_whose_members_are_none(refused: Refusal) -> None:
     with zipfile.ZipFile("w.npz", "w") as archive:
         archive.writestr("param.a.npy", b"not an array")
         archive.writestr("b", b"")
-    assert "w.npz cannot be read as weights" in refusal("w.npz")
+    assert "w.npz cannot be read as weights" in refused("w.npz")
 
 
-LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-)
-MERGES = "a: &a {k: 1}\n" + "".join(
-    f"{b}: &{b}\n  <<: [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-)
+NINES = [(b, ", ".join([f"*{a}"] * 9)) for a, b in itertools.pairwise("abcdefghi")]
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{nine}]\n" for b, nine in NINES)
+MERGES = "a: &a {k: 1}\n" + "".join(f"{b}: &{b}\n  <<: [{nine}]\n" for b, nine in NINES)
 
 
 @pytest.mark.parametrize(
@@ -109,20 +106,17 @@ MERGES = "a: &a {k: 1}\n" + "".join(
         ("x" * 1_000_001, "1,000,000 at most are read"),
     ],
 )
-def test_settings_beside_them_are_bounded(text: str, said: str, weights: Weights, here: Path, refusal: Refusal) -> None:
+def test_settings_beside_them_are_bounded(text: str, said: str, weights: Weights, here: Path, refused: Refusal) -> None:
     """A few lines of YAML can stand for more than memory holds."""
     (here / "w").mkdir()
     save_file(weights, here / "w/w.safetensors")
     (here / "w/all_config.yaml").write_text(text)
-    assert said in refusal("w/w.safetensors")
+    assert said in refused("w/w.safetensors")
 
 
-def test_a_model_of_terabytes_is_counted_not_built(
-    weights: Weights, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_terabytes_is_counted_not_built(weights: Weights, here: Path, refused: Refusal) -> None:
     save_file(weights, here / "w.safetensors")
     (here / "all_config.yaml").write_text("arch: {pos_encodings: learned}")
-    words = ["import-weights", "w.safetensors", "run=r", "cells=99999999", "model.positions=learned"]
-    assert main([*words, "model.hidden_size=16384", "model.num_layers=1024", "model.num_heads=2"]) == 1
-    assert "the weights of this model for 99999999 cells" in capsys.readouterr().err
-    assert not (here / "r").exists()
+    words = ["model.positions=learned", "model.hidden_size=16384", "model.num_layers=1024", "model.num_heads=2"]
+    told = refused("w.safetensors", "cells=99999999", *words)
+    assert "the weights of this model for 99999999 cells" in told

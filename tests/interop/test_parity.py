@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from conftest import refusal
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
@@ -73,18 +73,14 @@ def test_the_same_rows_halt(name: str, tmp_path: Path) -> None:
     assert carry.halted.tolist() == arrays["train.halted"].tolist()
 
 
-def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, _, arrays = imported("trm_mlp", tmp_path / "run")
-    assert main(["evaluate", str(tmp_path / "run")]) == 1
-    assert "names no data set of its own; type data=DIR" in capsys.readouterr().err
+def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here: Path) -> None:
+    _, _, arrays = imported("trm_mlp", here / "run")
+    refusal("evaluate run", "names no data set of its own; type data=DIR")
     tokens = arrays["batch.inputs"]
     splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
-    write_dataset(tmp_path / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
-    assert main(["evaluate", str(tmp_path / "run"), f"data={tmp_path / 'set'}", "steps=2"]) == 0
-    assert main(["train", f"run={tmp_path / 'run'}", f"data={tmp_path / 'set'}", "--resume"]) == 1
-    assert "no training to go on with (imported)" in capsys.readouterr().err
+    write_dataset(here / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
+    assert main(["evaluate", "run", "data=set", "steps=2"]) == 0
+    refusal("train run=run data=set --resume", "no training to go on with (imported)")
 
 
 def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
@@ -111,25 +107,10 @@ def test_their_names_survive_the_way_there_and_back(name: str, prefix: str) -> N
         torch.testing.assert_close(back[prefix + key], value, atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_a_bare_state_dict_says_what_it_assumes(suffix: str, tmp_path: Path, importing: Importing) -> None:
-    weights, _ = read_weights(FIXTURES / "trm_mlp.npz")
-    file = tmp_path / f"weights{suffix}"
-    if suffix == ".pt":
-        torch.save({"_orig_mod.model.inner." + key: value for key, value in weights.items()}, file)
-    else:
-        save_file(weights, file)
-    code, said = importing(file, "model.h_cycles=2", "model.l_cycles=2")
-    assert code == 0
-    assert "assumed" not in said  # an MLP mixer has no heads, and the cycles were typed
-    assert read_config(tmp_path / "run" / "config.json").model.h_cycles == 2
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (None, "no weights file"),
-        (b"not a checkpoint", "cannot be read as weights"),
         ({"somebody.else": torch.zeros(2)}, "neither HRM nor TRM"),
         ([1, 2], "not a state_dict"),
         (b"", "cannot be read as weights"),

@@ -256,19 +256,3 @@ def test_a_contraction_is_stable_and_a_repeller_is_not(config: TraceConfig) -> N
     assert rh_unstable_x(contraction, config).item() == pytest.approx(0.25)
     (gradient,) = torch.autograd.grad(rh_stable_z(repeller, config), repeller.model.a)
     assert gradient.item() == pytest.approx(2 * 0.5)  # d(a − 1)²/da
-
-
-def test_a_fixed_point_is_an_equilibrium() -> None:
-    assert equilibrium_z(scaled(1.0)).item() == 0
-    still = scaled(0.5)
-    assert equilibrium_z(still).item() == pytest.approx(still.x.detach().square().mean().item() / 4)
-
-
-def test_auxiliary_terms_carry_no_noise() -> None:
-    """Twice the same value in training, though the model is an SDE."""
-    model = made(noise="additive", sigma=0.5)
-    assert model.training
-    seen = unrolled(model)
-    for loss in (equilibrium_z, equilibrium_x):
-        assert loss(seen).item() == loss(seen).item()
-    assert rh_stable_z(seen, EXACT).item() == rh_stable_z(seen, EXACT).item()

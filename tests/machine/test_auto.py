@@ -1,7 +1,5 @@
 """What `auto` comes to: by the memory that is available and by the work counted from shapes; recorded, then kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """More than a machine can hold is refused before it is made, with both numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

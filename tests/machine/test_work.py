@@ -1,7 +1,5 @@
 """Work counted from shapes: the same FLOPs in every type, nothing for what moves no number."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

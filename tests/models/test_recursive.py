@@ -147,22 +147,12 @@ def test_gradient_reach(gradient: str, expected: list[bool]) -> None:
     assert calls == expected
 
 
-def test_no_gradient_is_made_without_asking() -> None:
-    with torch.no_grad():
-        model, start, x = begun()
-        assert not model.step(start, x).z_h.requires_grad
-
-
-def test_random_initial_states_differ_between_rows() -> None:
-    _, z, _ = begun(initial="random")
-    assert not torch.equal(z.z_h[0], z.z_h[1])
-    assert abs(z.z_h.std().item() - 1) < 0.2
-
-
-def test_random_initial_states_of_high_and_low_are_two_draws() -> None:
+def test_random_initial_states_are_draws_of_their_own() -> None:
+    """Of every row, and of the high and the low state where there are two."""
     _, (z_h, z_l), _ = begun(initial="random", states=2)
-    assert not torch.equal(z_h, z_l)
-    assert abs(z_l.std().item() - 1) < 0.2
+    for a, b in ((z_h, z_l), (z_h[0], z_h[1])):
+        assert not torch.equal(a, b)
+        assert abs(a.std().item() - 1) < 0.2
     assert torch.equal(*begun(initial="random", states=1)[1])
 
 
@@ -204,20 +194,14 @@ def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
     assert torch.equal(z_l, x if states == 1 else start.z_l)
 
 
-def test_the_map_f_h_is_the_high_network() -> None:
-    model, state, x = begun(separate_networks=True)
-    move, point = model.map(state, x, "f_h")
-    torch.testing.assert_close(move(point), model.f_h(state.z_h + state.z_l, model.layouts.geometry(x)))
-
-
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 @pytest.mark.parametrize("states", [1, 2])
 def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
-    model, state, x = begun(states=states)
+    model, state, x = begun(states=states, separate_networks=states == 2)
     move, point = model.map(state, x, kind)
     if kind == "f_h":
-        argument = state.z_h if states == 1 else state.z_h + state.z_l
-        torch.testing.assert_close(move(point), model.f_l(argument, model.layouts.geometry(x)))
+        network, argument = (model.f_l, state.z_h) if states == 1 else (model.f_h, state.z_h + state.z_l)
+        torch.testing.assert_close(move(point), network(argument, model.layouts.geometry(x)))
     else:
         moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))

@@ -1,11 +1,10 @@
 """The page as a browser reads it: its order, its tables, its pictures and what they say."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -21,10 +20,10 @@ class Node:
 
     def __init__(self, name: str, attributes: dict[str, str | None]):
         self.name, self.attributes = name, attributes
-        self.children: list[Node] = []
+        self.children: list[Self] = []
         self.text = ""
 
-    def all(self, name: str) -> list[Node]:
+    def all(self, name: str) -> list[Self]:
         found = [child for child in self.children if child.name == name]
         return found + [deeper for child in self.children for deeper in child.all(name)]
 

@@ -21,6 +21,7 @@ from reason.evaluation.suite import consumers_of, evaluate, print_results, write
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.report.compare import differences, notes_on, write_comparison
 from reason.report.page import viewed
+from reason.report.section import headline
 
 SMALL = RecursiveConfig(
     hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1, l_cycles=2
@@ -84,6 +85,7 @@ def check(folder: Path, results: dict) -> str:
     assert page.lstrip().startswith("<!doctype html>")
     assert not re.search(r"https?:|src=|@import|url\((?!#)", page)  # nothing is fetched
     assert "runs &lt;x&gt; $a$" in page
+    assert headline(results) in page.replace("&amp;", "&")
     console = Console(record=True, width=160)
     print_results(results, console)
     assert console.export_text().count("%") >= 4

@@ -1,27 +1,24 @@
 """What a config says of the data is what the trainer draws."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
 import pytest
 import torch
+from conftest import make_set, trainer_of
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
 from reason.data import Sampler
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set, require_set
+from reason.runs.sets import require_set
 
 
 def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
     config = override(config, {f"data.{key}": value for key, value in changes.items()})
-    (sampler,) = build_trainer(config, run, load_training_set(config, torch.device("cpu"))).samplers.each
+    (sampler,) = trainer_of(config, run).samplers.each
     return sampler
 
 
@@ -37,12 +34,9 @@ def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path:
 
 
 def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Path) -> None:
-    words = f"maze --size 5 --min-path 4 --train 12 --validation 0 --test 4 --output-dir {tmp_path / 'mazes'}"
-    assert generate(words.split()) == 0
-    config = override(
-        preset("maze-10x10").config(),
-        {"data.directory": str(tmp_path / "mazes"), "training.batch_size": "4", "training.monitor.puzzles": "0"},
-    )
+    mazes = make_set("maze --size 5 --min-path 4 --train 12 --validation 0 --test 4", tmp_path / "mazes")
+    small = {"data.directory": str(mazes), "training.batch_size": "4", "training.monitor.puzzles": "0"}
+    config = override(preset("maze-10x10").config(), small)
     assert sampler_of(config, tmp_path / "run", augment="true").symmetry is None
 
 
@@ -50,8 +44,7 @@ def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Pat
 def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_path: Path) -> None:
     sampler = sampler_of(tiny, tmp_path, augment="false", hints=str(hints))
     assert sampler.hints == hints
-    fewest = (sampler.data.inputs > 1).sum(1).min()
-    most = (sampler.data.inputs > 1).sum(1).max()
+    fewest, most = (sampler.data.inputs > 1).sum(1).aminmax()
     clues = torch.cat([(sampler.draw().inputs > 1).sum(1) for _ in range(9)])
     assert clues.min() == fewest
     assert (clues.max() > most) == (hints > 0)

@@ -1,7 +1,5 @@
 """reason export and reason models: weights without a training, and what their card says."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -75,13 +73,8 @@ def test_a_card_says_what_was_changed_in_reading_and_when_its_weights_were_made(
     run: reason.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`seconds` of the step of the weights, and a command that gives the figures of the card."""
-    export_run(
-        run.directory,
-        tmp_path / "mine",
-        configured(run.directory, {"evaluation.steps": "2", "model.h_cycles": "1"}),
-        "fp32",
-        [],
-    )
+    config = configured(run.directory, {"evaluation.steps": "2", "model.h_cycles": "1"})
+    export_run(run.directory, tmp_path / "mine", config, "fp32", [])
     card = json.loads((tmp_path / "mine" / "card.json").read_text())
     words = card["evaluations"][0]["command"].split()
     assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
@@ -120,11 +113,10 @@ def test_nothing_of_the_machine_is_in_it(exported: Path, run: reason.Run, sudoku
 
 
 def test_the_command_of_the_card_gives_the_config(
-    run: reason.Run, exported: Path, sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: reason.Run, exported: Path, sudoku_4x4: Path, here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "sudoku-4x4").symlink_to(sudoku_4x4)
+    (here / "data").mkdir()
+    (here / "data/sudoku-4x4").symlink_to(sudoku_4x4)
     words = json.loads((exported / "card.json").read_text())["command"].split()[2:]
     assert main(["train", *words, "run=again"]) == 0
     again = reason.load("again")

@@ -1,7 +1,5 @@
 """Folders are replaced whole or not at all, and nothing is removed that this project did not write."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -1,12 +1,11 @@
 """reason push and pull against a hub in a folder: the calls of huggingface_hub that they make, with its signatures."""
 
-from __future__ import annotations
-
 import fnmatch
 import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Self
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ class FolderHub(ModuleType):
         super().__init__("huggingface_hub")
         self.root, self.private, self.revisions = root, {}, []
 
-    def HfApi(self) -> FolderHub:
+    def HfApi(self) -> Self:
         return self
 
     def create_repo(self, repo_id: str, *, private: bool | None = None, exist_ok: bool = False) -> str:

@@ -7,8 +7,6 @@ line of metrics). Says of each the wait status, the last step that metrics.jsonl
 import of torch serves them all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

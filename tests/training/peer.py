@@ -3,8 +3,6 @@
 `python peer.py PLAN` reads a list of {"port": P, "words": [...]}; the test itself is the first process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

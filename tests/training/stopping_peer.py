@@ -1,7 +1,5 @@
 """The second of two processes, which stops (SIGSTOP) within a step: `python stopping_peer.py PORT STEP WORDS…`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,12 +1,11 @@
 """torch.compile: whole graphs, none made again, the numbers of eager mode."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from test_loop import VARIANTS, trainer_of
+from conftest import pairs, trainer_of
+from test_loop import VARIANTS
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -63,6 +62,15 @@ def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, 
     symbols = {"model.symbols": "true"} if mixer == "groups" else {}
     short = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1", "model.mixer": mixer}
     both(override(tiny, short | symbols), tmp_path, steps=3)
+
+
+@pytest.mark.parametrize("recomputed", ["false", "true"])
+def test_balancing_and_jacobian_terms_live_beside_compiled_networks(
+    recomputed: str, tiny: Config, tmp_path: Path
+) -> None:
+    terms = "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=1"
+    changes = VARIANTS["trm-attention"] | {"model.gradient_checkpointing": recomputed} | pairs(terms)
+    both(override(tiny, changes), tmp_path, steps=4)
 
 
 @pytest.mark.parametrize("over_sequence", [False, True])

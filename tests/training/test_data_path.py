@@ -1,13 +1,12 @@
 """A training step never asks the device for a number: nothing in it waits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from test_loop import VARIANTS, trainer_of
+from conftest import trainer_of
+from test_loop import VARIANTS
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reason.config.overrides import override

@@ -1,7 +1,5 @@
 """Two processes over gloo: one process's loss curve, to the bit over an interruption, and its evaluation."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import TINY, pairs
+from conftest import TINY, pairs, trainer_of
 from peer import in_world
 from test_loop import everything, signalled, untimed
 
@@ -97,8 +95,7 @@ def reading(run: Path, name: str) -> dict[str, Any]:
 
 def _resume_alone(run: Path) -> None:
     """As `train.py run=RUN --resume` in one process, without the command line's own printing of warnings."""
-    config = read_config(run / "config.json")
-    trainer = build_trainer(config, run, load_training_set(config, torch.device("cpu")))
+    trainer = trainer_of(read_config(run / "config.json"), run)
     trainer.resume(next(readable(run)))
     trainer.train()
 

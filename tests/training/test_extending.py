@@ -1,14 +1,13 @@
 """A family and a loss term of one's own, each in one place: registered, trained, resumed to the bit, evaluated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pytest
 import torch
+from conftest import trainer_of
 from pydantic import Field
-from test_loop import resumes_to_the_bit, trainer_of, untimed
+from test_loop import resumes_to_the_bit, untimed
 from torch import Tensor, nn
 
 import reason.settings.capabilities as can

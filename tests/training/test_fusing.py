@@ -1,13 +1,11 @@
 """Gated layers in one kernel: what `auto` comes to, what is refused, and a training with it beside one without."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from test_loop import trainer_of
+from conftest import trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config

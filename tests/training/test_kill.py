@@ -1,7 +1,5 @@
 """kill -9 at any moment: what was saved goes on to the bit, and little is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,12 +1,10 @@
 """What metrics.jsonl says, against sums written out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from test_loop import trainer_of
+from conftest import trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config

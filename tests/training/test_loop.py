@@ -1,7 +1,5 @@
 """Training as a whole: it learns, it resumes to the bit, it stops when asked, and its curve is known."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -11,11 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
-from conftest import TINY, pairs
+from conftest import TINY, pairs, trainer_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from survivors import wait_for
@@ -23,11 +22,7 @@ from survivors import wait_for
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.runs.build import build_trainer
-from reason.runs.directory import create_run
-from reason.runs.sets import load_training_set
 from reason.training import checkpoint
-from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
@@ -62,14 +57,6 @@ VARIANTS = {
     "muon": {"optimizer.kind": "muon", "optimizer.muon_lr": "0.05"},
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
-
-
-def trainer_of(config: Config, run: Path, device: str = "cpu") -> Trainer:
-    data = load_training_set(config, torch.device(device))
-    trainer = build_trainer(config, run, data)
-    if not run.exists():
-        create_run(run, config, data.shape, data.metadata.task, [])
-    return trainer
 
 
 def everything(run: Path) -> dict[str, torch.Tensor]:
@@ -180,29 +167,6 @@ def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tm
     assert kept[1] < kept[0] / 2
 
 
-@pytest.mark.parametrize("recomputed", ["false", "true"])
-def test_balancing_and_jacobian_terms_live_beside_compiled_networks(
-    recomputed: str, tiny: Config, tmp_path: Path
-) -> None:
-    torch._dynamo.reset()
-    changes = (
-        VARIANTS["trm-attention"]
-        | {"model.gradient_checkpointing": recomputed}
-        | pairs(
-            "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=1"
-        )
-    )
-    eager = trainer_of(override(tiny, changes), tmp_path / "eager")
-    compiled = trainer_of(override(tiny, changes), tmp_path / "compiled")
-    compile_networks(compiled.model, "aot_eager")
-    for _ in range(4):
-        for trainer in (eager, compiled):
-            torch.manual_seed(1)
-            trainer.optimizer_step()
-    losses = [trainer.meters.read()["loss/lm"] for trainer in (eager, compiled)]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-
-
 def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
     config = override(
         tiny, {"training.steps": "150", "optimizer.lr": "3e-3", "model.hidden_size": "32", "data.augment": "false"}
@@ -220,21 +184,6 @@ def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> N
     assert names == ["step-000004", "step-000005", "step-000006"]
 
 
-def test_a_torn_checkpoint_is_passed_over(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(tiny, tmp_path / "run").train()
-    newest = checkpoint.checkpoints(tmp_path / "run")[-1] / "state.safetensors"
-    newest.write_bytes(newest.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="torn"):
-        assert next(checkpoint.readable(tmp_path / "run")).name == "step-000003"
-
-
-def test_checkpoints_are_ordered_by_number(tmp_path: Path) -> None:
-    for step in (999_500, 1_000_000, 20):
-        (tmp_path / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
-    (tmp_path / "checkpoints" / "step-notes").mkdir()
-    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-000020", "step-999500", "step-1000000"]
-
-
 def test_checkpoint_trees_survive_packing() -> None:
     tree = {"a": torch.arange(3), "b": {"0": [torch.ones(2), 1.5, None]}, "c": "text"}
     tensors: dict[str, torch.Tensor] = {}
@@ -248,11 +197,8 @@ def test_checkpoint_trees_survive_packing() -> None:
 def test_a_full_disk_leaves_no_half_checkpoint(
     error: Exception, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise error
-
     trainer = trainer_of(tiny, tmp_path / "run")
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=error))
     with pytest.raises(OSError, match="No space left"):
         trainer.train()
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []

@@ -1,16 +1,14 @@
 """The looped family in training: resumed to the bit, its curve known, its terms on every model, its refusals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import pairs
-from test_loop import hold_against_golden, resumes_to_the_bit, trainer_of
+from conftest import pairs, trainer_of
+from test_compiling import both
+from test_loop import hold_against_golden, resumes_to_the_bit
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
@@ -18,7 +16,6 @@ from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.evaluation import evaluate_run
 from reason.runs.sets import load_training_set
-from reason.training.compiling import compile_networks
 from reason.training.log import read_metrics
 
 NARROW = pairs(
@@ -49,14 +46,6 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sets") / "addition"
-    words = f"addition --digits 2 --train 60 --test 20 --seed 0 --output-dir {directory}"
-    assert generate(words.split()) == 0
-    return directory
-
-
 @pytest.fixture
 def looped(addition: Path) -> Config:
     return override(preset("stars-small-post-layernorm").config(), NARROW | {"data.directory": str(addition)})
@@ -71,12 +60,8 @@ def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, t
 def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """20 steps in float32 of random loops with JSRR, on a set that depends on no generator."""
     tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
-    write_dataset(
-        tmp_path / "set",
-        {"train": Split.of_puzzles(tokens, np.roll(tokens, -1, 1))},
-        task={"causal": True},
-        vocab_size=6,
-    )
+    splits = {"train": Split.of_puzzles(tokens, np.roll(tokens, -1, 1))}
+    write_dataset(tmp_path / "set", splits, task={"causal": True}, vocab_size=6)
     settings = NARROW | RANDOM | JSRR | {"training.steps": "20", "training.log_every": "1"}
     settings |= {"data.directory": str(tmp_path / "set"), "model.dropout": "0.1"}
     trainer_of(override(preset("stars-small-post-sandwich-layernorm").config(), settings), tmp_path / "run").train()
@@ -106,18 +91,11 @@ def test_l2_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
 
 def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: Path) -> None:
     """Not causal, augmented, per-loop: it learns, and evaluation reads every loop, twice the trained ones."""
-    settings = NARROW | {
-        "model.hidden_size": "32",
-        "data.directory": str(sudoku_4x4),
-        "training.steps": "120",
-        "training.batch_size": "24",
-        "training.log_every": "10",
-        "training.checkpoint_every": "200",
-        "rollout.loops.count": "3",
-        "optimizer.lr": "5e-3",
-        "optimizer.schedule.warmup_steps": "10",
-        "data.augment": "false",
-    }
+    settings = pairs(
+        "model.hidden_size=32 training.steps=120 training.batch_size=24 training.log_every=10 data.augment=false "
+        "training.checkpoint_every=200 rollout.loops.count=3 optimizer.lr=5e-3 optimizer.schedule.warmup_steps=10"
+    )
+    settings = NARROW | settings | {"data.directory": str(sudoku_4x4)}
     trainer_of(override(preset("sudoku-6x6-looped").config(), settings), tmp_path / "run").train()
     lines = read_metrics(tmp_path / "run")
     assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
@@ -129,26 +107,22 @@ def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: P
     assert results["cell_by_step"][2] > 0.6
 
 
-def test_labels_must_mean_what_the_model_says(addition: Path, sudoku_4x4: Path) -> None:
-    device = torch.device("cpu")
-    causal, filling = preset("stars-small").config(), preset("sudoku-6x6-looped").config()
-    for config, directory, words in (
-        (causal, sudoku_4x4, r"type model\.causal=false"),
-        (filling, addition, r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
-        (
-            preset("sudoku-6x6").config(),
-            addition,
-            "has none: type data=DIR of a set made with --blank-answer",
-        ),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            load_training_set(override(config, {"data.directory": str(directory)}), device)
+@pytest.mark.parametrize(("name", "other", "words"), [
+    ("stars-small", "sudoku_4x4", r"type model\.causal=false"),
+    ("sudoku-6x6-looped", "addition", r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
+    ("sudoku-6x6", "addition", "has none: type data=DIR of a set made with --blank-answer"),
+])  # fmt: skip
+def test_labels_must_mean_what_the_model_says(
+    name: str, other: str, words: str, request: pytest.FixtureRequest
+) -> None:
+    config = override(preset(name).config(), {"data.directory": str(request.getfixturevalue(other))})
+    with pytest.raises(ConfigError, match=words):
+        load_training_set(config, torch.device("cpu"))
 
 
 def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
     tokens = np.arange(4 * 9).reshape(4, 9) % 5 + 1
-    indices = np.arange(5)
-    split = Split(tokens, tokens, np.arange(4), indices, indices)
+    split = Split(tokens, tokens, np.arange(4), np.arange(5), np.arange(5))
     write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=6, identifiers=list("abcd"))
     config = override(preset("sudoku-6x6-looped").config(), {"data.directory": str(tmp_path / "set")})
     with pytest.raises(ConfigError, match="have 4 identifiers, needs a model that reads puzzle identifiers"):
@@ -157,20 +131,8 @@ def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
 
 def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
     """One graph of the block whatever T is; Jacobian products go past it."""
-    torch._dynamo.reset()
-    changes = RANDOM | JSRR
-    eager = trainer_of(override(looped, changes), tmp_path / "eager")
-    compiled = trainer_of(override(looped, changes), tmp_path / "compiled")
-    compile_networks(compiled.model, "aot_eager")
-    graphs = []
-    for _ in range(5):
-        for trainer in (eager, compiled):
-            torch.manual_seed(1)
-            trainer.optimizer_step()
-        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    _, graphs = both(override(looped, RANDOM | JSRR), tmp_path)
     assert graphs[0] == graphs[-1] > 0
-    losses = [trainer.meters.read()["loss"] for trainer in (eager, compiled)]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
 def test_clipping_scales_the_gradient_and_reports_it_unscaled(looped: Config, tmp_path: Path) -> None:

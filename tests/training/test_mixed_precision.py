@@ -1,14 +1,12 @@
 """training.precision=amp-…: states, noise and sums in float32, products in half; what halved states lose."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import pairs
+from conftest import pairs, trainer_of
 from test_compiling import both
-from test_loop import VARIANTS, resumes_to_the_bit, trainer_of
+from test_loop import VARIANTS, resumes_to_the_bit
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.structure import Structure

@@ -1,13 +1,12 @@
 """The monitor: what it reads, what it leaves alone, and which checkpoint it keeps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 import torch
-from test_loop import everything, resumed, trainer_of, untimed
+from conftest import trainer_of
+from test_loop import everything, resumed, untimed
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -30,7 +29,6 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Con
     trainer = trainer_of(watched, tmp_path / "run")
     trainer.train()
     monitor = trainer.monitor
-    assert monitor is not None
     reading = monitor.read(trainer.model, trainer.ema, 40)
     model = load_run(tmp_path / "run", CPU, watched).model
     data = PuzzleData(str(watched.data.directory), "validation")
@@ -47,7 +45,6 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Con
     assert reading.cell == pytest.approx(cell)
     assert reading.cell > 0.25  # it has learned something: cell accuracy would be chance otherwise
     capped = trainer_of(override(watched, {"training.monitor.puzzles": "5"}), tmp_path / "run").monitor
-    assert capped is not None
     assert capped.read(trainer.model, None, 40).puzzles == 5
 
 
@@ -73,16 +70,12 @@ def test_the_best_is_kept_and_can_be_evaluated(
         watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep_checkpoints": "2"}
     )
     trainer = trainer_of(config, tmp_path / "run")
-    assert trainer.monitor is not None
     monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
     trainer.train()
-    assert trainer.best is not None
     assert trainer.best.step == 3  # of equals the earlier
     names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
     assert names == ["step-000003", "step-000005", "step-000006"]
-    best = checkpoint.best_checkpoint(tmp_path / "run")
-    assert best is not None
-    assert best.name == "step-000003"
+    assert checkpoint.best_checkpoint(tmp_path / "run").name == "step-000003"
     record = json.loads((tmp_path / "run/checkpoints/best.json").read_text())
     assert record == {"step": 3, "exact": 0.9, "cell": 0.5, "puzzles": 11, "seconds": 0.0, "split": "validation"}
     assert load_run(tmp_path / "run", CPU, override(config, {"evaluation.checkpoint": "best"})).step == 3
@@ -107,7 +100,6 @@ def test_a_best_that_is_gone_is_forgotten(watched: Config, tmp_path: Path) -> No
     config = override(watched, {"training.monitor.every": "3"})
     trainer_of(config, tmp_path / "run").train(max_steps=5)
     best = checkpoint.best_checkpoint(tmp_path / "run")
-    assert best is not None
     (best / "weights.safetensors").write_bytes(b"torn")
     assert checkpoint.best_checkpoint(tmp_path / "run") is None
     for path in best.iterdir():

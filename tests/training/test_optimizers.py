@@ -1,7 +1,5 @@
 """Optimizers, each form against its formula: Adam-atan2 (torch and fused), AdamW, sign-SGD."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from types import ModuleType
@@ -38,17 +36,20 @@ FORMS = {
 }
 
 
-def moved(config: OptimizerConfig, steps: int = 3) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+def moved(
+    config: OptimizerConfig, steps: int = 3, device: str = "cpu"
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """The head's weight before, its gradients, and the weight after as many steps."""
-    net = model()
+    net = model().to(device)
     optimizers = Optimizers(net, config, Horizon(steps, 1.0))
-    start = net.head.weight.detach().double().numpy().copy()
-    gradients = [torch.randn_like(net.head.weight) for _ in range(steps)]
+    weight = net.head.weight
+    start = weight.detach().double().cpu().numpy().copy()
+    gradients = [torch.randn_like(weight) for _ in range(steps)]
     for step, gradient in enumerate(gradients):
-        net.head.weight.grad = gradient.clone()
+        weight.grad = gradient.clone()
         norm = optimizers.step(step)
         assert norm.item() == pytest.approx(gradient.norm().item(), rel=1e-5)
-    return start, [g.double().numpy() for g in gradients], net.head.weight.detach().numpy()
+    return start, [g.double().cpu().numpy() for g in gradients], weight.detach().cpu().numpy()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -201,11 +202,8 @@ class Fused(torch.optim.Optimizer):
             for p in (p for p in group["params"] if p.grad is not None):
                 state, (beta1, beta2) = self.state[p], group["betas"]
                 if not state:
-                    state |= {
-                        "step": torch.zeros(()),
-                        "exp_avg": torch.zeros_like(p),
-                        "exp_avg_sq": torch.zeros_like(p),
-                    }
+                    moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
+                    state |= {"step": torch.zeros(()), **moments}
                 state["step"] += 1
                 p.mul_(1 - group["lr"] * group["weight_decay"])
                 state["exp_avg"].lerp_(p.grad, 1 - beta1)
@@ -293,18 +291,11 @@ def test_a_fused_package_that_is_not_there_is_missed(monkeypatch: pytest.MonkeyP
 @pytest.mark.gpu
 def test_the_real_fused_package_is_its_formula() -> None:
     pytest.importorskip("adam_atan2")
-    net = model().to("cuda")
-    optimizers = Optimizers(net, OptimizerConfig(**OUTSIDE), Horizon(3, 1.0))
-    assert optimizers.fused
-    start = net.head.weight.detach().double().cpu().numpy().copy()
-    gradients = [torch.randn_like(net.head.weight) for _ in range(3)]
-    for step, gradient in enumerate(gradients):
-        net.head.weight.grad = gradient.clone()
-        optimizers.step(step)
-    expected = reference.adam_atan2(
-        start, [g.double().cpu().numpy() for g in gradients], 0.01, BETAS, 0.3, outside=True
-    )
-    np.testing.assert_allclose(net.head.weight.detach().cpu().numpy(), expected, atol=1e-6)
+    config = OptimizerConfig(**OUTSIDE)
+    assert Optimizers(model().to("cuda"), config, Horizon(3, 1.0)).fused
+    start, gradients, end = moved(config, device="cuda")
+    expected = reference.adam_atan2(start, gradients, 0.01, BETAS, 0.3, outside=True)
+    np.testing.assert_allclose(end, expected, atol=1e-6)
 
 
 def test_atan2_is_unchanged_by_the_scale_of_the_gradient() -> None:

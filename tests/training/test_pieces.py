@@ -1,7 +1,5 @@
 """Averages and precision, each against its formula."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,12 +1,11 @@
 """fp16: the loss is scaled, overflowing steps are skipped and counted, and all of it resumes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from test_loop import VARIANTS, hold_equal, resumed, trainer_of
+from conftest import trainer_of
+from test_loop import VARIANTS, hold_equal, resumed
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -52,12 +51,7 @@ def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> Non
 
 
 def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
-    changes = {
-        "model.mixer": "attention",
-        "model.positions": "rotary",
-        "model.puzzle_emb_len": "2",
-    }  # with puzzle embeddings
-    trainer = trainer_of(override(tiny, HALF | changes), tmp_path / "run")
+    trainer = trainer_of(override(tiny, HALF | VARIANTS["trm-attention"]), tmp_path / "run")  # with puzzle embeddings
     trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**60})
     before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
     trainer.optimizer_step()

@@ -1,7 +1,5 @@
 """Ctrl-C and partners that stop: one line, the right status, nothing half done."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

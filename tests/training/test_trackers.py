@@ -1,14 +1,13 @@
 """TensorBoard and Weights & Biases: every line, resumed at a checkpoint, a missing package named."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from test_loop import interrupted, trainer_of
+from conftest import trainer_of
+from test_loop import interrupted
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -39,7 +38,7 @@ class WandbStub(ModuleType):
         self.logged: list[tuple[int, dict[str, float]]] = []
         self.finished = 0
 
-    def init(self, **settings: Any) -> WandbStub:
+    def init(self, **settings: Any) -> Self:
         self.begun.append(settings)
         return self
 

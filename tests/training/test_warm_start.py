@@ -1,24 +1,19 @@
 """Starting from a finished run: stage II moves nothing but the gate, an upcycled stack computes what its order says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import pairs
+from conftest import pairs, trainer_of
+from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
-from datasets_gen.__main__ import main as generate
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, build_model
-from reason.models.base import Batch
 from reason.presets import preset
 from reason.rollout import unroll
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 from reason.training.warm_start import duplicated
@@ -29,23 +24,15 @@ NARROW = pairs(
 )
 
 
-@pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("sets") / "addition-2"
-    assert generate(f"addition --digits 2 --train 60 --test 20 --seed 1 --output-dir {directory}".split()) == 0
-    return directory
-
-
 def trained(config: Config, run: Path) -> Trainer:
-    run.mkdir(parents=True)
-    trainer = build_trainer(config, run, load_training_set(config, torch.device("cpu")))
+    trainer = trainer_of(config, run)
     trainer.train()
     return trainer
 
 
 @pytest.fixture(scope="module")
-def stage_1(sums: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
-    config = override(preset("ouro-small-stage-1").config(), NARROW | {"data.directory": str(sums)})
+def stage_1(addition: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
+    config = override(preset("ouro-small-stage-1").config(), NARROW | {"data.directory": str(addition)})
     run = tmp_path_factory.mktemp("runs") / "stage-1"
     trained(config, run)
     return config, run
@@ -55,9 +42,9 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return load_file(checkpoints(run)[-1] / "weights.safetensors")
 
 
-def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], sums: Path, tmp_path: Path) -> None:
+def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
     """Not even through weight decay, the optimizer's moments or the average of weights."""
-    changes = {"data.directory": str(sums), "init_from": str(stage_1[1]), "optimizer.weight_decay": "0.5",
+    changes = {"data.directory": str(addition), "init_from": str(stage_1[1]), "optimizer.weight_decay": "0.5",
                "ema.decay": "0.5"}  # fmt: skip
     config = override(preset("ouro-small-stage-2").config(), NARROW | changes)
     trained(config, tmp_path / "stage-2")
@@ -69,17 +56,13 @@ def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], su
 
 
 def test_stage_two_resumes_without_the_run_it_came_from(
-    stage_1: tuple[Config, Path], sums: Path, tmp_path: Path
+    stage_1: tuple[Config, Path], addition: Path, tmp_path: Path
 ) -> None:
-    changes = {"data.directory": str(sums), "init_from": str(stage_1[1])}
+    changes = {"data.directory": str(addition), "init_from": str(stage_1[1])}
     config = override(preset("ouro-small-stage-2").config(), NARROW | changes)
-    whole = trained(config, tmp_path / "whole")
-    run = tmp_path / "stopped"
-    run.mkdir()
-    data = load_training_set(config, torch.device("cpu"))
-    build_trainer(config, run, data).train(max_steps=2)
-    gone = config.model_copy(update={"init_from": str(tmp_path / "nowhere")})
-    again = build_trainer(gone, run, data)
+    whole, run = trained(config, tmp_path / "whole"), tmp_path / "stopped"
+    trainer_of(config, run).train(max_steps=2)
+    again = trainer_of(config.model_copy(update={"init_from": str(tmp_path / "nowhere")}), run)
     again.resume(checkpoints(run)[-1])
     again.train()
     for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
@@ -87,17 +70,16 @@ def test_stage_two_resumes_without_the_run_it_came_from(
     assert [p.requires_grad for p in again.model.parameters()].count(True) == 2
 
 
-def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], sums: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
     plain = override(
         stage_1[0],
         {"model.gate": "none", "loss.weights.exit": "0", "loss.weights.exit_entropy": "0", "loss.weights.lm": "1",
          "loss.schedules": "{}", "ema.decay": "0.5"},
     )  # fmt: skip
     trained(plain, tmp_path / "plain")
-    config = override(preset("ouro-small-stage-2").config(), NARROW | {"data.directory": str(sums),
+    config = override(preset("ouro-small-stage-2").config(), NARROW | {"data.directory": str(addition),
                       "init_from": str(tmp_path / "plain"), "optimizer.lr": "1e-30"})  # fmt: skip
-    data = load_training_set(config, torch.device("cpu"))
-    begun = build_trainer(config, tmp_path / "new", data).model.state_dict()
+    begun = trainer_of(config, tmp_path / "new").model.state_dict()
     average = load_file(checkpoints(tmp_path / "plain")[-1] / "ema.safetensors")
     assert all(torch.equal(begun[name], average[name]) for name in average)  # as evaluation reads it
     assert begun["gate.out.weight"].abs().sum() == begun["gate.out.bias"].abs().sum() == 0
@@ -108,19 +90,14 @@ SHAPE = Shape(seq_len=5, vocab_size=7)
 
 def looped(layers: int, **changes: object) -> LoopedModel:
     config = LoopedConfig(hidden_size=8, num_heads=2, num_layers=layers, dropout=0.0, **changes)
-    model = LoopedModel(config, SHAPE, torch.float64).double()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(0.3 * torch.randn_like(p))
-    return model
+    return shaken(LoopedModel(config, SHAPE, torch.float64).double())
 
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_cycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: int) -> None:
     old, new = looped(2, coda=1), looped(2 * times, coda=1)
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "cycle"))
-    inputs = torch.randint(0, 7, (2, 5))
-    batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
+    batch = random_batch(2, 5, 7)
     deep = list(unroll(new, batch, 2))
     shallow = list(unroll(old, batch, 2 * times))[times - 1 :: times]
     for said, expected in zip(deep, shallow, strict=True):
@@ -131,8 +108,7 @@ def test_a_cycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: 
 def test_a_repeated_stack_applies_each_layer_twice_in_turn() -> None:
     old, new = looped(2), looped(4)
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "repeat"))
-    inputs = torch.randint(0, 7, (2, 5))
-    x = old.encode(Batch(inputs, inputs, torch.zeros(2, dtype=torch.long)))
+    x = old.encode(random_batch(2, 5, 7))
     first, second = old.block.blocks
     expected = second(second(first(first(x))))
     torch.testing.assert_close(new.step(new.initial_state(x), x).z, expected)
@@ -144,17 +120,15 @@ def test_a_recursive_stack_grows_too() -> None:
     old = build_model(RecursiveConfig(**settings, num_layers=2, repeats=2), SHAPE)
     new = build_model(RecursiveConfig(**settings, num_layers=4), SHAPE)
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "cycle"))
-    inputs = torch.randint(0, 7, (2, 5))
-    batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
+    batch = random_batch(2, 5, 7)
     for a, b in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
         torch.testing.assert_close(a.logits, b.logits)
 
 
-def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], sums: Path, tmp_path: Path) -> None:
-    changes = {"data.directory": str(sums), "init_from": str(stage_1[1])}
+def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
+    changes = {"data.directory": str(addition), "init_from": str(stage_1[1])}
     config = override(preset("ouro-small-upcycled").config(), NARROW | changes)
-    data = load_training_set(config, torch.device("cpu"))
-    begun = build_trainer(config, tmp_path / "new", data).model.state_dict()
+    begun = trainer_of(config, tmp_path / "new").model.state_dict()
     old = weights(stage_1[1])
     for name, tensor in begun.items():
         assert torch.equal(tensor, old[name.replace("block.blocks.1", "block.blocks.0")])
@@ -165,23 +139,14 @@ def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], sums: Path, tmp
 @pytest.mark.parametrize(("changes", "text"), [
     ({"model.hidden_size": "16"}, r"\[8, 8\] there and \[16, 16\] here; take the sizes"),
     ({"model.num_layers": "2"}, "holds 1 layers, this model's 2; type init_layers=cycle"),
-    (
-        {"model.num_layers": "3", "init_layers": "cycle", "model.coda": "1"},
-        "coda.blocks holds 0 layers, this model's 1",
-    ),
+    ({"model.num_layers": "3", "init_layers": "cycle", "model.coda": "1"}, "coda.blocks holds 0 layers, this"),
     ({"model.damping": "true"}, "lacks the weight damping of this model"),
     ({"model.norm": "simple"}, "which this model lacks"),
+    ({"init_from": "nowhere"}, "holds no checkpoint"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(
     stage_1: tuple[Config, Path], tmp_path: Path, changes: dict[str, str], text: str
 ) -> None:
-    config = override(stage_1[0], changes | {"init_from": str(stage_1[1])})
-    data = load_training_set(config, torch.device("cpu"))
+    config = override(stage_1[0], {"init_from": str(stage_1[1])} | changes)
     with pytest.raises(ConfigError, match=text):
-        build_trainer(config, tmp_path / "run", data)
-
-
-def test_a_run_without_a_checkpoint_is_refused(stage_1: tuple[Config, Path], tmp_path: Path) -> None:
-    config = override(stage_1[0], {"init_from": str(tmp_path / "nowhere")})
-    with pytest.raises(ConfigError, match="holds no checkpoint"):
-        build_trainer(config, tmp_path / "run", load_training_set(config, torch.device("cpu")))
+        trainer_of(config, tmp_path / "run")
