@@ -390,10 +390,10 @@ def account(found: Json) -> list[str]:
             cells = [case["case"], words, f"{kernel['flops'] / 1e6:,.0f}", f"{kernel['bytes'] / 1e3:,.0f}"]
             cells += [f"{case[peak]['median'] / 1e9:.0f}" for peak in ("peak", "memory")]
             for way in (torch, kernel):
-                cells += [f"{way['per_second']['median']:,.0f}", f"{way['share']['median']:.0%}"]
+                cells += [f"{way['per_second']['median']:,.0f}", f"{100 * way['share']['median']:.0f} %"]
             rows.append([*cells, "{least:.2f} **{median:.2f}** {most:.2f}".format(**kernel["ratio"])])
     kinds = list(found["cases"][0]["where"])
-    spent = [[case["case"], *(f"{case['where'][kind]:.0%}" for kind in kinds)] for case in found["cases"]]
+    spent = [[case["case"], *(f"{100 * case['where'][kind]:.0f} %" for kind in kinds)] for case in found["cases"]]
     said = "Where torch's time goes, forward and backward:"
     return [*table(head, rows), "", said, "", *table(["", *kinds], spent)]
 
