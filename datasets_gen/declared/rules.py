@@ -198,6 +198,8 @@ def _words(rule: Rule) -> list[str]:
     if isinstance(rule, int):
         return [f"minus{-rule}" if rule < 0 else str(rule)]
     operator, *parts = rule
+    if operator == "sum" and isinstance(parts[0], list) and parts[0][0] in ("==", "in") and parts[0][1] == "x":
+        return ["count", *map(str, [parts[0][2]] if parts[0][0] == "==" else parts[0][2])]
     if operator == "in":
         return [*_words(parts[0]), "in", *map(str, parts[1])]
     if operator == "table":

@@ -17,7 +17,7 @@ class Kakuro(Declared):
 
     def puzzle(self, x, rng, fill):
         """Walls that leave no run of one cell, all sums, and digits where these leave several solutions."""
-        walls = shapes.walls(self.grid, rng, 0.3, shortest=2)
+        walls = shapes.walls(self.grid, rng, 0.4, shortest=2)
         answer = fill(self.runs(x, walls, ()))
         across, down = shapes.segments(~walls)
         sums = [int(answer.flat[run].sum()) for run in across + down]

@@ -181,4 +181,4 @@ def test_a_clue_beyond_those_of_a_set_is_refused():
 
 def test_names_tell_rules_apart():
     assert named(["==", ["abs", ["-", "x0", "x1"]], "n"]) == "abs_minus_eq"
-    assert named([">=", ["sum", ["==", "x", 1]], 1]) == "sum_eq_1_ge_1"
+    assert named([">=", ["sum", ["==", "x", 1]], 1]) == "count_1_ge_1"
