@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
-from reason.data import draw_symmetries, shape_of_puzzle
+from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import PuzzleSeeds
 from reason.evaluation.probes import random_like
@@ -36,6 +37,7 @@ class Solution(NamedTuple):
     puzzle: Puzzle
     question: np.ndarray
     thought: Thought
+    relations: np.ndarray | None = None  # (M, 1 + C + P') its instances
     restart: int = 1  # the one that this is
     restarts: int = 1  # how many were made, the first included
 
@@ -49,12 +51,11 @@ class Solution(NamedTuple):
         """Whether the rules hold for the last answer; None: no rule tells."""
         if not self.puzzle.judges:
             return None
-        last = self.thought.answers[-1:].astype(self.question.dtype)
-        return bool(self.puzzle.solved(self.question[None], last)[0])
+        return bool(_holds(self.puzzle, self.question, self.thought.answers[-1:], self.relations)[0])
 
     def describe(self) -> dict[str, Any]:
         """What --json prints: the answer, whether the rules hold, what speaks against it, and every step."""
-        found = describe(self.puzzle, self.question, self.thought)
+        found = describe(self.puzzle, self.question, self.thought, self.relations)
         against = doubts(self.puzzle, self.question, self.thought)
         sure = not against if found["rules_hold"] is None else found["rules_hold"]
         return {"sure": sure, "doubts": against, "restart": self.restart, "restarts": self.restarts} | found
@@ -68,7 +69,8 @@ def family_of_run(run: Path) -> Puzzle:
     """
     record = read_record(run)
     try:
-        return family_of(record["task"], record["shape"]["seq_len"], record["shape"]["vocab_size"])
+        shape = Shape.model_validate(record["shape"])
+        return family_of(record["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 
@@ -93,7 +95,7 @@ def solve_text(
         raise ConfigError(f"steps={steps}: at least one is needed")
     trained = family_of_run(run)
     puzzle = trained.sized(text)
-    question = puzzle.parse(text)
+    question, relations = puzzle.typed(text)
     # A board of the trained size has the structure that the training set declared, which may say more than the family.
     shape = model.shape if puzzle == trained else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
@@ -103,11 +105,15 @@ def solve_text(
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
-    batch = Batch(tokens, torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device))
+    unscored, nobody = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
+    instances = by_relation(None if relations is None else relations[None], shape.structure, device)
+    batch = Batch(tokens, unscored, nobody, instances)
     halting = halting_read(config)
     with seeded(config.seed, device):  # a random initial state
-        first = Solution(puzzle, question, think(model, batch, steps, halting)[0])
-    if not first.right and (reason := puzzle.contradiction(question)):  # an answer that holds shows that there is one
+        first = Solution(puzzle, question, think(model, batch, steps, halting)[0], relations)
+    if not first.right and (
+        reason := puzzle.contradiction(question, relations)
+    ):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if restarts == 1 or puzzle.causal or first.right is not False:
         return first
@@ -116,19 +122,17 @@ def solve_text(
     many = batch.each(lambda tensor: tensor.expand(restarts - 1, *tensor.shape[1:]))
     generator = torch.Generator(device).manual_seed(config.seed)
     seeds = PuzzleSeeds(torch.arange(1, restarts), config.seed)
-
-    def holds(answers: np.ndarray) -> np.ndarray:
-        return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype))
+    until = partial(_holds, puzzle, question, relations=relations)
 
     with seeded(config.seed, device):
         if puzzle.symmetry is None:
-            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=holds)
+            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=until)
         else:
             numbers = torch.arange(1, restarts, device=device)
             moved = draw_symmetries(restarts - 1, puzzle.symmetry, generator, numbers)
-            others = think(model, many, steps, halting, moved=moved, until=holds)
+            others = think(model, many, steps, halting, moved=moved, until=until)
     for restart, thought in enumerate(others, start=2):
-        other = Solution(puzzle, question, thought, restart, restart)
+        other = Solution(puzzle, question, thought, relations, restart, restart)
         if other.right:
             return other
     return first._replace(restarts=restarts)
@@ -185,11 +189,21 @@ def _cells(count: int) -> str:
     return f"{count} cell{'' if count == 1 else 's'}"
 
 
-def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str, Any]:
+def _holds(
+    puzzle: Puzzle, question: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None
+) -> np.ndarray:
+    """(T,) bool: which answers (T, S) to one question (S,) obey the rules."""
+    own = None if relations is None else np.tile(relations, (len(answers), 1, 1))
+    return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), own)
+
+
+def describe(
+    puzzle: Puzzle, question: np.ndarray, thought: Thought, relations: np.ndarray | None = None
+) -> dict[str, Any]:
     """The answer, whether the rules hold, and every step."""
     frames = puzzle.frames(question, thought.answers)
     answers = thought.answers.astype(question.dtype)
-    holds = puzzle.solved(np.tile(question, (len(answers), 1)), answers).tolist() if puzzle.judges else None
+    holds = _holds(puzzle, question, answers, relations).tolist() if puzzle.judges else None
     steps = [
         {
             "step": m,
@@ -207,7 +221,7 @@ def describe(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> dict[str
         "question": _lines(puzzle, frames[0]),
         "answer": steps[-1]["answer"],
         "rules_hold": steps[-1]["rules_hold"],
-        "mistake": puzzle.mistake(question, answers[-1]) if puzzle.judges else None,
+        "mistake": puzzle.mistake(question, answers[-1], relations) if puzzle.judges else None,
         "first_step_at_which_the_rules_hold": holding[0] if holding else None,
         "step_from_which_the_rules_hold": broken + 1
         if holds and broken < len(holds)

@@ -1,5 +1,6 @@
 """Relations on disk and in training: what is refused, how batches carry them, and that training resumes to the bit."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
+from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.data.puzzles import PuzzleData
@@ -120,3 +122,24 @@ def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(
         )
         == 0
     )
+
+
+def test_a_declared_puzzle_is_solved_as_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ["generate", "futoshiki", "--train", "4", "--validation", "2", "--test", "2", "--output-dir", "futoshiki"]
+    assert main([*made, "--processes", "1"]) == 0
+    assert main(["train", "sudoku-4x4", "data=futoshiki", *TINY.split(), "run=run"]) == 0
+    assert main(["evaluate", "run", "steps=2", "evaluation.restarts=2"]) == 0
+    results = json.loads(next(Path("run/evaluation").glob("*/results.json")).read_text())
+    assert results["valid_by_step"] == results["exact_by_step"]  # one solution: valid is exact
+    metadata, split = read_split("futoshiki", "test")
+    board = puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0))
+    Path("typed.txt").write_text(board)
+    capsys.readouterr()
+    assert main(["solve", "run", "typed.txt", "--json", "steps=2"]) in (0, 1)
+    told = json.loads(capsys.readouterr().out)
+    assert told["task"]["name"] == "futoshiki"
+    assert told["rules_hold"] is False  # an untrained network
+    assert "broken" in told["mistake"] or "where the question" in told["mistake"]

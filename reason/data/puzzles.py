@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from datasets_gen.layout import Metadata, read_split
-from datasets_gen.structure import GridSymmetry
+from datasets_gen.structure import GridSymmetry, Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
 
@@ -74,8 +74,8 @@ class PuzzleData:
                 arrays.group_indices,
             )
         )
-        by_relation = _by_relation(arrays.relations, self.metadata)
-        self.relations = tuple(torch.from_numpy(rows).to(self.device) for rows in by_relation)
+        self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
+        self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
         puzzle_of_example = torch.searchsorted(
             self._examples_of, torch.arange(len(self.inputs), device=self.device), right=True
         )
@@ -114,6 +114,10 @@ class PuzzleData:
             return None
         return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
 
+    def instances_of(self, examples: Tensor) -> np.ndarray | None:
+        """The instances (B, M, 1 + C + P') of examples (B,), as rules read them; None where the set has none."""
+        return None if self.instances is None else self.instances[examples.cpu().numpy()]
+
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
         ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
@@ -138,13 +142,15 @@ class PuzzleData:
         return _random_member(self._examples_of, puzzles, generator)
 
 
-def _by_relation(rows: np.ndarray | None, metadata: Metadata) -> list[np.ndarray]:
-    """For each relation of the structure its instances (N, M, C + P'), as few columns as they need; nothing without."""
-    found: list[np.ndarray] = []
-    if rows is None or metadata.structure is None:
-        return found
-    clues = metadata.structure.clues
-    for index, relation in enumerate(metadata.structure.relations):
+def by_relation(
+    rows: np.ndarray | None, structure: Structure | None, device: torch.device | str = "cpu"
+) -> tuple[Tensor, ...]:
+    """For each relation of the structure its instances (N, M, C + P') of rows (N, M, 1 + C + P'); () without any."""
+    found: list[Tensor] = []
+    if rows is None or structure is None:
+        return ()
+    clues = structure.clues
+    for index, relation in enumerate(structure.relations):
         own = rows[..., 0] == index
         most = int(own.sum(1).max(initial=0))
         first = np.argsort(~own, axis=1, kind="stable")[:, :most]  # own instances in front
@@ -153,8 +159,9 @@ def _by_relation(rows: np.ndarray | None, metadata: Metadata) -> list[np.ndarray
         )
         numbers, cells = taken[..., 1 : 1 + relation.clues], taken[..., 1 + clues :]
         width = relation.places or int((cells >= 0).sum(-1).max(initial=0))
-        found.append(np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16))
-    return found
+        own_columns = np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16)
+        found.append(torch.from_numpy(own_columns).to(device))
+    return tuple(found)
 
 
 def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:

@@ -36,7 +36,9 @@ class Rules(Consumer):
         new[1:] = (answers[1:] != answers[:-1]).any(-1)
         step, row = np.nonzero(new)
         checked = np.zeros(new.shape, bool)
-        checked[new] = self._solved(questions[row], answers[step, row])
+        instances = None if record.rows is None else self.evaluator.data.instances_of(record.rows)
+        own = None if instances is None else instances[row]
+        checked[new] = self._solved(questions[row], answers[step, row], own)
         latest = np.maximum.accumulate(np.where(new, np.arange(len(answers))[:, None], 0), axis=0)
         return {"valid": np.take_along_axis(checked, latest, axis=0)}
 

@@ -101,6 +101,7 @@ class Restarts(Consumer):
             evaluator.model,
             batch._replace(inputs=moved.apply(batch.inputs)),
             self.steps,
+            rows,
             start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
@@ -122,7 +123,8 @@ class Restarts(Consumer):
         on_host = {name: values.cpu().numpy() for name, values in found.items()}
         if puzzle is not None and puzzle.judges:
             questions, answers = (narrow(tokens, last).cpu().numpy() for tokens in (batch.inputs, answer))
-            on_host["valid"] = puzzle.solved(questions, answers)
+            assert last.rows is not None, "those of a pass"
+            on_host["valid"] = puzzle.solved(questions, answers, self.evaluator.data.instances_of(last.rows))
         return on_host
 
     def result(self, seen: Columns) -> dict[str, Any]:
