@@ -15,7 +15,7 @@ import numpy as np
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.declared.expressions import Instance
 from datasets_gen.declared.puzzle import ABSENT, BLANK, FIRST, Declared, NoSolution, signature
-from datasets_gen.declared.relations import gather, rows
+from datasets_gen.declared.relations import gather, partitioned, rows
 from datasets_gen.declared.rules import evaluate, named
 from datasets_gen.declared.solver import LIGHT, Solver, TooHard
 from datasets_gen.layout import DatasetError, Split
@@ -256,9 +256,10 @@ def declared_splits(
             chunks = map(found, ordered_map(declared_chunk, tasks, processes))
             made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
     every = [each for split in made.values() for each in split]
-    relations = gather(puzzle.always_instances, [each.own for each in every])
-    puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
-    table = rows(relations, [each.own for each in every])
+    drawn = [each.own for each in every]
+    groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len)
+    puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
+    table = rows(relations, drawn)
     splits, start = {}, 0
     for split, some in made.items():
         questions, answers = (np.array([getattr(each, key) for each in some]) for key in ("question", "answer"))

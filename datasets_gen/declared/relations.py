@@ -12,6 +12,7 @@ from datasets_gen.declared.rules import evaluate, named
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Relation, Structure
 
+DIFFERENT = ["alldifferent", "x"]
 MOST = 2**15 - 1  # cells and clue numbers are stored as int16
 
 
@@ -56,6 +57,45 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
         taken.add(name)
         relations.append(Relation(name=name, **facts | {"instances": tuple(facts["instances"])}))
     return tuple(relations)
+
+
+def partitioned(
+    relations: Sequence[Relation], drawn: Sequence[Sequence[Instance]], cells: int
+) -> tuple[dict[str, tuple[int, ...]], tuple[Relation, ...]]:
+    """(groups, relations): all-different instances that fill the board, as rows do, become partitions of its cells.
+
+    drawn: the instances of each puzzle, which stay what they are. Networks read a partition faster than its instances,
+    and tell rows from columns. Rules go on to read the instances, from a relation that networks do not see.
+    """
+    groups: dict[str, tuple[int, ...]] = {}
+    found: list[Relation] = []
+    own = any(each.rule == DIFFERENT for puzzle in drawn for each in puzzle)
+    for relation in relations:
+        if relation.rule != DIFFERENT or not relation.seen:
+            found.append(relation)
+            continue
+        left, filling = list(relation.instances), []
+        while part := _filling(left, cells):
+            filling += part
+            left = [each for each in left if each not in part]
+            numbers = {cell: number for number, each in enumerate(part) for cell in each}
+            groups[f"{relation.name}_{len(groups) + 1}"] = tuple(numbers[cell] for cell in range(cells))
+        hidden = {"name": f"{relation.name}_in_groups", "instances": tuple(filling), "seen": False}
+        if left or own or not filling:
+            found.append(relation.model_validate({**dict(relation), "instances": tuple(left)}))
+        found += [relation.model_validate({**dict(relation), **hidden, "clues": 0, "highest": 0})] if filling else []
+    return groups, tuple(found)
+
+
+def _filling(instances: Sequence[tuple[int, ...]], cells: int) -> list[tuple[int, ...]]:
+    """The first instances, in order and apart from one another, that hold every cell once; none: they do not."""
+    part: list[tuple[int, ...]] = []
+    held: set[int] = set()
+    for each in instances:
+        if held.isdisjoint(each):
+            part.append(each)
+            held |= set(each)
+    return part if len(held) == cells else []
 
 
 def rows(relations: Sequence[Relation], puzzles: Sequence[Iterable[Instance]]) -> np.ndarray | None:
