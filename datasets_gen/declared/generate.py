@@ -24,12 +24,11 @@ from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
-REASONS = {
-    "unsatisfiable": "its rules have no solution: not one of {draws} draws had any",
-    "ambiguous": "the puzzles that it draws have several solutions even with every clue: not one of {draws} had only "
-    "one; show more, or declare unique = False",
-    "known": "only {seen} different puzzles were found, and {draws} more draws brought none; ask for fewer",
-    "too hard": "CP-SAT needs too long for each of {draws} draws; make the puzzle smaller or show more",
+REASONS = {  # why a draw brings no puzzle, and what mends it
+    "unsatisfiable": "{} have no solution: its rules contradict one another or what is shown",
+    "ambiguous": "{} have several solutions even with every clue: show more, or declare unique = False",
+    "too hard": "{} take CP-SAT too long: make the puzzle smaller, or show more",
+    "known": "{} were made before: ask for fewer",
 }
 
 
@@ -196,7 +195,7 @@ def _needed(
         solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
         return solver.answer(**LIGHT)
 
-    order = rng.permutation(len(clues)).tolist()
+    order = rng.random(len(clues)).argsort().tolist()
     kept = set(order[: puzzle.fewest])
     while True:
         try:
@@ -247,8 +246,8 @@ def declared_splits(
             failed.clear()
         if barren < PATIENCE:
             return None
-        ((reason, _),) = failed.most_common(1)
-        return f"{name}: " + REASONS[reason].format(draws=failed.total(), seen=len(seen))
+        told = ", ".join(text.format(failed[reason]) for reason, text in REASONS.items() if failed[reason])
+        return f"{name}: of {failed.total()} draws in a row none is new ({len(seen)} were found before); {told}"
 
     for split in (split for split in ORDER if counts.get(split)):
         tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())

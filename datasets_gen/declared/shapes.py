@@ -32,7 +32,7 @@ def cages(grid: tuple[int, int], rng: np.random.Generator, sizes: Sequence[int])
     A cage grows to one of `sizes`, or ends where no free cell is beside it; a cage of one cell joins one beside it.
     """
     number = np.full(grid[0] * grid[1], -1)
-    for start in rng.permutation(number.size):
+    for start in rng.random(number.size).argsort():
         if number[start] >= 0:
             continue
         cage, size = [int(start)], sizes[int(rng.random() * len(sizes))]

@@ -76,7 +76,7 @@ class Solver:
         from ortools.sat.python import cp_model
 
         self._model.clear_hints()
-        for cell in rng.permutation(len(self._cells)):
+        for cell in rng.random(len(self._cells)).argsort():
             domain = list(self._model.proto.variables[self._cells[cell]].domain)
             values = [v for low, high in zip(domain[::2], domain[1::2], strict=True) for v in range(low, high + 1)]
             hinted = self._model.get_int_var_from_proto_index(self._cells[cell])

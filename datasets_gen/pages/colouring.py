@@ -22,6 +22,6 @@ class Colouring(WithEdges):
             a, b = sorted((rng.random(2) * count).astype(int).tolist())
             if answer[a] != answer[b]:
                 edges.add((a, b))
-        shown = rng.permutation(count)[: count // 10]
+        shown = rng.random(count).argsort()[: count // 10]
         edges = [x[0, a] != x[0, b] for a, b in sorted(edges)]
         return Drawn(answer, shown=[*edges, *(x[0, n] == answer[n] for n in shown)], absent=np.arange(100) >= count)

@@ -156,7 +156,8 @@ def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, cap
     metadata, split = read_split(tmp_path / "a", "train")
     assert puzzle_of(metadata).structure == metadata.structure
     assert split.relations.dtype == np.int16
-    assert not set(map(bytes, split.inputs)) & set(map(bytes, read_split(tmp_path / "a", "test")[1].inputs))
+    answers = [set(map(bytes, read_split(tmp_path / "a", name)[1].labels)) for name in ("train", "test")]
+    assert not answers[0] & answers[1]
     labels = tmp_path / "a" / "train" / "all__labels.npy"
     spoilt = np.load(labels)
     spoilt[2, [0, 6]] = spoilt[2, [6, 0]]
@@ -191,9 +192,17 @@ class Mine(Declared):
 '''
 SHOWN = "optional=[a == b for a, b in zip(x.flat, answer.flat)]"
 FAULTS = {
-    "unsatisfiable": ("x[0, 0] + x[0, 1] == 9", SHOWN, "its rules have no solution: not one of 100 draws had any"),
-    "ambiguous": ("x[0, 0] < x[0, 1]", "optional=[x[0, 0] == answer[0, 0]]", "have several solutions even with every"),
-    "few": ("x[0, 0] < x[0, 1]", SHOWN, "different puzzles were found"),
+    "unsatisfiable": (
+        "x[0, 0] + x[0, 1] == 9",
+        SHOWN,
+        "of 100 draws in a row none is new (0 were found before); 100 have no solution",
+    ),
+    "ambiguous": (
+        "x[0, 0] < x[0, 1]",
+        "optional=[x[0, 0] == answer[0, 0]]",
+        "have several solutions even with every clue",
+    ),
+    "few": ("x[0, 0] < x[0, 1]", SHOWN, "were made before: ask for fewer"),
     "alphabet": ("x[0, 0] < x[0, 1]", "shown=[x[0, 0] == 7]", "clue 7 of cell 0 is no value of mine: 123"),
     "untrue": ("x[0, 0] < x[0, 1]", "shown=[x[0, 1] < x[0, 0]]", "the answer breaks lt of cells (1, 0)"),
     "no relation": ("cp.Circuit(x[0])", SHOWN, "no relation for circuit; write AllDifferent"),
