@@ -22,6 +22,7 @@ from reason.version import __version__
 USAGE = """usage: reason COMMAND …
 
   generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
+  new-puzzle the starting file of a puzzle of your own: cells, values, constraints
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
   solve      one puzzle from the command line, step by step
@@ -42,6 +43,7 @@ USAGE = """usage: reason COMMAND …
 
 COMMANDS = {  # the module of each, and its function where that is not main
     "generate": "datasets_gen.__main__",
+    "new-puzzle": "reason.cli.new_puzzle",
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
     "solve": "reason.cli.solve",
