@@ -103,7 +103,7 @@ def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
     kept = None
     for step, answer in enumerate(answers, start=1):
         logits = torch.nn.functional.one_hot(answer, data.shape.vocab_size)
-        kept = rules.observe(SimpleNamespace(step=step, answer=answer, logits=logits, batch=batch))
+        kept = rules.observe(SimpleNamespace(step=step, answer=answer, logits=logits, batch=batch, rows=None))
         assert (kept is None) == (step < 6)
     expected = [evaluator.puzzle.solved(batch.inputs.numpy(), answer.numpy()).tolist() for answer in answers]
     assert kept["valid"].tolist() == expected
