@@ -133,7 +133,7 @@ def _row(relations: Sequence[Relation], clues: int, instance: Instance) -> list[
 
 def listed(structure: Structure, table: np.ndarray | None) -> Iterator[tuple[Relation, tuple[int, ...], list[int]]]:
     """(relation, clue numbers, cells) of every row (M, 1 + C + P) of one puzzle."""
-    clues = max((relation.clues for relation in structure.relations), default=0)
+    clues = structure.clues
     for number, *rest in [] if table is None else table[table[:, 0] >= 0].tolist():
         given = tuple(clue for clue in rest[:clues] if clue >= 0)
         yield structure.relations[number], given, [cell for cell in rest[clues:] if cell >= 0]
@@ -147,8 +147,7 @@ def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) ->
     """
     if table is None and (drawn := [each.name for each in structure.relations if not each.instances]):
         raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; hand in `relations`")
-    right = np.ones(len(values), bool)
-    clues = max((relation.clues for relation in structure.relations), default=0)
+    right, clues = np.ones(len(values), bool), structure.clues
     for number, relation in enumerate(structure.relations):
         for size in sorted({len(cells) for cells in relation.instances}):
             cells = np.array([each for each in relation.instances if len(each) == size])  # (I, size)

@@ -67,7 +67,9 @@ class Layout(nn.Module):
             "columns": torch.tensor(structure.alphabet) if config.symbols else None,
         }
         constants |= _relations(groups, shape.seq_len, self.symbols)
-        constants |= {f"instances_{index}": _instances(relation) for index, relation in self.seen.items()}
+        for index, relation in self.seen.items():
+            of_set = links(_instances(relation), relation, shape.seq_len)
+            constants |= {f"{name}_{index}": constant for name, constant in of_set._asdict().items()}
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
@@ -83,8 +85,9 @@ class Layout(nn.Module):
         own = x.relations if isinstance(x, Related) else ()
         found = []
         for index, relation in self.seen.items():
-            given = [getattr(self, f"instances_{index}"), *own[index : index + 1]]
-            found.append(tuple(links(each, relation, self.shape.seq_len, x.dtype) for each in given if each.shape[-2]))
+            of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
+            of_each = [links(rows, relation, self.shape.seq_len, x.dtype) for rows in own[index : index + 1]]
+            found.append(tuple(each for each in (of_set, *of_each) if each.pool.shape[-2]))
         return tuple(found)
 
     def inside(self, x: Tensor) -> Tensor | None:
@@ -261,7 +264,7 @@ class LaidOut(Reasoner):
 
     def inside(self, x: Tensor) -> Tensor | None:
         """1 at the cells of x̂ that `masked` left, 0 at the others; None where the mixer sees no walls."""
-        return self.layouts.geometry(x).inside
+        return self.layouts.of_positions(x).inside(x)
 
     def reads(self, shape: Shape) -> bool:
         """Say whether no weight is bound to another size, and the shape declares what the mixer needs."""

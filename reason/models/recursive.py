@@ -230,7 +230,7 @@ class RecursiveModel(LaidOut):
 
     def fuse(self, fused: bool) -> None:
         """Compute the SwiGLU of every block, or a whole step along the structure, in one kernel or not."""
-        self.fused = fused and self.config.mixer in STRUCTURED and self.config.mixer != "relations"
+        self.fused = fused and self.config.fuses_steps
         for network in self.networks():
             for block in network.blocks:
                 if isinstance(block, Block):

@@ -174,7 +174,7 @@ class _Call:
         self.tensors += (self.weights, self.out, stages.contiguous())
 
     def kept(self, positions: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Room for what the backward pass reads."""
+        """Allocate states, gates and norms for the backward pass; without `keep` they are empty."""
         positions *= self.sizes[7] * keep
         width, inner = self.sizes[2:4]
         states, gates = self.x.new_empty(positions * 2 * width), self.x.new_empty(positions * 2 * inner)
