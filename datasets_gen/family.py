@@ -24,6 +24,7 @@ class Puzzle(ABC):
     name: ClassVar[str]
     rating_name = "none"  # what a rating counts
     judges = True  # do the rules alone tell a right answer? Then `solved` and `mistake` may be asked
+    several = False  # may a question have several right answers, which the rules tell? Else its label is the only one
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
     open_cells = "._ "  # the characters of cells that a question leaves open

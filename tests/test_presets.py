@@ -10,7 +10,7 @@ from conftest import trainer_of
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.presets import PRESETS, preset
+from reason.presets import PRESETS, declared, preset
 from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
@@ -25,7 +25,8 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
     few = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
     config = override(own, NARROW | BRIEF | few)
     task = {"causal": getattr(config.model, "causal", False)}
-    sets = {"train": Split.of_puzzles(tokens, tokens)}
+    page = {"declared-puzzle": "killer"}.get(name, name)
+    sets = declared.sample(page)[1] if page in declared.PAGES else {"train": Split.of_puzzles(tokens, tokens)}
     write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = override(config, {"data.directory": str(tmp_path / "set")})
     if config.init_from is not None:

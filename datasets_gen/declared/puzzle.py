@@ -128,6 +128,11 @@ class Declared(Puzzle):
         return "  " + self.values
 
     @property
+    def several(self) -> bool:  # type: ignore[override]
+        """Whether a question may have several solutions."""
+        return not self.unique
+
+    @property
     def rules(self) -> str:
         """What `verify` says."""
         return "every question has one solution, and every label is it" if self.unique else super().rules

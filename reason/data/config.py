@@ -15,8 +15,10 @@ OfSets = Count | tuple[Count, ...] | None  # one number for every set, or one fo
 class GenerateConfig(BaseConfig):
     """How a missing set is made: a generator of `datasets_gen` and the options of its command line."""
 
-    name: Literal["sudoku", "maze", "addition", "arc"] | None = Field(
-        None, description="the generator; arc reads published files; none: nothing makes the set"
+    name: str | None = Field(
+        None,
+        description="the generator: sudoku, maze, addition, arc (which reads published files) or a declared puzzle; "
+        "none: nothing makes the set",
     )
     size: OfSets = Field(None, description="rows of the board; of several sets [7,11,15], and so are the other counts")
     mix: Literal["extreme"] | None = Field(None, description="sudoku: ratings as in Sudoku-Extreme")

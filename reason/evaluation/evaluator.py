@@ -218,6 +218,7 @@ class Evaluator:
         steps = max(consumer.steps for consumer in consumers)
         size, own = self._size, self._own
         kept: list[dict[str, np.ndarray]] = []
+        rules = self._rules_hold if self.puzzle is not None and self.puzzle.several else None
         started, aside = time.perf_counter(), 0.0
         total = steps * len(range(own.start, own.stop, size))
         with tqdm(total=total, unit="step", desc="evaluating", disable=not self.progress, dynamic_ncols=True) as bar:
@@ -227,6 +228,7 @@ class Evaluator:
                 columns: dict[str, np.ndarray] = {}
                 for record in unroll(self.model, self.data.take(padded), steps, padded, start=self.start(padded)):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
+                    record = replace(record, rules=rules)
                     for consumer in consumers:
                         if record.step <= consumer.steps:
                             if not consumer.timed:  # what was asked of the device before is the pass's
@@ -239,6 +241,14 @@ class Evaluator:
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
         return seen, time.perf_counter() - started - aside
+
+    def _rules_hold(self, record: StepRecord) -> Tensor:
+        """(B,) bool: the answer obeys the puzzle's rules, checked on the host."""
+        assert self.puzzle is not None
+        assert record.rows is not None
+        questions, answers = (narrow(tokens, record).cpu().numpy() for tokens in (record.batch.inputs, record.answer))
+        held = self.puzzle.solved(questions, answers, self.data.instances_of(record.rows))
+        return torch.from_numpy(held).to(record.answer.device)
 
 
 def narrow(tokens: Tensor, record: StepRecord) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,7 @@ class StepRecord:
     before: State
     state: State
     rows: Tensor | None = None
+    rules: Callable[[StepRecord], Tensor] | None = None  # (B,) bool, of puzzles with several right answers
 
     def read(self, state: State) -> Readout:
         """The readout of any state, as of this step."""
@@ -56,6 +58,8 @@ class StepRecord:
 
     @cached_property
     def exact(self) -> Tensor:
-        """(B,) bool: every scored cell is right, and there is one."""
+        """(B,) bool: every scored cell is right, and there is one; of several right answers, the rules hold."""
+        if self.rules is not None:
+            return self.rules(self)
         scored = self.batch.labels != IGNORE
         return (self.right == scored).all(-1) & scored.any(-1)

@@ -16,7 +16,7 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
 from reason.plugins import own_recipe
-from reason.presets import small, structured
+from reason.presets import declared, small, structured
 from reason.presets.bases import (
     ARC_8,
     BLANK_ADDITION_3,
@@ -36,9 +36,14 @@ class Preset:
 
     name: str
     recipe: Callable[[], Config]
-    shape: Shape
+    find_shape: Callable[[], Shape]  # on demand: of a declared puzzle, a sample tells its relations
     describe: Callable[[], str]  # on demand: of a table's row, it needs the row's whole config
     row: Row | None = None  # of a published table
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of its puzzles."""
+        return self.find_shape()
 
     @property
     def description(self) -> str:
@@ -100,22 +105,29 @@ AUTHORS, TABLES = read_papers()
 
 
 def _of_recipe(recipe: Callable[[], Config], shape: Shape) -> Preset:
-    return Preset(recipe.__name__.replace("_", "-"), recipe, shape, partial(inspect.cleandoc, recipe.__doc__ or ""))
+    about = partial(inspect.cleandoc, recipe.__doc__ or "")
+    return Preset(recipe.__name__.replace("_", "-"), recipe, lambda: shape, about)
 
 
 def _of_base(name: str, base: Base) -> Preset:
-    return Preset(name, lambda: base.config, base.shape, lambda: base.about)
+    return Preset(name, lambda: base.config, lambda: base.shape, lambda: base.about)
 
 
 def _presets() -> Iterator[Preset]:
     for recipe, shape in RECIPES.items():
         yield _of_recipe(recipe, shape)
+    about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
+    yield Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
+    for page in declared.PAGES:
+        of_page = partial(declared.of_page, page), partial(declared.shape, page), partial(declared.about, page)
+        yield Preset(page, *of_page)
     for name, base in AUTHORS.items():
         yield _of_base(name, base)
     for table in TABLES:
         for row in table.rows:
             name = table.preset_name(row)
-            yield Preset(name, partial(table.config, row), table.base.shape, partial(table.describe, row), row)
+            config, about = partial(table.config, row), partial(table.describe, row)
+            yield Preset(name, config, partial(getattr, table.base, "shape"), about, row)
 
 
 PRESETS = {each.name: each for each in _presets()}
@@ -126,7 +138,7 @@ def _own(name: str, recipe: Callable[[], object]) -> Preset:
     if not isinstance(made, Config):
         raise ConfigError(f"{name} returned {type(made).__name__}; a preset returns a config: derive(Config(), {{…}})")
     plain = name.rpartition(":")[2].replace("_", "-")
-    return Preset(plain, lambda: made, SUDOKU_9, partial(inspect.cleandoc, recipe.__doc__ or plain))
+    return Preset(plain, lambda: made, lambda: SUDOKU_9, partial(inspect.cleandoc, recipe.__doc__ or plain))
 
 
 def preset(name: str) -> Preset:

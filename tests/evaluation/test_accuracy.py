@@ -1,9 +1,15 @@
 """The one-pass numbers against a loop over puzzles, and the page that shows them."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
-from evaluators import read
+from evaluators import read, shaken, small
 
+from datasets_gen.declared import FACTS
+from datasets_gen.layout import Split, write_dataset
+from datasets_gen.structure import Relation, Structure
 from reason.data import PuzzleData
 from reason.report.section import shown_steps, wilson_interval
 from reason.rollout import unroll
@@ -39,6 +45,27 @@ def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleDa
 def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
     assert read(model, data, 1, 4, limit=6)["puzzles"] == 6
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path: Path, unique: bool) -> None:
+    """Two colours on the path 0 - 1 - 2: of its two solutions the label is one."""
+    edges = Relation(name="edge", rule=["!=", "x0", "x1"], places=2, instances=((0, 1), (1, 2)))
+    facts = {"name": "path", "grid": [1, 3], "values": "ab", "lowest": 1, "shown_only": "", "interchangeable": True}
+    labels = np.tile([[2, 3, 2], [3, 2, 3]], (20, 1))
+    split = {"test": Split.of_puzzles(np.ones_like(labels), labels)}
+    structure = Structure(relations=(edges,), symbols=(2, 3))
+    assert facts.keys() | {"unique"} == FACTS.keys() | {"name"}
+    write_dataset(tmp_path, split, task=facts | {"unique": unique}, vocab_size=4, structure=structure)
+    torch.manual_seed(3)
+    data = PuzzleData(tmp_path, "test")
+    model = shaken(small(data.shape, initial="random"))
+    with torch.no_grad():
+        model.head.weight[:2] = -100.0  # no answer is absent or open
+    got = read(model, data, 6, 7)
+    assert (got["exact_by_step"] == got["valid_by_step"]) is not unique
+    assert max(got["valid_by_step"]) > 0
+    assert max(got["cell_by_step"]) < 1
 
 
 @pytest.mark.parametrize(

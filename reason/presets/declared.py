@@ -1,0 +1,86 @@
+"""Presets of declared puzzles: one network design, whose messages follow the constraints of each page."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from datasets_gen.layout import Split
+from datasets_gen.pages import page_named
+from datasets_gen.puzzles import Puzzle
+from reason.config.overrides import Changes, derive
+from reason.config.schema import Config
+from reason.data import shape_of_puzzle
+from reason.data.config import GenerateConfig
+from reason.models.base import Shape
+from reason.presets.structured import sudoku_9x9
+
+SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
+NARROW: Changes = {"model.hidden_size": 32}
+BY_GROUPS: Changes = NARROW | {"model.mixer": "groups"}  # whose kernel computes whole steps
+PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
+    "killer": (2500, {}),
+    "futoshiki": (2500, {}),
+    "kakuro": (2500, {}),
+    "takuzu": (2500, {}),
+    "light-up": (2500, {}),
+    "nonogram": (5000, {}),
+    "queens": (1000, {}),  # of about 2,000 that there are
+    "colouring": (5000, {}),
+    "sudoku-diagonal": (2500, NARROW),
+    "sudoku-jigsaw": (2500, NARROW),
+    "latin-10": (2500, BY_GROUPS),
+    "sudoku-16": (1000, BY_GROUPS),
+}
+MEASURED: dict[str, str] = {}
+
+
+@cache
+def sample(name: str) -> tuple[Puzzle, dict[str, Split]]:
+    """A few puzzles of a page with every clue shown, and the puzzle with their relations.
+
+    Raises:
+        DatasetError: the extra `puzzles` is not installed.
+    """
+    from datasets_gen.declared.generate import declared_splits
+
+    return declared_splits(name, {"train": SAMPLE}, clues=10**6, processes=1)
+
+
+def shape(name: str) -> Shape:
+    """The shape of a page's puzzles, with the relations of a sample; a set may have a larger clue number."""
+    return shape_of_puzzle(sample(name)[0])
+
+
+def declared_puzzle() -> Config:
+    """Any declared puzzle, one of your own too: type data=DIR. Messages within each constraint, sudoku-9x9's recipe.
+
+    Width 48, N_super 8, 2,500 steps; every second puzzle is drawn with one to six hints.
+    """
+    return derive(
+        sudoku_9x9(),
+        {
+            "data.directory": None,
+            "data.generate": GenerateConfig(),
+            "data.hints": 6,
+            "model.mixer": "relations",
+            "model.hidden_size": 48,
+            "rollout.supervision_steps": 8,
+            "training.steps": 2500,
+            "training.checkpoint_every": 500,
+            "training.monitor.puzzles": 200,
+        },
+    )
+
+
+def of_page(name: str) -> Config:
+    """`declared_puzzle` on the puzzles of a page of datasets_gen/pages."""
+    train, changes = PAGES[name]
+    made = GenerateConfig(name=name, train=train, validation=200, test=500)
+    return derive(declared_puzzle(), {"data.directory": f"data/{name}", "data.generate": made} | changes)
+
+
+def about(name: str) -> str:
+    """The description of a page's preset."""
+    summary = (page_named(name).__doc__ or name).split("\n")[0]
+    measured = MEASURED.get(name, "Not measured.")
+    return f"{summary}\n\nA declared puzzle (docs/data.md); one recipe serves all of them. {measured}"
