@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LIST = Path(__file__).parents[1] / "presets" / "list.json"  # so that the list needs no torch; tests hold it
 START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow", "addition-3-mlp")
 DECLARED = (
-    "declared-puzzle", "killer", "futoshiki", "kakuro", "takuzu", "light-up", "nonogram", "queens", "colouring", "sudoku-diagonal",
-    "sudoku-jigsaw", "latin-10", "sudoku-16",
+    "declared-puzzle", "killer", "futoshiki", "kakuro", "takuzu", "light-up", "nonogram", "queens", "colouring",
+    "sudoku-diagonal", "sudoku-jigsaw", "latin-10", "sudoku-16",
 )  # fmt: skip
 GROUPS: dict[str, Callable[[str], bool]] = {
     "Start here: minutes on a laptop": START.__contains__,
