@@ -239,8 +239,6 @@ def train(
 ) -> Run:
     """Train a preset or a config, as train.py does, in a run directory of its own: `run`, or runs/NAME-N.
 
-    NAME is the preset's, with the settings that differ from it (docs/training.md).
-
     data: a set, or settings of that section, `data={"augment": False}`; where it names no set, the config's own is
     taken, and made where it is missing. settings: sections of the config, `training={"steps": 100}`,
     `model={"h_cycles": 1}`, `seed=1`. torch's generators are left as they were.
@@ -256,7 +254,7 @@ def train(
     asked = derive(base, changes)
     make = "data.directory" not in changes
     with contextlib.ExitStack() as held, _torch_as_it_was():
-        trainer = start(asked, None if run is None else Path(run), held, make_data=make, base=base)
+        trainer = start(asked, None if run is None else Path(run), held, make_data=make)
         return _trained(trainer, max_steps, max_minutes)
 
 

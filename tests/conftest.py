@@ -184,6 +184,15 @@ def _seeded() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts take a second and a half of each evaluation; they are drawn in tests/report, and where a test is marked."""
+    if request.path.parent.name != "report" and request.node.get_closest_marker("drawn") is None:
+        monkeypatch.setattr("reason.report.page.svg", lambda chart, name: "<svg></svg>")
+        for module in ("evaluation.suite", "report.ablation", "report.compare"):
+            monkeypatch.setattr(f"reason.{module}.save_png", lambda charts, path: path.write_bytes(b"\x89PNG"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-golden", action="store_true", help="write tests/golden anew: say why in the commit")
     parser.addoption(

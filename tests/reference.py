@@ -125,17 +125,16 @@ def adam_atan2(
     betas: tuple[float, float],
     wd: float,
     eps: float = 0.0,
-    a: float = 1.0,
     outside: bool = False,
 ) -> Array:
-    """p after one step per gradient: p(1 − lr·wd) − lr·a·atan2(m̂, √v̂ + ε), or with m for m̂ and lr/(1 − β₁ᵗ) for lr."""
+    """p after one step per gradient: p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), or with m for m̂ and lr/(1 − β₁ᵗ) for lr."""
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t, g in enumerate(gradients, start=1):
         m = betas[0] * m + (1 - betas[0]) * g
         v = betas[1] * v + (1 - betas[1]) * g**2
         correction, size = 1 - betas[0] ** t, np.sqrt(v / (1 - betas[1] ** t)) + eps
         move = np.arctan2(m, size) / correction if outside else np.arctan2(m / correction, size)
-        p = p * (1 - lr * wd) - lr * a * move
+        p = p * (1 - lr * wd) - lr * move
     return p
 
 

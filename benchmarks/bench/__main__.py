@@ -25,7 +25,7 @@ import reason.settings.capabilities as can
 from benchmarks.bench.loss_curve import BESIDE, loss_curves
 from benchmarks.bench.original import original_step
 from benchmarks.bench.time_to_accuracy import minutes_to
-from benchmarks.bench.timing import PEAK, Spread, Turn, gemm, in_turns
+from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.typed import Parser
 from reason.cli import guarded
@@ -33,7 +33,7 @@ from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import written_beside
-from reason.machine.estimate import estimate_memory, readable_size, work_of
+from reason.machine.estimate import estimate_memory, readable_size
 from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll
@@ -205,7 +205,7 @@ def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
         "batch_size": config.training.batch_size,
         "optimizer_steps": config.training.steps,
         "puzzle_steps": config.training.batch_size * config.rollout.grad_steps,
-        "flops": work_of(config, shape, computed, device.type).flops,
+        "flops": flops_of(config, shape),
         "memory_estimated": estimate_memory(config, shape, computed, device.type).total,
         "memory_peak": peak,
     }

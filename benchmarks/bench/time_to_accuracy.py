@@ -23,9 +23,9 @@ def minutes_to(config: Config, accuracy: float, held: contextlib.ExitStack) -> d
         ConfigError: there is no monitor, which needs a validation split.
     """
     make_data_once(config)
-    split = config.training.monitor.split
-    if not config.training.monitor.puzzles or not any(split in splits_of(each) for each in config.data.directories):
-        raise ConfigError(f"{config.name} has no {split} split to read an accuracy from; name another preset")
+    watched = any("validation" in splits_of(directory) for directory in config.data.directories)
+    if not config.training.monitor.puzzles or not watched:
+        raise ConfigError(f"{config.name} has no validation split to read an accuracy from; name another preset")
     trainer = start(config, None, held, make_data=False)
     every = config.training.monitor.every or config.training.checkpoint_every
     processor = time.process_time()

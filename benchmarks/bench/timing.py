@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
+from reason.config.overrides import derive
+from reason.config.schema import Config
+from reason.losses import evaluate_terms
+from reason.losses.balance import weighted_sum
+from reason.machine.estimate import blank_batch, fake_model
+from reason.models.base import Shape
+from reason.nn.dtypes import Dtypes
+from reason.rollout import first_carry, supervise
 from reason.training.device import await_device, own_float32
 
 Clock = Callable[[], float]
@@ -69,3 +80,20 @@ def gemm(device: torch.device, dtype: torch.dtype) -> tuple[Turn, int]:
     size = 8192 if device.type == "cuda" else 1536
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
     return Turn(lambda: a @ b, once=True), 2 * size**3
+
+
+def flops_of(config: Config, shape: Shape) -> int:
+    """Of an optimizer step: 2 per multiply-add of its products, at the typical T; attention by plain products.
+
+    What gradient checkpointing computes again is not counted, nor what a balancer measures.
+    """
+    if config.model.recomputation is not None:
+        config = derive(config, {"model.gradient_checkpointing": False})
+    rows, rollout = partial(blank_batch, config.training.batch_size, shape), config.rollout
+    with fake_model(config, shape, Dtypes(torch.float32), "cpu") as model:
+        carry = first_carry(model, rows())
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            _, unroll = supervise(model, carry, rows, rollout, 0, rollout.loops.typical)
+            terms = evaluate_terms(unroll, config.loss, config.loss.present)
+            weighted_sum(terms, dict(config.loss.weights)).backward()
+    return rollout.grad_steps * counter.get_total_flops()

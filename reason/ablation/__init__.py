@@ -324,7 +324,7 @@ def refuse_unreadable_sets(ablation: Ablation) -> None:
         own = config.data.directories
         if settings.weights == "ema" and config.ema.decay is None:
             raise ConfigError(f"evaluation.weights=ema: {variant.name} keeps no EMA (ema.decay=none); leave it out")
-        watched = monitor.puzzles > 0 and any(monitor.split in splits_of(directory) for directory in own)
+        watched = monitor.puzzles > 0 and any("validation" in splits_of(directory) for directory in own)
         if settings.checkpoint == "best" and not watched:
             raise ConfigError(
                 f"evaluation.checkpoint=best: nothing chooses it for {variant.name}, with training.monitor.puzzles="

@@ -26,7 +26,7 @@ DESCRIPTION = """Compare the evaluations of several runs in one table and one pl
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
   reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
-Prints the figures and the settings that differ, and writes comparison.html, .png, .csv and .json to OUT (default
+Prints the figures and the settings that differ, and writes comparison.html, .png and .json to OUT (default
 runs/comparison)."""
 
 

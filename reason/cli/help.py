@@ -17,7 +17,7 @@ Train a tiny recursive reasoner. `reason presets` lists the presets.
 
   python train.py sudoku-6x6                                 its set is made if missing
   python train.py sudoku-6x6 data=data/mine run=runs/mine    another set and run folder
-  python train.py sudoku-6x6 model.activation=tanh optimizer.lr=1e-3   → sudoku-6x6.tanh.lr0.001-1
+  python train.py sudoku-6x6 model.activation=tanh optimizer.lr=1e-3   in runs/sudoku-6x6-1, -2, …
   python train.py run=runs/mine --resume                     or run=mine.tar.gz (reason pack)
   torchrun --nproc-per-node 8 train.py trm-mlp-sudoku        the same batch on eight GPUs
 
@@ -59,7 +59,7 @@ beyond accuracy, at the cost of more passes
   python evaluate.py --help evaluation    a section's settings: default, allowed values, meaning
   python evaluate.py --help model         those of the model that may change after training
 
-Writes RUN/evaluation/NAME/: results.json, boards.json, .csv tables, .png plots and report.html,
+Writes RUN/evaluation/NAME/: results.json, boards.json, accuracy_by_step.csv, plots, report.html,
 a page that needs no network (docs/evaluation.md states every field)."""
 
 PAGES = {"train": TRAIN, "evaluate": EVALUATE}

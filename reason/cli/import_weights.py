@@ -21,9 +21,8 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original
-from reason.interop.parity import LIMITS, Arrays, deviations, limits, reproduced
 from reason.machine.check import refuse_large_model
-from reason.models import RecursiveModel, Shape, build_model
+from reason.models import RecursiveModel, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
@@ -37,8 +36,7 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
 Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays.
 The config comes from the shapes, from all_config.yaml or config.json beside the file (or `config` in it), and from
 what you type; what none of these decides is the authors' default, and is named. The precision is that of the file:
-float32 where its initial states are. Where an .npz also holds recordings of the original code (batch.*, eval.*,
-train.*, grad.*), the imported model is held against them."""
+float32 where its initial states are."""
 
 
 _NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold
@@ -92,45 +90,8 @@ def main(argv: list[str]) -> int:
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
-    if file.suffix == ".npz":
-        _report_parity(config, shape, ours, file, _computed_in(stated, weights))
     print(typed(f"next: python evaluate.py {quoted(run)}" + ("" if directory else " data=DIR")))
     return 0
-
-
-def _report_parity(config: Config, shape: Shape, weights: dict[str, Tensor], file: Path, dtype: torch.dtype) -> None:
-    """Print the largest deviation of each kind from what the file records of the original code, in `dtype`."""
-    with np.load(file, allow_pickle=False) as recorded:
-        if "batch.inputs" not in recorded.files:
-            return
-        halved = dtype != torch.float32
-        ours = _reproduced_in(dtype, config, shape, weights, recorded)
-        wider = _reproduced_in(torch.float32 if halved else torch.float64, config, shape, weights, recorded)
-        found, allowed = deviations(ours, recorded, relative=halved), limits(ours, wider, dtype)
-        kinds = tuple(f"{kind}." for kind in LIMITS)
-        unread = [name for name in recorded.files if name.startswith(kinds) and name not in found]
-    for kind, what in (("eval", "states, logits, q"), ("train", "losses"), ("grad", "gradients")):
-        of_kind = {key: value for key, value in found.items() if key.startswith(f"{kind}.")}
-        if of_kind:
-            worst = max(of_kind, key=lambda key: of_kind[key] / allowed[key])
-            size, limit = of_kind[worst], allowed[worst]
-            measure = "relative" if halved or kind == "grad" else "absolute"
-            rounding = f"; {str(dtype).removeprefix('torch.')} explains {limit:.1e}"
-            verdict = "" if size <= limit else ": NOT the recorded model"
-            print(
-                f"against the recording, {what}: {measure} deviation at most {size:.1e} "
-                f"({worst}, of {len(of_kind)}){rounding}{verdict}"
-            )
-    if unread:
-        print(f"not compared: {', '.join(unread)}")
-
-
-def _reproduced_in(
-    dtype: torch.dtype, config: Config, shape: Shape, weights: dict[str, Tensor], recorded: Arrays
-) -> dict[str, np.ndarray]:
-    model = cast(RecursiveModel, build_model(config.model, shape, dtype))
-    load_original(model, weights)
-    return reproduced(model.double() if dtype == torch.float64 else model, config, recorded)
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

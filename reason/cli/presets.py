@@ -42,11 +42,9 @@ DESCRIPTION = """List the presets, show one with every setting it changes, or a 
   reason presets --table cmm-6
   reason presets --departures    what each row states, what is decided here, what is done otherwise (Markdown)
   reason presets --table cmm-6 --departures
-  reason presets cmm-6 --memory
 
 A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
-parameters, and under "measured here" the best evaluation of that preset among the runs in runs/, at its last trained
-step, with the set it was read on."""
+parameters."""
 
 
 def main(argv: list[str]) -> int:
@@ -59,7 +57,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--departures", action="store_true", help="row by row: stated, ours where nothing is stated, departures from it"
     )
-    parser.add_argument("--memory", action="store_true", help="estimate NAME, or all that begin with it")
     arguments = parser.parse_args(argv)
     if arguments.name is not None and arguments.table is not None:
         raise ConfigError(f"{arguments.name} and --table {arguments.table}: ask for one of the two")
@@ -68,10 +65,6 @@ def main(argv: list[str]) -> int:
         print(departures(_tables(arguments.table)))
     elif arguments.table is not None:
         console.print(*(_part(table) for table in _tables(arguments.table)))
-    elif arguments.memory:
-        from reason.cli.memory import memory_table  # with it the whole of training, which a list can do without
-
-        console.print(memory_table(arguments.name or ""))
     elif arguments.name is None:
         console.print(_overview(listing()))
     elif family := _family(arguments.name):
@@ -198,7 +191,6 @@ def departures(tables: Sequence[PaperTable]) -> str:
 def _part(table: PaperTable) -> Group:
     """The rows of a table, then its title, claim and decisions."""
     from reason.presets import PRESETS
-    from reason.runs.directory import ROOT
 
     claims = any(row.claimed for row in table.rows)
     title = f"{table.paper}: {table.measure}" if table.measure else table.paper
@@ -208,28 +200,10 @@ def _part(table: PaperTable) -> Group:
     if claims:
         view.add_column("claimed", justify="right")
     view.add_column("parameters", justify="right", no_wrap=True)
-    view.add_column("measured here")
     for row in table.rows:
         chosen = PRESETS[table.preset_name(row)]
         size = f"{chosen.parameter_count():,}" + (f" ({row.parameters})" if row.parameters else "")
         claimed = [row.claimed] if claims else []
-        view.add_row(chosen.name, row.features, *claimed, size, measured(chosen.name, ROOT))
+        view.add_row(chosen.name, row.features, *claimed, size)
     notes = {"": table.title, "claimed: ": table.claimed, "ours: ": table.ours, "departure: ": table.departure}
     return Group(view, *(Text(f"{name}{text}") for name, text in notes.items() if text))
-
-
-def measured(name: str, root: Path) -> str:
-    """The best evaluation of a preset among the runs below `root`, or "not run"."""
-    found = []
-    for path in root.glob("*/evaluation/*/results.json"):
-        try:
-            results = read_json(path)
-            if results["preset"] == name:
-                exact = float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
-                found.append((exact, Path(results["dataset"]).name, int(results["puzzles"])))
-        except (OSError, ConfigError, LookupError, TypeError, ValueError):
-            continue  # another tool's file, or one being written
-    if not found:
-        return "not run"
-    exact, dataset, puzzles = max(found)
-    return f"{100 * exact:.1f} % of {puzzles:,} of {dataset}"

@@ -11,7 +11,7 @@ from reason.config.overrides import split_arguments
 from reason.errors import ConfigError
 from reason.machine.estimate import readable_size
 from reason.pretrained.card import per_cent, shown_steps
-from reason.runs.archive import LIMIT, SUFFIX, is_archive, pack_run
+from reason.runs.archive import SUFFIX, is_archive, pack_run
 from reason.runs.directory import ROOT, read_record
 from reason.runs.export import STORED, export_run, pull_model, push_model
 from reason.training.checkpoint import best_checkpoint, readable
@@ -23,9 +23,7 @@ PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
   python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine and resumes
   python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
 
-The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest. If a model of
-up to a million parameters would take more than {LIMIT // 10**6} MB, the carry (puzzles and states of the rows) is
-dropped with a message; --exact keeps it."""
+The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest."""
 
 
 def pack(argv: list[str]) -> int:
@@ -33,7 +31,6 @@ def pack(argv: list[str]) -> int:
     parser = Parser(prog="reason pack", description=PACK)
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{SUFFIX})")
-    parser.add_argument("--exact", action="store_true", help="keep the carry, however large the file")
     arguments = parser.parse_args(argv)
     run = Path(arguments.run.removeprefix("run="))
     read_record(run)
@@ -41,10 +38,8 @@ def pack(argv: list[str]) -> int:
     out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + SUFFIX)
     if not is_archive(out):
         raise ConfigError(f"{out}: an archive ends in {SUFFIX}")
-    complete = pack_run(run, out, arguments.exact)
+    pack_run(run, out)
     print(f"{out}: {readable_size(out.stat().st_size)}")
-    if not complete:
-        print("the carry was left out: each row will start with a new puzzle, not to the bit; --exact keeps it")
     best = best_checkpoint(run)
     if best is not None and best != next(readable(run)):
         print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")

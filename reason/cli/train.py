@@ -106,13 +106,12 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     run = pairs.pop("run", None)
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
-    base = chosen.config()
-    asked = override(base, pairs)
+    asked = override(chosen.config(), pairs)
     for key, why in unused(asked).items():
         if key in pairs and not isinstance(why, Elsewhere):
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None
-    return start(asked, named, held, make_data="data.directory" not in pairs, base=base)
+    return start(asked, named, held, make_data="data.directory" not in pairs)
 
 
 def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:

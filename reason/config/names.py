@@ -1,4 +1,4 @@
-"""The sections of a config, and what settings of other codes are called here; imports no model, as --help needs it."""
+"""The sections of a config, and settings of other codes and earlier versions; imports no model, as --help needs it."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ NAMES = {
     "output_dir": "run=DIR",
     "dtype": "training.precision",
     "wandb": "training.tracker=wandb",
+}
+
+LEFT: dict[str, object] = {  # settings of earlier versions, each with the one value that is computed now
+    "model.tolerance": 1e-4,
+    "loss.trace.method": "hutchinson",
+    "loss.exit": {"first": False},
+    "optimizer.a": 1.0,
+    "optimizer.backend": "auto",
+    "training.monitor.split": "validation",
+    "evaluation.calibration": "auto",
+    "evaluation.budget": "auto",
+    "evaluation.drop": 0.005,
+    "evaluation.perplexity": 1.01,
+    "evaluation.map": "cycle",
+    "evaluation.tolerance": 1e-3,
 }
 
 

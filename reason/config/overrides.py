@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.names import SECTIONS, name_here
+from reason.config.names import LEFT, SECTIONS, name_here
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
@@ -269,7 +269,7 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def read_config(path: Path | str) -> Config:
-    """A config from the `config` field of a run's config.json.
+    """A config from the `config` field of a run's config.json, without the settings of earlier versions in `LEFT`.
 
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
@@ -277,6 +277,12 @@ def read_config(path: Path | str) -> Config:
     path, record = Path(path), {}
     try:
         record = read_json(path)
+        for key, value in LEFT.items():
+            node, leaf = record["config"], key.rpartition(".")[2]
+            for part in key.split(".")[:-1]:
+                node = node.get(part, {})
+            if node.get(leaf) == value:
+                del node[leaf]
         return validated(record["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
@@ -285,5 +291,5 @@ def read_config(path: Path | str) -> Config:
         missing = [file for file in record.get("imports", []) if Path(file).name not in there]
         made = f"; the run was made with --import {missing[0]}" if missing else ""
         raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

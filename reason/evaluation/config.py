@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field
 
 import reason.settings.capabilities as can
-from reason.models.base import MapKind
 from reason.settings.base import PLAIN, BaseConfig
 
 
@@ -35,16 +34,6 @@ class EvaluationConfig(BaseConfig):
     limit: int | None = Field(None, ge=1, description="only the first so many puzzles")
     boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
     policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")
-    calibration: str = Field(
-        "auto",
-        pattern=PLAIN,
-        description="split that policies are calibrated on; auto: validation, else every other puzzle",
-    )
-    budget: Literal["auto", "exact", "perplexity"] = Field(
-        "auto", description="what a calibrated policy may cost; auto: perplexity for causal text, else exact"
-    )
-    drop: float = Field(0.005, ge=0, le=1, description="budget exact: share of puzzles that may be lost")
-    perplexity: float = Field(1.01, ge=1, description="budget perplexity: factor by which it may grow")
     restarts: int = Field(1, ge=1, le=100_000, description="K answers to every puzzle, each as costly as a pass")
     vary: Literal["all", "initial", "symmetry", "noise"] = Field(
         "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
@@ -53,8 +42,6 @@ class EvaluationConfig(BaseConfig):
     probes: bool = Field(False, description="probe the dynamics in float64: minutes where states are large")
     probed: int = Field(8, ge=1, description="solved and failed puzzles (so many each) that are probed")
     spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
-    map: MapKind = Field("cycle", description="whose Jacobian the spectral probes look at: f_h, cycle or step")
-    tolerance: float = Field(1e-3, gt=0, description="residual up to which a trajectory's end is a fixed point")
 
     def unread(self) -> dict[str, str]:
         """Own settings that change nothing in this evaluation, each with why."""
@@ -63,12 +50,8 @@ class EvaluationConfig(BaseConfig):
             found |= dict.fromkeys(("vary", "sigma"), "restarts=1")
         elif self.vary not in ("all", "noise"):
             found["sigma"] = f"vary={self.vary}"
-        if not self.policies:
-            found |= dict.fromkeys(("calibration", "budget", "drop", "perplexity"), "policies=false")
-        elif self.budget != "auto":
-            found["drop" if self.budget == "perplexity" else "perplexity"] = f"budget={self.budget}"
         if not self.probes:
-            found |= dict.fromkeys(("probed", "spectra", "map", "tolerance"), "probes=false")
+            found |= dict.fromkeys(("probed", "spectra"), "probes=false")
         return {f"evaluation.{key}": f"evaluation.{why}" for key, why in found.items()}
 
     def needs(self) -> list[can.Need]:

@@ -199,6 +199,7 @@ def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
 
 AT_ONCE = 2**25  # numbers of trajectories held in memory together: 256 MB in float64
 LONGEST_PERIOD = 8
+AT_REST = 1e-3  # residual up to which a trajectory's end is a fixed point
 CLOSE = 0.1  # a cycle: after its period the state is back to within a tenth of one step's move (ours)
 
 
@@ -221,7 +222,7 @@ def trajectories(
     batch: Batch,
     examples: list[int],
     steps: int,
-    tolerance: float = 1e-3,
+    tolerance: float = AT_REST,
     start: Callable[[Tensor], Callable[[State], State] | None] = lambda numbers: None,
 ) -> list[Trajectory]:
     """The trajectory of every row of the batch; `examples` are the rows' numbers in their set.

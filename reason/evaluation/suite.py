@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ from reason.evaluation.studies.votes import VOTES, Votes
 from reason.nn.dtypes import finite
 from reason.report.chart import save_png
 from reason.report.page import Drawing, drawn, page
-from reason.report.section import Results, Section, csv_text, view
+from reason.report.section import Results, Section, view
 
 CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with what asks for it, or makes it possible
     Accuracy: lambda _: True,
@@ -83,16 +84,19 @@ def sections_of(results: Results) -> list[Section]:
 
 
 def write_report(folder: Path, results: Results) -> None:
-    """Write results.json, boards.json, every section's CSVs and PNGs, and report.html to `folder`."""
+    """Write results.json, boards.json, accuracy_by_step.csv, every section's PNGs, and report.html to `folder`."""
     numbers = {key: value for key, value in results.items() if key not in ELSEWHERE}
     (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if results.get("boards"):
         (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n", encoding="utf-8")
+    by_step = {key: values for key, values in results.items() if key.endswith("_by_step") and values}
+    header = ["step", *(key.removesuffix("_by_step") for key in by_step)]
+    lines = zip(range(1, results["steps"] + 1), *by_step.values(), strict=True)
+    with (folder / "accuracy_by_step.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *lines])
     drawings: dict[str, list[Drawing]] = {}
     sections = sections_of(results)
     for section in sections:
-        for name, records in section.records.items():
-            (folder / f"{name}.csv").write_text(csv_text(records(results)), encoding="utf-8")
         for name, charts_of in section.charts.items():
             if charts := charts_of(results):
                 save_png(charts, folder / f"{name}.png")

@@ -1,1 +1,1 @@
-"""Weights and recordings of the original HRM and TRM code."""
+"""Weights of the original HRM and TRM code."""

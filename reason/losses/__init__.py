@@ -12,7 +12,7 @@ from torch import Tensor
 
 import reason.settings.capabilities as can
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
-from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss
+from reason.losses.exit import exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.jsrr import JsrrConfig, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
@@ -75,8 +75,6 @@ class LossConfig(BaseConfig):
         {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
     )
 
-    exit: ExitConfig = ExitConfig()
-
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:
         if not any(weight for _, weight in self.weights):
@@ -113,9 +111,8 @@ class LossConfig(BaseConfig):
         for name in self.present:
             setting, without = f"loss.weights.{name}={getattr(self.weights, name):g}", f"loss.weights.{name}=0"
             found += [can.Need(setting, needed, without) for needed in TERMS[name].needs]
-            if name == "exit_gate":  # it teaches the loops from 2 (or 1) to the last but one
-                least = 2 if self.exit.first else 3
-                found.append(can.Need(setting, can.TRAINED_STEPS, f"rollout.loops.count=4, or {without}", least))
+            if name == "exit_gate":  # it teaches the loops from 2 to the last but one
+                found.append(can.Need(setting, can.TRAINED_STEPS, f"rollout.loops.count=4, or {without}", 3))
             if name == "jsrr" and self.jsrr.convex:
                 found.append(can.Need("loss.jsrr.convex=true", can.CONSTANT_WEIGHTS, "loss.jsrr.convex=false"))
         return found
@@ -137,11 +134,10 @@ class LossConfig(BaseConfig):
         """Terms that compare rows, and those that draw."""
         compared = [f"loss.weights.{name}" for name in self.present if TERMS[name].compares_rows]
         reasons = [f"{', '.join(compared)}: rows are compared within each process alone"] if compared else []
-        drawn = {"jsrr": True, "trace": self.trace.method == "hutchinson"}
-        if any(drawn.get(setting) for name in self.present for setting in TERMS[name].settings):
-            reasons.append("the random directions of Jacobian terms are drawn per process")
         first = {"jsrr": self.jsrr.rows, "trace": self.trace.rows}
-        taken = {setting for name in self.present for setting in TERMS[name].settings}
+        taken = {setting for name in self.present for setting in TERMS[name].settings} & first.keys()
+        if taken:
+            reasons.append("the random directions of Jacobian terms are drawn per process")
         if few := [f"loss.{section}.rows" for section, rows in first.items() if rows and section in taken]:
             reasons.append(f"{', '.join(few)}: so many rows of each process stand for all")
         if self.reduction == "token":
@@ -152,11 +148,6 @@ class LossConfig(BaseConfig):
     def present(self) -> list[str]:
         """The terms that take part in the run at some time: those whose configured weight is not 0."""
         return [name for name, weight in self.weights if weight]
-
-    @property
-    def traced(self) -> bool:
-        """Is the trace of a Jacobian measured?"""
-        return any(name.startswith("rh_") for name in self.present)
 
     def shares_at(self, step: int, horizon: Horizon) -> dict[str, float]:
         """Each present term's share of its weight at optimizer step `step` (from 0); 1 without a schedule."""
@@ -206,7 +197,7 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
         needs=(can.EXIT_GATE, can.SEVERAL_READOUTS), gives=GATE),
     "exit_gate": Term(
         exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
-        settings=("exit", "likelihood", "reduction"), needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
+        settings=("likelihood", "reduction"), needs=(can.EXIT_GATE, can.EVERY_READOUT), gives=GATE),
     "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
 

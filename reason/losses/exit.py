@@ -7,23 +7,15 @@ every position, or as (T, B, 1) where the gate is one per puzzle.
 from __future__ import annotations
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from reason.losses.lm import Likelihood, Reduction, cell_loss, lm_per_row, reduced
 from reason.models.base import Readout
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig
 
 SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from leaving to going on
 THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, that is worth a loop
-
-
-class ExitConfig(BaseConfig):
-    """Stage II: what the gate is taught."""
-
-    first: bool = Field(False, description="also teach t = 1, by the improvement on the prelude's own readout")
 
 
 def log_exit_distribution(gates: Tensor) -> Tensor:
@@ -57,13 +49,12 @@ def exit_entropy(unroll: Unroll, reduction: Reduction) -> Tensor:
     return _mean(unroll, (log_p.exp() * log_p).sum(0), reduction)
 
 
-def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+def exit_gate_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Stage II: BCE of going on, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
 
-    The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before; with `first`
-    L_0 is the loss of reading the initial state). Where a puzzle takes several supervision steps, t counts through
-    all of them, so that the gate of a recursive model learns from one step at a time (ours). A gate per puzzle
-    compares losses of whole rows.
+    The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before). Where a
+    puzzle takes several supervision steps, t counts through all of them, so that the gate of a recursive model learns
+    from one step at a time (ours). A gate per puzzle compares losses of whole rows.
     """
     assert unroll.steps is not None
     with torch.no_grad():
@@ -73,7 +64,7 @@ def exit_gate_loss(unroll: Unroll, config: ExitConfig, likelihood: Likelihood, r
     gates = _gates(unroll.readouts)
     each = binary_cross_entropy_with_logits(-gates, target.to(gates.dtype), reduction="none")  # (T, B, S or 1)
     counts = torch.ones(each.shape[:2], dtype=torch.bool, device=each.device)  # (T, B)
-    counts[0] &= torch.full_like(counts[0], config.first) | (unroll.steps > 1)
+    counts[0] &= unroll.steps > 1
     counts[-1] &= ~unroll.last
     taught = counts.unsqueeze(-1)
     return _mean(unroll, torch.where(taught, each, 0.0).sum(0) / taught.sum(0).clamp(min=1), reduction)

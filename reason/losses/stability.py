@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 from torch import Tensor
 
-from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal, vjp
+from reason.dynamics.jacobian import estimated_diagonal, vjp
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig, When
+from reason.settings.base import BaseConfig
 
 
 class TraceConfig(BaseConfig):
     """How tr J / K is measured in the Routh-Hurwitz terms."""
 
-    method: Literal["hutchinson", "exact"] = Field(
-        "hutchinson", description="estimate with random signs, or K products: for small K"
-    )
-    probes: Annotated[int, When("method", "hutchinson")] = Field(
-        1, ge=1, description="Hutchinson: random vectors; the squared estimate is biased upward by 1/n"
+    probes: int = Field(
+        1, ge=1, description="random vectors of Hutchinson's estimate, whose square is biased upward by 1/n"
     )
     scope: Literal["puzzle", "token"] = Field(
         "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
@@ -70,7 +67,7 @@ def _penalty(unroll: Unroll, state: State, config: TraceConfig, penalty: Callabl
     """
     f, z = unroll.model.map_inside(state, unroll.x, "f_h")
     with unroll.model.autocast():
-        diagonal = exact_diagonal(f, z) if config.method == "exact" else estimated_diagonal(f, z, config.probes, vjp)
+        diagonal = estimated_diagonal(f, z, config.probes, vjp)
     traces, inside = at_least_float32(diagonal).mean(-1), unroll.model.inside(unroll.x)  # (B, S')
     if config.scope == "token":
         return _mean(penalty(traces), inside)

@@ -10,18 +10,16 @@ import reason.settings.capabilities as can
 from reason.config.describe import keys_of
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
-from reason.errors import ConfigError
 from reason.machine.estimate import (
-    DEEPEST,
     Work,
     available_memory,
     estimate_memory,
     readable_size,
     work_of,
     work_of_reading,
+    worth_estimating,
 )
 from reason.models.base import Shape
-from reason.models.mixing import MixingConfig
 from reason.nn.dtypes import Dtypes
 from reason.settings.base import Mark
 from reason.training.compiling import inductor_works
@@ -33,16 +31,7 @@ SHORTEST = 50  # optimizer steps, or steps of batches, below which nothing is co
 CUDA_ITSELF = 600_000_000  # bytes, of its context
 
 
-class Speed(NamedTuple):
-    """Roughly: FLOP/s of float32 and of 16-bit products, bytes/s written, seconds a kernel launch."""
-
-    flops: float
-    half_flops: float
-    bytes: float
-    launch: float
-
-
-SPEEDS = {"cpu": Speed(1e11, 2e11, 8e9, 2e-5), "cuda": Speed(2e13, 1e14, 5e11, 1e-5)}  # a laptop, a GPU
+SPEEDS = {"cpu": (4e9, 2e-5), "cuda": (4e11, 1e-5)}  # a laptop, a GPU, roughly: bytes/s made, seconds a call
 
 
 class Resolved(NamedTuple):
@@ -54,7 +43,8 @@ class Resolved(NamedTuple):
 
 def choices(config: Config) -> Changes:
     """The settings that can be `auto`, as far as the config has them."""
-    return {key: value for key, value in leaves(config.model_dump(mode="json")).items() if key in keys_of(Mark.AUTO)}
+    values = leaves(config.model_dump(mode="json"))
+    return {key: values[key] for key in keys_of(Mark.AUTO) if key in values}
 
 
 def resolve(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> Resolved:
@@ -108,28 +98,18 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
         return Resolved(derive(config, {"evaluation.compile": "none"}), [])
     rows = min(puzzles, config.evaluation.batch_size)
     taken = steps * -(-puzzles // rows)
-    pays = device.type in SPEEDS and config.model.has(can.NETWORKS) and taken >= SHORTEST and _has_fixed_work(config)
+    pays = device.type in SPEEDS and config.model.has(can.NETWORKS) and taken >= SHORTEST
     if pays:
         work = work_of_reading(config, shape, computed, device.type, rows)
-        pays = taken * _seconds(work, device, computed) >= REPAID_READING
+        pays = taken * _seconds(work, device) >= REPAID_READING
     works = pays and inductor_works(device)
     reasons = ["torch.compile: half a minute before the first step, the rest faster"] if works else []
     return Resolved(derive(config, {"evaluation.compile": "inductor" if works else "none"}), reasons)
 
 
-def _has_fixed_work(config: Config) -> bool:
-    """Does a step take the same calls whatever its numbers are?"""
-    try:
-        config.model.refuse_training()
-    except ConfigError:
-        return False
-    return True
-
-
-def _seconds(work: Work, device: torch.device, computed: Dtypes) -> float:
-    speed = SPEEDS[device.type]
-    flops = speed.flops if (computed.products or computed.states) == torch.float32 else speed.half_flops
-    return work.seconds(flops, speed.bytes, speed.launch)
+def _seconds(work: Work, device: torch.device) -> float:
+    speed, launch = SPEEDS[device.type]
+    return work.bytes / speed + work.calls * launch
 
 
 def _exceeding(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> tuple[int | None, int]:
@@ -139,17 +119,10 @@ def _exceeding(config: Config, shapes: list[Shape], device: torch.device, comput
         return None, 0
     available -= CUDA_ITSELF if device.type == "cuda" else 0
     largest = max(shapes, key=lambda shape: shape.seq_len)
-    if DEEPEST * _states(config, largest) <= available / 2:
-        return None, available  # an estimate takes a second
+    if not worth_estimating(config, largest, available):
+        return None, available
     size = estimate_memory(config, largest, computed, device.type).total
     return (size if size > available else None), max(0, available)
-
-
-def _states(config: Config, shape: Shape) -> int:
-    """Bytes of z_H and z_L in float32."""
-    assert isinstance(config.model, MixingConfig), "no other family recomputes"
-    positions = config.model.positions_of(shape)
-    return 8 * config.training.batch_size * positions * config.model.hidden_size
 
 
 def _takes_long(config: Config, shapes: list[Shape], device: torch.device, computed: Dtypes) -> bool:
@@ -157,5 +130,5 @@ def _takes_long(config: Config, shapes: list[Shape], device: torch.device, compu
     if device.type not in SPEEDS or not config.model.has(can.NETWORKS) or config.training.steps < SHORTEST:
         return False
     each = [work_of(config, shape, computed, device.type) for shape in shapes]
-    seconds = sum(_seconds(work, device, computed) for work in each) / len(each)
+    seconds = sum(_seconds(work, device) for work in each) / len(each)
     return config.training.steps * seconds >= REPAID

@@ -11,23 +11,13 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.machine.auto import Resolved, choices, resolve
-from reason.machine.estimate import (
-    DEEPEST,
-    available_memory,
-    blank_batch,
-    estimate_memory,
-    fake_model,
-    products_of_trace,
-    readable_size,
-)
+from reason.machine.estimate import available_memory, estimate_memory, fake_model, readable_size, worth_estimating
 from reason.models import ModelConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.training.distributed import World
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
-
-EXACT_AT_MOST = 4096  # products in each exact trace
 
 
 class Machine(NamedTuple):
@@ -46,7 +36,6 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
         ConfigError: naming the setting, the reason and what to type.
     """
     device, processes = machine.device, machine.world.size
-    config.model.refuse_training()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % processes:
         near = max(1, round(batch_size / processes)) * processes
@@ -60,7 +49,6 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
             "type data.hints=0"
         )
     refuse_large_model(config.model, data.shape, device)
-    refuse_long_traces(config, shapes)
     config, reasons = resolve(config, shapes, device, processes)
     config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # GPUs may differ in memory
     refuse_unfused(config, device)
@@ -77,25 +65,12 @@ def refuse_large_model(model: ModelConfig, shape: Shape, device: torch.device) -
     """
     with torch.device("meta"):
         built = build_model(model, shape)
-    size, available = _size(built), available_memory(device)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in (*built.parameters(), *built.buffers()))
+    available = available_memory(device)
     if available is not None and size > available:
         raise ConfigError(
             f"the weights of this model for {shape} take {readable_size(size)}, {readable_size(available)} are "
             f"available on {device}; type a smaller model.hidden_size or model.num_layers"
-        )
-
-
-def _size(model: Reasoner) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
-
-
-def refuse_long_traces(config: Config, shapes: list[Shape]) -> None:
-    """Raises ConfigError where an exact trace takes too many products."""
-    products = max(products_of_trace(config, shape) for shape in shapes)
-    if products > EXACT_AT_MOST:
-        raise ConfigError(
-            f"loss.trace.method=exact takes S·D = {products} products a step, {EXACT_AT_MOST} at most are allowed; "
-            "type loss.trace.method=hutchinson"
         )
 
 
@@ -123,37 +98,23 @@ def refuse_other_sizes(config: Config, data: TrainingSets) -> None:
 
 
 def refuse_large_training(config: Config, shapes: list[Shape], machine: Machine) -> None:
-    """Refuse what would not fit: by what must be held at least, and on a CPU, which gives no error, by an estimate.
+    """Refuse what a CPU, which gives no error of its own, would not hold by the estimate.
 
     Raises:
         ConfigError: with both numbers.
     """
     device, available = machine.device, available_memory(machine.device)
-    if available is None:
+    if available is None or device.type != "cpu":
         return
-    rows = config.training.batch_size // machine.world.size
-    computed = dtypes(config.training.precision, device)
-    weights, states = 0, 0
+    rows, processes = config.training.batch_size, machine.world.size
+    share = derive(config, {"training.batch_size": rows // processes})
     for shape in shapes:
-        with fake_model(config, shape, computed, device.type) as model, torch.no_grad():
-            weights = max(weights, _size(model))
-            state = model.initial_state(model.encode(blank_batch(rows, shape)))
-            states += sum(z.numel() * z.element_size() for z in state)
-    tokens = sum(32 * rows * shape.seq_len for shape in shapes)
-    moments = 1 if config.optimizer.kind == "muon" else 2  # at least
-    kept = 1 + moments + (config.ema.decay is not None)
-    _refuse(kept * weights + states + tokens, available, config, device, "at least ")
-    if device.type == "cpu" and DEEPEST * states > available / 2:
-        share = derive(config, {"training.batch_size": rows})
-        for shape in shapes:
-            _refuse(estimate_memory(share, shape, computed, "cpu").total, available, config, device, "")
-
-
-def _refuse(size: int, available: int, config: Config, device: torch.device, how: str) -> None:
-    if size > available:
-        rows = config.training.batch_size
-        fewer = max(1, int(rows * available / size / 2))
-        raise ConfigError(
-            f"training.batch_size={rows}: training would hold {how}{readable_size(size)}, {readable_size(available)} "
-            f"are available on {device}; type training.batch_size={fewer}, or a smaller model"
-        )
+        if not worth_estimating(share, shape, available):
+            continue
+        size = estimate_memory(share, shape, dtypes(config.training.precision, device), "cpu").total
+        if size > available:
+            fewer = max(1, int(rows * available / size / 2))
+            raise ConfigError(
+                f"training.batch_size={rows}: training would hold {readable_size(size)}, {readable_size(available)} "
+                f"are available on {device}; type training.batch_size={fewer}, or a smaller model"
+            )

@@ -91,9 +91,6 @@ class ModelConfig(BaseConfig):
         """Own settings that change nothing when a trained model is read, each with the reason."""
         return {}
 
-    def refuse_training(self) -> None:
-        """Raise ConfigError where a setting is for evaluation alone."""
-
 
 class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""

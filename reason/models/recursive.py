@@ -146,9 +146,7 @@ class RecursiveModel(LaidOut):
         c = self.config
         if c.equation == "averaged":
             time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
-            return averaged(
-                f_l, f_h, state, x, cycles, lambda v, pair: integrate(v, pair, time, steps, c.integrator, c.tolerance)
-            )
+            return averaged(f_l, f_h, state, x, cycles, lambda v, pair: integrate(v, pair, time, steps, c.integrator))
         if c.states == 1:
             return one_state(f_l, state, x, cycles, self._move(noise))
         return two_states(f_l, f_h, state, x, cycles, self._move(noise))
@@ -162,7 +160,7 @@ class RecursiveModel(LaidOut):
                 return f(z if injected is None else z + injected)
 
             if c.integrator != "euler":
-                return integrate(lambda z: f_of(z) - z, z, c.dt, c.substeps, c.integrator, c.tolerance)
+                return integrate(lambda z: f_of(z) - z, z, c.dt, c.substeps, c.integrator)
             for _ in range(c.substeps):
                 z = euler_maruyama(z, f_of(z), c.dt / c.substeps, noise, c.sigma)
             return z

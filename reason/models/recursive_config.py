@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 import reason.settings.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
-from reason.errors import ConfigError
 from reason.models.mixing import STRUCTURED, MixingConfig, inner_of, refuse_unfit
 from reason.models.recursion import Cycles
 from reason.nn import fused_step, kernels
@@ -53,11 +52,8 @@ class RecursiveConfig(MixingConfig):
     dt: Readable[float] = Field(
         1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)"
     )
-    integrator: Readable[Integrator] = Field(
-        "euler", description="of that equation; adaptive (torchdiffeq) at evaluation only"
-    )
+    integrator: Readable[Integrator] = Field("euler", description="of that equation")
     substeps: Readable[int] = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
-    tolerance: Readable[float] = Field(1e-4, gt=0, description="adaptive: relative and absolute")
     equation: Readable[Literal["impulse", "averaged"]] = Field(
         "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
     )
@@ -158,21 +154,18 @@ class RecursiveConfig(MixingConfig):
     def unused(self) -> dict[str, str]:
         """What changes an evaluation, the memory or the speed alone."""
         return {
-            "tolerance": "adaptive steps are taken at evaluation alone",
             "noise_when": "training has its noise in any case",
             "gradient_checkpointing": "the same numbers are computed again",
             "fused": "the same numbers are computed, rounded later",
         }
 
     def unread(self) -> dict[str, str]:
-        """The settings of noise where evaluation has none, and those of other integrators."""
+        """The settings of noise where evaluation has none."""
         found: dict[str, str] = {}
         if self.noise_when == "training":
             found |= dict.fromkeys(("noise", "sigma"), f"noise_when={self.noise_when}")
         if self.noise == "none":
             found |= dict.fromkeys(("sigma", "noise_when"), "noise=none")
-        unused = "substeps" if self.integrator == "adaptive" else "tolerance"
-        found[unused] = f"integrator={self.integrator}"
         return {f"model.{key}": f"model.{why}" for key, why in found.items()}
 
     @property
@@ -200,11 +193,6 @@ class RecursiveConfig(MixingConfig):
         if computed != Dtypes(torch.bfloat16):
             return f"the kernel computes in bfloat16 (training.precision=bf16), this model in {computed}"
         return None if kernels.works() else "the kernel needs a CPU with AVX-512 BF16, without AMX, and a C++ compiler"
-
-    def refuse_training(self) -> None:
-        """Raise ConfigError where steps are adaptive."""
-        if self.integrator == "adaptive":
-            raise ConfigError("model.integrator=adaptive is for evaluation: type euler, heun or rk4 to train")
 
     def per_process(self) -> list[str]:
         """What each process draws for itself in training."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from reason.report.chart import PANEL, Chart, curves_by_step, save_png, shortened
 from reason.report.page import comparison_page, drawn
 from reason.report.palette import styled
-from reason.report.section import Results, Table, csv_text, number, share
+from reason.report.section import Results, Table, number, share
 
 COLUMNS = (
     "variant", "seeds", "parameters", "exact at the trained step", "at the last step", "against the base",
@@ -110,26 +110,15 @@ NOTE = (
 def write_ablation(
     folder: Path, title: str, variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]
 ) -> list[dict[str, Any]]:
-    """summary.json, .csv, .png and .html in `folder`; returns the summary."""
+    """summary.json, .png and .html in `folder`; returns the summary."""
     rows = summary(variants, runs)
     found = charts(variants, runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
-    (folder / "summary.csv").write_text(csv_text(list(_records(variants, runs))), encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
     page = comparison_page(title, [table], drawn(found, "summary"), [NOTE])
     (folder / "summary.html").write_text(page, encoding="utf-8")
     return rows
-
-
-def _records(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> Iterator[dict[str, Any]]:
-    """A line of the CSV for every run and step."""
-    for name in variants:
-        for seed, results in sorted(runs.get(name, {}).items()):
-            shares = zip(results["exact_by_step"], results["cell_by_step"], strict=True)
-            for step, (exact, cell) in enumerate(shares, 1):
-                puzzles = results["puzzles"]
-                yield {"variant": name, "seed": seed, "puzzles": puzzles, "step": step, "exact": exact, "cell": cell}
 
 
 def charts(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[Chart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from reason.report.chart import (
     steps_axis,
 )
 from reason.report.page import comparison_page, drawn
-from reason.report.section import Results, Table, csv_text, interval, share, with_interval
+from reason.report.section import Results, Table, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # of an evaluation, beside the settings of its run
@@ -134,20 +134,11 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
 
-def _records(evaluations: Sequence[Results]) -> Iterator[dict[str, Any]]:
-    """A line of the CSV for every run and step."""
-    for results in evaluations:
-        for step, (exact, cell) in enumerate(zip(results["exact_by_step"], results["cell_by_step"], strict=True), 1):
-            row = {key: results[key] for key in ("run", "preset", "parameters", "puzzles")}
-            yield row | {"step": step, **with_interval(exact, results["puzzles"]), "cell": cell}
-
-
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:
-    """comparison.json, .csv, .png and .html in `folder`; `settings` are those in which the runs differ."""
+    """comparison.json, .png and .html in `folder`; `settings` are those in which the runs differ."""
     unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
     together = {"evaluations": list(evaluations), "differences": unlike}
     (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n", encoding="utf-8")
-    (folder / "comparison.csv").write_text(csv_text(list(_records(evaluations))), encoding="utf-8")
     found = charts(evaluations)
     save_png(found, folder / "comparison.png")
     tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]

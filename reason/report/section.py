@@ -1,11 +1,9 @@
-"""Sections of the report: parts of results.json as tables, charts and CSV, for the terminal and the page alike."""
+"""Sections of the report: parts of results.json as tables and charts, for the terminal and the page alike."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, Any]
 Charts = Callable[[Results], "Sequence[Chart]"]
-Records = Callable[[Results], Sequence[Mapping[str, Any]]]  # lines of a CSV: shares in [0, 1], None where there is none
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,6 @@ class Section:
     title: str  # on the page
     tables: Callable[[Results], list[Table]] = lambda _: []
     charts: Mapping[str, Charts] = field(default_factory=dict)  # by file name of the PNG that holds them all
-    records: Mapping[str, Records] = field(default_factory=dict)  # by file name
     note: Callable[[Results], str] = lambda _: ""
     precision: str | None = None  # that its numbers were computed in; None: the precision of the pass
 
@@ -56,12 +52,6 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share seen among `count` puzzles."""
     interval = binomtest(round(share * count), count).proportion_ci(0.95, method="wilson")
     return float(interval.low), float(interval.high)
-
-
-def with_interval(exact: float, count: int) -> dict[str, float]:
-    """A share of exact puzzles and its interval, as columns of a CSV."""
-    low, high = wilson_interval(exact, count)
-    return {"exact": exact, "exact_low": low, "exact_high": high}
 
 
 def shown_steps(steps: int, trained: int) -> list[int]:
@@ -106,16 +96,6 @@ def headline(results: Results) -> str:
         + (f", {unscored} without a scored cell left out" if unscored else "")
         + (f"; computed in {results['precision']}" if "precision" in results else "")
     )
-
-
-def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as CSV, numbers to six digits."""
-    out = StringIO()
-    writer = csv.DictWriter(out, list(records[0]) if records else [], lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in record.items()})
-    return out.getvalue()
 
 
 def view(table: Table) -> View:

@@ -14,7 +14,6 @@ import torch
 
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
-from reason.config.differences import run_name
 from reason.config.overrides import Changes, derive, read_config
 from reason.config.schema import Config
 from reason.data import task_of
@@ -44,13 +43,7 @@ from reason.runs.sets import (
     refuse_other_set,
 )
 from reason.settings.base import Mark
-from reason.training.checkpoint import (
-    checkpoints,
-    readable,
-    refuse_what_is_in_the_way,
-    saved_state,
-    step_of,
-)
+from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
 from reason.training.compiling import compile_model
 from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
@@ -66,11 +59,10 @@ def start(
     held: contextlib.ExitStack,
     *,
     make_data: bool,
-    base: Config | None = None,
 ) -> Trainer:
     """A new run; `held` keeps its folder locked and its processes joined.
 
-    run: None for runs/NAME-N, where NAME says how the config differs from `base` (`run_name`).
+    run: None for runs/NAME-N, NAME that of the config.
 
     make_data: a missing set is made as data.generate says.
 
@@ -86,7 +78,7 @@ def start(
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    reserved = reserve_run(run_name(base or asked, asked)) if run is None and world.first else None
+    reserved = reserve_run(asked.name) if run is None and world.first else None
     run = Path(world.tell(str(run or reserved or "")))
     try:
         trainer = build_trainer(config, run, data, world)
@@ -154,10 +146,8 @@ def _newest(run: Path, world: World) -> Path | None:
     """The checkpoint to resume from, the same in every process; None if training ended before its first.
 
     Raises:
-        ConfigError: there are checkpoints and none can be read, something lies where one would be saved, or it is an
-            imported one.
+        ConfigError: there are checkpoints and none can be read, or it is an imported one.
     """
-    refuse_what_is_in_the_way(run)
     folder = next(readable(run), None) if world.first else None
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):

@@ -8,7 +8,6 @@ NAME/.written.json        which files this project wrote there; a folder that ho
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -126,39 +125,13 @@ def _written(folder: Path) -> set[str]:
 
 
 def _swap(scratch: Path, folder: Path) -> None:
-    """Put `scratch` where `folder` is; of that, remove what was written by us."""
+    """Put `scratch` where `folder` is, and remove that."""
     folder = Path(os.path.abspath(folder))
-    while True:
-        old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(FileNotFoundError, BlockingIOError):
-                held.enter_context(directory_lock(folder))
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(old)
-            try:
-                scratch.rename(folder)
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                continue  # another process was faster
-            finally:
-                _discard(old, folder)
-        return
-
-
-def _discard(old: Path, folder: Path) -> None:
-    """Remove what we wrote of a folder on its way out; put it back where nothing took its place."""
-    if not old.is_dir():
-        return
-    if not folder.exists():
-        old.rename(folder)
-        return
-    for name in _written(old) & set(_files(old)):
-        with contextlib.suppress(OSError):
-            (old / name).unlink()
-    for root, _, _ in os.walk(old, topdown=False):
-        with contextlib.suppress(OSError):  # it holds what someone else put there
-            Path(root).rmdir()
+    old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(old)
+    scratch.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _clear_leftovers(folder: Path) -> None:
@@ -168,14 +141,11 @@ def _clear_leftovers(folder: Path) -> None:
         ours = pattern.fullmatch(path.name)
         if ours is None or path.is_symlink() or not path.is_dir():
             continue
-        try:
-            with directory_lock(path):
-                if ours[1] == "old":
-                    _discard(path, folder)
-                else:
-                    shutil.rmtree(path, ignore_errors=True)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # its process is at work, or was just done
+        if ours[1] == "old" and not folder.exists():
+            path.rename(folder)
+            continue
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), directory_lock(path):  # else it is at work
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def plain_name(name: str, what: str) -> str:

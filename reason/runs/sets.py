@@ -105,20 +105,11 @@ def _asked_by(data: PuzzleData) -> list[can.Need]:
 
 
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
-    """The splits that choose the best checkpoint, on the device; none where a set has none, or none is wanted.
-
-    Raises:
-        ConfigError: a split was named that is not there.
-    """
-    wanted, found = config.training.monitor, []
-    for data in sets.parts:
-        there = splits_of(data.directory)
-        if wanted.puzzles == 0 or (wanted.split not in there and wanted.split == "validation"):
-            continue
-        if wanted.split not in there:
-            raise ConfigError(f"training.monitor.split={wanted.split}: {data.directory} has {', '.join(there)}")
-        found.append(PuzzleData(data.directory, wanted.split, data.device))
-    return [data for data in found if len(data.scored_examples(min(len(data), wanted.puzzles)))]
+    """The validation splits, which choose the best checkpoint, on the device; none where a set has none."""
+    puzzles = config.training.monitor.puzzles
+    watched = [data for data in sets.parts if puzzles and "validation" in splits_of(data.directory)]
+    found = [PuzzleData(data.directory, "validation", data.device) for data in watched]
+    return [data for data in found if len(data.scored_examples(min(len(data), puzzles)))]
 
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:

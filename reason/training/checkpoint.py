@@ -5,8 +5,6 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
                             state.safetensors     every other tensor: moments, carry, random states
                             state.json            the tree those tensors hang in, and every number
                             manifest.json         SHA-256 of each of these, written last
-RUN/checkpoints/best.json                         the step that read best on the monitor's split, and what it read:
-                                                  for people; the newest checkpoint's state decides
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.files import read_json, refuse_irregular, written_beside
+from reason.files import read_json, refuse_irregular
 from reason.training.monitor import Reading
 
 MANIFEST = "manifest.json"
@@ -45,7 +43,6 @@ class SavedState(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     step: int | None = Field(None, ge=0, strict=True)
-    averaged: bool = False  # is there an ema.safetensors?
     exported: Literal["raw", "ema"] | None = None  # the weights that an exported model holds
     config: dict[str, Any] = {}
     best: Reading | None = None
@@ -110,13 +107,6 @@ def checkpoints(run: Path) -> list[Path]:
     return sorted(found, key=step_of)
 
 
-def refuse_what_is_in_the_way(run: Path) -> None:
-    """Raises ConfigError where something that is no folder has the name of a checkpoint: none could be saved there."""
-    for path in sorted(run.glob("checkpoints/step-*")):
-        if _FOLDER.fullmatch(path.name) and (path.is_symlink() or not path.is_dir()):
-            raise ConfigError(f"{path} is no folder, and a checkpoint may have to be saved there; move it away")
-
-
 def step_of(folder: Path) -> int:
     """The optimizer step that a checkpoint folder is named after."""
     return int(folder.name.removeprefix("step-"))
@@ -129,12 +119,12 @@ def save_checkpoint(
     ema: dict[str, Tensor] | None,
     state: Any,
     keep: int,
-    best: dict[str, Any] | None = None,
+    best: int | None = None,
 ) -> Path:
     """Write checkpoints/step-NNNNNN in one rename, then drop all but the `keep` newest and the best.
 
-    `best` is the record of the best step so far, that of this checkpoint or of an earlier one. Steps beyond this one
-    are dropped too: they are torn, or training would not be at this step again.
+    `best` is the best step so far, that of this checkpoint or of an earlier one. Steps beyond this one are dropped too:
+    they are torn, or training would not be at this step again.
     """
     folder = run / "checkpoints" / f"step-{step:06d}"
     for left in folder.parent.glob(".step-*.partial"):  # by a process that was killed
@@ -163,12 +153,10 @@ def save_checkpoint(
         if isinstance(error, SafetensorError):  # how safetensors reports a full disk
             raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
         raise
-    if best is not None:
-        record_best(run, best)
     there = checkpoints(run)
     kept = [path for path in there if step_of(path) <= step][-keep:]
     for old in there:
-        if old not in kept and not (best is not None and step_of(old) == best["step"]):
+        if old not in kept and step_of(old) != best:
             shutil.rmtree(old, ignore_errors=True)
     return folder
 
@@ -182,12 +170,6 @@ def _to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def record_best(run: Path, best: dict[str, Any]) -> None:
-    """Write best.json, which a kill may have left behind the newest checkpoint."""
-    with written_beside(run / "checkpoints" / "best.json") as part:
-        part.write_text(json.dumps(best) + "\n", encoding="utf-8")
 
 
 def best_checkpoint(run: Path) -> Path | None:
@@ -254,12 +236,7 @@ def torn(folder: Path) -> str | None:
         state = saved_state(folder)
         if state.step not in (None, step_of(folder)):
             return f"its state is of step {state.step}"
-        if state.averaged and not (folder / "ema.safetensors").exists():
-            return "ema.safetensors is missing"
-        for path in (folder / name for name in FILES if name.endswith(".safetensors") and (folder / name).exists()):
-            with safe_open(path, "pt"):  # reads the header and holds it against the file's length
-                pass
-    except (ConfigError, OSError, SafetensorError) as error:
+    except (ConfigError, OSError) as error:
         return str(error)
     return None
 

@@ -48,7 +48,6 @@ class MetricsLog:
         if path.exists():
             refuse_irregular(path)
         self._tracker = tracker
-        self._path = path
         self._file = path.open("a+b")
         if self.position < position:
             warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
@@ -69,17 +68,7 @@ class MetricsLog:
         return self._file.seek(0, 2)
 
     def sync(self) -> int:
-        """fsync, before a checkpoint that stores the position; returns the position.
-
-        A file that was removed meanwhile is written anew, from the one that is still open.
-        """
-        if not self._path.exists():
-            self._file.seek(0)
-            lines = self._file.read()
-            self._file.close()
-            self._file = self._path.open("a+b")
-            self._file.write(lines)
-            self._file.flush()
+        """fsync, before a checkpoint that stores the position; returns the position."""
         os.fsync(self._file.fileno())
         return self.position
 

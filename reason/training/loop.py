@@ -6,8 +6,7 @@ import contextlib
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 import torch
 from tqdm import tqdm
@@ -22,8 +21,6 @@ from reason.training.interrupt import StopRequest
 from reason.training.log import MetricsLog, tracker_of
 from reason.training.optim import unscaled_gradient
 from reason.training.state import TrainingState
-
-KEPT = ("config.json", "wandb-id")  # what no checkpoint holds
 
 
 @dataclass(frozen=True)
@@ -52,37 +49,6 @@ class Unread:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-class RunFolder:
-    """A run's folder as training found it. `state` is asked before every checkpoint."""
-
-    def __init__(self, run: Path):
-        self.run = run
-        self._kept = {name: (run / name).read_bytes() for name in KEPT if (run / name).is_file()}
-        self._inode = _inode(run)
-
-    def state(self) -> Literal["there", "gone", "another's"]:
-        """`gone`: the folder or its config.json was removed; `another's`: another run lies there now."""
-        same = _inode(self.run) == self._inode
-        whole = all((self.run / name).exists() for name in self._kept)
-        if same:
-            return "there" if whole else "gone"
-        return "another's" if (self.run / "config.json").exists() else "gone"
-
-    def remake(self) -> None:
-        """Make the folder again, with what was kept of it; metrics and the checkpoint are then written as ever."""
-        self.run.mkdir(parents=True, exist_ok=True)
-        for name, content in self._kept.items():
-            (self.run / name).write_bytes(content)
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class Trainer(TrainingState):
@@ -144,7 +110,7 @@ class Trainer(TrainingState):
         if self.world.first:
             tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
             log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
-        self.folder = RunFolder(self.run)  # with what a tracker has written there
+        self.record = (self.run / "config.json").read_bytes()  # which no checkpoint holds
         shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
         bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
         try:
@@ -159,7 +125,7 @@ class Trainer(TrainingState):
                         self._save(log)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
-                if self.saved != self.step or self._folder_state() != "there":
+                if self.saved != self.step:
                     self._save(log)
         finally:
             bar.close()
@@ -169,22 +135,19 @@ class Trainer(TrainingState):
         limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
-    def _folder_state(self) -> str:
-        return self.world.tell(self.folder.state() if self.world.first else "")
-
     def _save(self, log: MetricsLog | None) -> None:
         """A checkpoint, once metrics.jsonl is on the disk; in a folder made anew where it was removed."""
-        state = self._folder_state()
-        if state == "another's":
-            raise RunLost(f"another run lies in {self.run} now; what was trained to step {self.step} is not saved")
-        if state == "gone" and self.world.first:
-            self.folder.remake()
+        file = self.run / "config.json"
+        lost = self.world.any(self.world.first and not file.exists())
+        if lost and self.world.first:
+            self.run.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(self.record)
         self.log_position = 0 if log is None else log.sync()  # where a further call goes on
         self.save(self.log_position)
-        if state == "gone":
+        if lost:
             raise RunLost(
-                f"{self.run} was removed while it was trained; it is there again with config, metrics and the "
-                f"checkpoint of step {self.step}, without older checkpoints and evaluations; go on with --resume"
+                f"{self.run} was removed while it was trained; it is there again with its config and the checkpoint of "
+                f"step {self.step}, without older checkpoints, metrics and evaluations; go on with --resume"
             )
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:

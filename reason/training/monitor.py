@@ -6,31 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from reason.data import PuzzleData
 from reason.models.base import Reasoner
-from reason.settings.base import PLAIN, BaseConfig
+from reason.settings.base import BaseConfig
 from reason.training.ema import Ema
 
 
 class MonitorConfig(BaseConfig):
-    """Validation during training: split, number of puzzles, interval."""
+    """Validation during training: how many puzzles, how often."""
 
-    split: str = Field(
-        "validation", pattern=PLAIN, description="the validation split; no validation if the set lacks it"
-    )
     every: int | None = Field(
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
-    puzzles: int = Field(512, ge=0, description="at most this many, the first of the split; 0: no validation")
-
-    @field_validator("split")
-    @classmethod
-    def _not_the_test(cls, split: str) -> str:
-        if split == "test":
-            raise ValueError("the test split would choose what it later judges: type training.monitor.split=validation")
-        return split
+    puzzles: int = Field(
+        512, ge=0, description="at most this many, the first of the validation split; 0, or no such split: none"
+    )
 
 
 @dataclass(frozen=True)

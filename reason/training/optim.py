@@ -12,9 +12,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import reason.settings.capabilities as can
-from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.settings.base import BaseConfig, Resumable, When, With
+from reason.settings.base import BaseConfig, When, With
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.precision import LossScaling
 
@@ -41,18 +40,10 @@ class OptimizerConfig(BaseConfig):
     eps: float | None = Field(
         None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for AdamW"
     )
-    a: float = Field(
-        1.0, gt=0, description="adam-atan2: factor of the arctangent; 1: HRM, TRM; 1.27: adam-atan2-pytorch's default"
-    )
     bias_correction: BiasCorrection = Field(
         "inside",
         description="adam-atan2: of the first moment, inside the arctangent (adam-atan2-pytorch, which CMM cites), or "
         "outside (the fused package of HRM and TRM: a first step 27 % larger, under 1 % after 40)",
-    )
-    backend: Resumable[Literal["auto", "fused", "torch"]] = Field(
-        "auto",
-        description="adam-atan2 with bias_correction=outside: fused, the CUDA package adam-atan2; torch; auto: fused "
-        "where it is installed",
     )
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
     grad_clip: float | None = Field(
@@ -68,29 +59,13 @@ class OptimizerConfig(BaseConfig):
     puzzle_emb_weight_decay: Annotated[float, EMBEDDED] = Field(0.1, ge=0, description="its decay")
 
     @model_validator(mode="after")
-    def _adamw_has_none_of_atan2s(self) -> OptimizerConfig:
-        if self.kind != "adam-atan2":
-            for key, default in (("a", 1.0), ("bias_correction", "inside"), ("backend", "auto")):
-                if getattr(self, key) != default:
-                    raise ValueError(
-                        f"{key}={getattr(self, key)} is adam-atan2's: type optimizer.kind=adam-atan2, or "
-                        f"optimizer.{key}={default}"
-                    )
-        if self.backend == "fused" and not self.fits_fused:
+    def _correction_is_atan2s(self) -> OptimizerConfig:
+        if self.kind != "adam-atan2" and self.bias_correction != "inside":
             raise ValueError(
-                "backend=fused corrects outside the arctangent and has neither ε nor a: type "
-                "optimizer.bias_correction=outside optimizer.eps=none optimizer.a=1, or optimizer.backend=torch"
+                f"bias_correction={self.bias_correction} is adam-atan2's: type optimizer.kind=adam-atan2, or "
+                "optimizer.bias_correction=inside"
             )
         return self
-
-    @property
-    def fits_fused(self) -> bool:
-        """Whether the fused package computes this update."""
-        return self.kind == "adam-atan2" and self.bias_correction == "outside" and not self.eps and self.a == 1
-
-    def unused(self) -> dict[str, str]:
-        """Another implementation of the same update."""
-        return {"backend": "it computes the same update"}
 
     def needs(self) -> list[can.Need]:
         """Networks whose matrices Muon moves; an embedding that can be frozen alone."""
@@ -141,14 +116,14 @@ class SignSGD:
 
 
 class AdamAtan2(torch.optim.Optimizer):
-    """p ← p(1 − lr·wd) − lr·a·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
+    """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
     With ε = 0 and the correction inside, the update is that of the package adam-atan2-pytorch, which CMM cites, to the
     bit; `build_optimizer` then takes the package. Its state has the same names. Two forms are ours alone:
 
     - ε: atan2 needs none, yet CMM's tables 8 to 11 tune one; it is added where Adam has it (ours).
     - bias_correction "outside", as the fused CUDA package of HRM and TRM has it:
-      p ← p(1 − lr·wd) − lr·a/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first step, whose
+      p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first step, whose
       quotient is 1, is 27 % larger, after 40 steps of one gradient the difference is less than 1 %.
     """
 
@@ -159,10 +134,9 @@ class AdamAtan2(torch.optim.Optimizer):
         betas: tuple[float, float],
         weight_decay: float,
         eps: float = 0.0,
-        a: float = 1.0,
         bias_correction: BiasCorrection = "inside",
     ):
-        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "eps": eps, "a": a})
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "eps": eps})
         self.outside = bias_correction == "outside"
 
     @torch.no_grad()
@@ -185,13 +159,13 @@ class AdamAtan2(torch.optim.Optimizer):
         size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(group["eps"])
         angle = first.mul(1.0 if self.outside else correction).atan2_(size)
         p.mul_(1 - lr * group["weight_decay"])
-        p.add_(angle, alpha=-lr * group["a"] * (correction if self.outside else 1.0))
+        p.add_(angle, alpha=-lr * (correction if self.outside else 1.0))
 
 
 def fused_adam_atan2() -> type[torch.optim.Optimizer] | None:
     """AdamATan2 of the CUDA package `adam-atan2`, which HRM and TRM train with; None where it cannot be imported.
 
-    Its update is that of `AdamAtan2` with the correction outside, ε = 0 and a = 1.
+    Its update is that of `AdamAtan2` with the correction outside and ε = 0.
     """
     try:
         from adam_atan2 import AdamATan2
@@ -280,26 +254,16 @@ class MuonAdamW(torch.optim.Optimizer):
 def build_optimizer(
     weights: list[nn.Parameter], config: OptimizerConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """The optimizer of weights on a device that `config` names, Muon apart.
-
-    Raises:
-        ConfigError: the fused package was asked for, and is not installed or not for this device.
-    """
+    """The optimizer of weights on a device that `config` names, Muon apart; the fused package where it is installed."""
     lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
     if config.kind == "adamw":
         return torch.optim.AdamW(weights, lr, betas, 1e-8 if eps is None else eps, wd)
-    may = config.fits_fused and config.backend != "torch" and device.type == "cuda"
-    fused = fused_adam_atan2() if may else None
-    if fused is not None:
-        return fused(weights, lr=lr, betas=betas, weight_decay=wd)  # type: ignore[call-arg]
-    if config.backend == "fused":
-        raise ConfigError(
-            f"optimizer.backend=fused needs a CUDA device, this is {device}, and the package adam-atan2: pip install "
-            "'recursive-reasoners[cuda]', or type optimizer.backend=torch"
-        )
     if config.bias_correction == "inside" and not eps:
-        return adam_atan2_pytorch.AdamAtan2(weights, lr, betas, wd, a=config.a)
-    return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.a, config.bias_correction)
+        return adam_atan2_pytorch.AdamAtan2(weights, lr, betas, wd, a=1.0)
+    fused = fused_adam_atan2() if device.type == "cuda" and not eps else None
+    if fused is not None and config.bias_correction == "outside":
+        return fused(weights, lr=lr, betas=betas, weight_decay=wd)  # type: ignore[call-arg]
+    return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.bias_correction)
 
 
 def matrices_of(model: Reasoner) -> set[nn.Parameter]:
@@ -348,7 +312,7 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts (sign-SGD has none), the same for either backend."""
+        """The moments and step counts (sign-SGD has none), the same for the fused package."""
         state = self.main.state_dict()["state"]
         if not self.fused:
             return state

@@ -18,11 +18,7 @@ from reason.models.base import Batch, Reasoner
 from reason.rollout import Carry, first_carry
 from reason.settings.schedules import Horizon
 from reason.training import checkpoint
-from reason.training.compatible import (
-    refuse_other_config,
-    refuse_other_dtype,
-    refuse_unlike,
-)
+from reason.training.compatible import refuse_other_config, refuse_other_dtype
 from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.generators import random_states, restore_random_states
@@ -115,7 +111,7 @@ class TrainingState:
         self.refuse_infinite_weights()
         state = self._snapshot(log_position)  # by every process: it gathers
         ema = None if self.ema is None else self.ema.state_dict()
-        best = None if self.best is None else self._best_record()
+        best = None if self.best is None else self.best.step
         folder = self.run / "checkpoints" / f"step-{self.step:06d}"
         if self.world.first:
             keep = self.config.training.keep_checkpoints
@@ -134,7 +130,6 @@ class TrainingState:
             tensors = load_file(folder / "state.safetensors")
             state = checkpoint.unpack(read_json(folder / "state.json"), tensors)
             self._refuse_other(folder, state)
-            refuse_unlike(state, self._snapshot(0))
             self._restore(folder, state)
         except ConfigError:
             raise
@@ -147,12 +142,6 @@ class TrainingState:
             raise ConfigError(
                 f"{folder} does not hold what this training saves ({reason}); remove it to go on with the one before"
             ) from None
-        if self.best is not None and self.world.first:  # a kill may have come before it was written down
-            checkpoint.record_best(self.run, self._best_record())
-
-    def _best_record(self) -> dict[str, Any]:
-        assert self.best is not None
-        return vars(self.best) | {"split": self.config.training.monitor.split}
 
     def _snapshot(self, log_position: int) -> dict[str, Any]:
         world = self.world
@@ -164,7 +153,6 @@ class TrainingState:
             "index": self.index,
             "seconds": self.seconds,
             "log_position": log_position,
-            "averaged": self.ema is not None,
             "best": None if self.best is None else dict(vars(self.best)),
             "carry": [
                 {name: world.gather_rows(_saved(v)) for name, v in vars(carry).items()} for carry in self.carries
@@ -195,7 +183,7 @@ class TrainingState:
         if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
             self.best = Reading(**best)
         own, kind = self.world.own_rows, type(self.carry.state)
-        for turn, carry in enumerate(state.get("carry", ())):  # without it, in an archive, rows start with new puzzles
+        for turn, carry in enumerate(state["carry"]):
             c = {name: own(value, self.device) for name, value in carry.items()}
             batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
             self.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])

@@ -205,6 +205,7 @@ def within(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
+@pytest.mark.drawn
 def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path) -> None:
     """Two variants of one seed; a second call trains nothing again and prints the same table."""
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
@@ -222,8 +223,8 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     words += ["--also-on", str(shutil.copytree(sudoku_4x4, within / "another"))]
     output(words, "sudoku-4x4 on another: 2 of 2 runs")
     assert begun() == stamps, "trained again"
-    tables = [(runs / name / "summary.csv").read_text() for name in ("summary", "summary-another")]
-    assert tables[0] == tables[1]
+    rows = [json.loads((runs / name / "summary.json").read_text())["rows"] for name in ("summary", "summary-another")]
+    assert rows[0] == rows[1]
 
     file = runs / "00-seed0/config.json"
     file.write_text(file.read_text().replace('"hidden_size": 16', '"hidden_size": 24'))
@@ -250,6 +251,6 @@ def test_killed_five_times_it_ends_with_the_same_table(sudoku_4x4: Path, tmp_pat
         process.send_signal(kind)
         process.wait()
     subprocess.run(parts, check=True, capture_output=True, cwd=tmp_path)
-    tables = [(tmp_path / name / "summary/summary.csv").read_text() for name in ("whole", "parts")]
+    tables = [(tmp_path / name / "summary/summary.json").read_text() for name in ("whole", "parts")]
     assert tables[0] == tables[1]
     assert os.listdir(tmp_path / "parts/summary") == os.listdir(tmp_path / "whole/summary")

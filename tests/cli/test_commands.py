@@ -30,7 +30,7 @@ def test_generate_train_evaluate(sudoku_4x4: Path, here: Path) -> None:
     assert results["weights"] == "ema"
     assert {path.name for path in folder.iterdir()} == {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png",
-        "difficulty.csv", "difficulty.png", "halting.png", "training.png", ".written.json",
+        "difficulty.png", "halting.png", "training.png", ".written.json",
     }  # fmt: skip
     config = json.loads((here / "runs/mine/config.json").read_text())
     assert config["config"]["seed"] == 0
@@ -44,12 +44,9 @@ def test_without_data_a_preset_makes_its_set_once(here: Path) -> None:
     made = (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns
     assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1"])
     assert (here / "data/sudoku-4x4/train/all__inputs.npy").stat().st_mtime_ns == made
-    settings = "hidden_size16.steps4.batch_size8-1"
-    assert {path.name for path in (here / "runs").iterdir()} == {
-        f"sudoku-4x4.{settings}", f"sudoku-4x4.seed1.{settings}"
-    }  # fmt: skip
+    assert {path.name for path in (here / "runs").iterdir()} == {"sudoku-4x4-1", "sudoku-4x4-2"}
     told = " ".join(output("evaluate").split())
-    assert f"no run named; taking the newest: runs/sudoku-4x4.seed1.{settings}" in told
+    assert "no run named; taking the newest: runs/sudoku-4x4-2" in told
 
 
 def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:
@@ -172,9 +169,8 @@ def test_a_trained_map_is_read_as_an_ode_and_with_noise(sudoku_4x4: Path, here: 
     still = ["model.noise=none"]
     plain = cells(*still)
     assert cells(*still, "model.substeps=1", "name=euler") == plain
-    for words in (["rk4", "model.substeps=2"], ["heun"], ["adaptive", "model.tolerance=0.1"]):
+    for words in (["rk4", "model.substeps=2"], ["heun"]):
         assert len(cells(*still, f"model.integrator={words[0]}", *words[1:])) == 2
     assert len(cells(*still, "model.equation=averaged", "model.substeps=2")) == 2
     assert len(cells("model.noise_when=always", "model.sigma=2")) == 2
     refusal("evaluate runs/mine model.integrator=rk4", "type model.noise=none")
-    refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "model.integrator=adaptive"], "is for evaluation")

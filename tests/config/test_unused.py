@@ -154,9 +154,7 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
     "rollout.loops.min": [6],
     "rollout.loops.max": [1],
     "rollout.loops.start": [0, 2, 3],
-    "optimizer.backend": ["torch"],
     "training.monitor.every": [1],
-    "training.monitor.split": ["train"],
     "training.precision": ["bf16"],
 }
 ELSEWHERE = {  # what three steps on one set cannot show, and where it is shown

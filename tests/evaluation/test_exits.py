@@ -28,7 +28,6 @@ STAGE_1 |= {"loss.weights.exit": "1", "loss.weights.exit_entropy": "0.1"}
 
 TRAINED = {
     "gate as halting rule": ("sudoku-4x4", GATED),
-    "stage II through the first step": ("sudoku-4x4", GATED | {"loss.exit.first": "true"}),
     "stage I over three steps": (
         "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles"}),
     "a gate per position": (
@@ -91,6 +90,7 @@ def test_it_is_refused(name: str) -> None:
         override(preset(chosen).config(), changes)
 
 
+@pytest.mark.drawn
 def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
     make_set("addition --digits 2 --train 40 --test 12", here / "set")

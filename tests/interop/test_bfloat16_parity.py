@@ -1,12 +1,10 @@
 """The original HRM and TRM code recorded in bfloat16: x̂ to the bit, the rest within what the type explains."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import output
 
 from reason.cli.import_weights import read_weights
 from reason.config.schema import Config
@@ -19,16 +17,11 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
 
 
-def recording(name: str, dtype: str = "bfloat16") -> dict[str, np.ndarray]:
-    """Weights, batch and config of the float32 fixture, and what the original made of them in `dtype`."""
-    if dtype == "float32":
-        with np.load(FIXTURES / f"{name}.npz") as single:
-            return dict(single)
+def recording(name: str) -> dict[str, np.ndarray]:
+    """Weights, batch and config of the float32 fixture, and what the original made of them in bfloat16."""
     with np.load(FIXTURES / f"{name}.npz") as single, np.load(FIXTURES / "bfloat16.npz") as half:
-        arrays = {key: single[key] for key in single.files if key.split(".")[0] in ("param", "batch")}
-        arrays |= {key.removeprefix(f"{name}/"): half[key] for key in half.files if key.startswith(f"{name}/")}
-        stated = json.loads(str(single["config"])) | {"forward_dtype": "bfloat16"}
-    return arrays | {"config": np.array(json.dumps(stated))}
+        arrays = {key: single[key] for key in single.files if key.split(".")[0] in ("param", "batch", "config")}
+        return arrays | {key.removeprefix(f"{name}/"): half[key] for key in half.files if key.startswith(f"{name}/")}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,32 +41,3 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
             key = f"eval.logits.{segment}"
             rounding = np.abs(arrays[key] - single[key]).max()
             assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
-
-
-def told(arrays: dict[str, np.ndarray]) -> list[str]:
-    """What import-weights says of a recording."""
-    np.savez("recorded.npz", **arrays)
-    return [line for line in output("import-weights recorded.npz run=run").splitlines() if line.startswith("against")]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_the_right_model_is_recognised(name: str, dtype: str, here: Path) -> None:
-    """In float32 too, whose sums other processors and libraries take in another order."""
-    lines = told(recording(name, dtype))
-    assert len(lines) == {"bfloat16": 2, "float32": 3}[dtype]
-    assert all(f"{dtype} explains" in line for line in lines)
-    assert not [line for line in lines if "NOT" in line]
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-@pytest.mark.parametrize("what", ["a cycle more", "a weight a fifth larger"])
-@pytest.mark.parametrize("name", NAMES)
-def test_another_model_is_too(name: str, what: str, dtype: str, here: Path) -> None:
-    arrays = recording(name, dtype)
-    if what == "a cycle more":
-        arrays["config"] = np.array(json.dumps(json.loads(str(arrays["config"])) | {"L_cycles": 3}))
-    else:
-        down = "param.L_level.layers.0.mlp.down_proj.weight"
-        arrays[down] = 1.2 * arrays[down]
-    assert all("NOT the recorded model" in line for line in told(arrays))

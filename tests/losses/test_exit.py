@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from reason.losses import exit as stages
-from reason.losses.exit import ExitConfig, exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
+from reason.losses.exit import exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
 from reason.losses.scale import norm_penalty
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import IGNORE, Batch, Readout, Shape
@@ -73,7 +73,7 @@ def by_hand(seen: Unroll, likelihood: str) -> np.ndarray:
 
 
 def all_three(seen: Unroll, likelihood: str, mean: str) -> list[Tensor]:
-    gate = exit_gate_loss(seen, ExitConfig(), likelihood, mean)
+    gate = exit_gate_loss(seen, likelihood, mean)
     return [exit_loss(seen, likelihood, mean), exit_entropy(seen, mean), gate]
 
 
@@ -88,7 +88,7 @@ def test_both_stages_equal_the_sums(kind: str, likelihood: str) -> None:
 
 def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None:
     """One loop a backward pass: at the second supervision step L_1 is held against the loss before it."""
-    seen, config = unrolled("puzzle", loops=1, m=2, last=False), ExitConfig()
+    seen = unrolled("puzzle", loops=1, m=2, last=False)
     (now,), before = seen.readouts, seen.model.said
     rows, gains = [], []
     for row in range(B):
@@ -97,7 +97,7 @@ def test_stage_two_of_a_recursive_model_compares_with_the_state_before() -> None
         gains.append(max(0.0, early - late))
         rows.append(reference.bce(-now.gate[row].item(), 1 / (1 + math.exp(-3.0 * (gains[-1] - 0.1)))))
     assert max(gains) > 0.1
-    assert exit_gate_loss(seen, config, "softmax", "row").item() == pytest.approx(np.mean(rows), rel=1e-6)
+    assert exit_gate_loss(seen, "softmax", "row").item() == pytest.approx(np.mean(rows), rel=1e-6)
 
 
 def test_a_mean_over_tokens_weighs_every_cell_alike() -> None:
@@ -151,23 +151,22 @@ def test_stage_two_detaches_what_it_compares() -> None:
     seen = unrolled("position")
     logits = [out.logits.requires_grad_() for out in seen.readouts]
     gates = [out.gate.requires_grad_() for out in seen.readouts]
-    exit_gate_loss(seen, ExitConfig(), "softmax", "row").backward()
+    exit_gate_loss(seen, "softmax", "row").backward()
     assert all(each.grad is None for each in logits)
     taught = [g.grad.abs().sum() > 0 for g in gates]
     assert taught == [False, True, True, False]
 
 
-@pytest.mark.parametrize(("first", "m", "last", "loops", "taught"), [
-    (True, 1, True, 4, [1, 1, 1, 0]),  # L_0 is the prelude's
-    (False, 2, False, 4, [1, 1, 1, 1]),  # in the midst of several supervision steps
-    (False, 1, False, 1, [0]),  # a recursive model's steps: nothing before the first,
-    (False, 2, False, 1, [1]),  # the state before it from the second on,
-    (False, 3, True, 1, [0]),  # and the last is forced
+@pytest.mark.parametrize(("m", "last", "loops", "taught"), [
+    (2, False, 4, [1, 1, 1, 1]),  # in the midst of several supervision steps
+    (1, False, 1, [0]),  # a recursive model's steps: nothing before the first,
+    (2, False, 1, [1]),  # the state before it from the second on,
+    (3, True, 1, [0]),  # and the last is forced
 ])  # fmt: skip
-def test_which_loops_are_taught(first: bool, m: int, last: bool, loops: int, taught: list[int]) -> None:
+def test_which_loops_are_taught(m: int, last: bool, loops: int, taught: list[int]) -> None:
     seen = unrolled("puzzle", loops, m, last)
     gates = [out.gate.requires_grad_() for out in seen.readouts]
-    exit_gate_loss(seen, ExitConfig(first=first), "softmax", "row").backward()
+    exit_gate_loss(seen, "softmax", "row").backward()
     assert [int(g.grad.abs().min() > 0) for g in gates] == taught
 
 
@@ -182,7 +181,7 @@ def test_the_gate_learns_to_stay_where_a_loop_helps(monkeypatch: pytest.MonkeyPa
     readouts = [out._replace(gate=g) for out, g in zip(seen.readouts[1:-1], right, strict=True)]
     only = torch.arange(B) == 0
     taught = replace(seen, readouts=(seen.readouts[0], *readouts, seen.readouts[-1]), active=only)
-    assert exit_gate_loss(taught, ExitConfig(), "softmax", "row").item() < 1e-6
+    assert exit_gate_loss(taught, "softmax", "row").item() < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["position", "puzzle"])

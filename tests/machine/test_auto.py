@@ -13,7 +13,6 @@ from reason.machine import auto
 from reason.machine.auto import resolve
 from reason.machine.estimate import Work, estimate_memory, work_of
 from reason.nn.dtypes import Dtypes
-from reason.nn.mlp import inner_width
 from reason.presets import PRESETS, preset
 
 CPU = torch.device("cpu")
@@ -35,7 +34,7 @@ def test_gradients_are_checkpointed_where_training_would_not_fit(tiny: Config, m
 
 
 def test_long_training_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = Work(flops=int(auto.SPEEDS["cpu"].flops), bytes=0, kernels=0)
+    second = Work(bytes=int(auto.SPEEDS["cpu"][0]), calls=0)
     monkeypatch.setattr(auto, "work_of", lambda *_: second)
     for works, steps, expected in ((True, 240, "inductor"), (True, 239, "none"), (False, 240, "none")):
         monkeypatch.setattr(auto, "inductor_works", lambda _, works=works: works)
@@ -65,18 +64,12 @@ def test_a_run_records_and_keeps_what_auto_came_to(half: Path, sudoku_4x4: Path)
     assert read_config(half / "config.json").model.gradient_checkpointing is True
 
 
-@pytest.mark.parametrize("recomputed", ["true", "false"])
-def test_flops_are_those_of_the_shapes(recomputed: str, tiny: Config) -> None:
-    """MLP mixer: every weight acts on each column of its operand; three times as much where there is a gradient."""
-    config = override(tiny, {"model.gradient_checkpointing": recomputed, "rollout.grad_steps": "2"})
-    model, rows, cells = config.model, config.training.batch_size, SMALL.seq_len
-    width, expansion = model.hidden_size, model.expansion
-    mixer = 3 * cells * inner_width(cells, expansion) * width  # gate, up and down, for each of D columns
-    mlp = 3 * width * inner_width(width, expansion) * cells
-    call = 2 * model.num_layers * (mixer + mlp)
-    calls = model.h_cycles * (model.l_cycles + 1) + 2 * (model.l_cycles + 1)
-    heads = 3 * 2 * (cells * width * SMALL.vocab_size + 2 * width)
-    work = work_of(config, SMALL, Dtypes(torch.float32), "cpu")
-    assert work.flops == pytest.approx(2 * rows * (call * calls + heads), rel=0.02)
-    assert work.kernels > 100
-    assert work.bytes > 4 * rows * cells * width * calls
+def test_more_work_of_wider_states_and_of_more_steps(tiny: Config) -> None:
+    def work(**changes: str) -> Work:
+        config = override(tiny, {key.replace("__", "."): value for key, value in changes.items()})
+        return work_of(config, SMALL, Dtypes(torch.float32), "cpu")
+
+    assert work(model__hidden_size="32").bytes > 1.4 * work().bytes
+    assert work(model__hidden_size="32").calls == work().calls > 100
+    two, four = (work(rollout__grad_steps=count) for count in "24")
+    assert four == (2 * two.bytes, 2 * two.calls)

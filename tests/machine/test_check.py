@@ -10,20 +10,17 @@ from survivors import change_json
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine import auto, check, estimate
+from reason.machine import check, estimate
 from reason.machine.check import Machine, refuse_large_model, refuse_large_training
 from reason.machine.estimate import available_memory, estimate_memory
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.runs.build import build_trainer
-from reason.runs.sets import load_training_set
 from reason.training.distributed import World
 
 CPU = torch.device("cpu")
 ALONE = Machine(CPU)
 SMALL = Shape(seq_len=16, vocab_size=6)
-EXACT = {"loss.weights.rh_stable_z": "1", "loss.trace.method": "exact"}
 
 
 def config(**changes: str) -> Config:
@@ -34,7 +31,7 @@ def test_a_batch_of_a_hundred_million_is_refused(sudoku_4x4: Path, here: Path) -
     words = [word for word in NARROW if "batch_size" not in word]
     refusal(
         ["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, "training.batch_size=100000000", "run=r"],
-        "training.batch_size=100000000: training would hold at least",
+        "training.batch_size=100000000: training would hold ",
         "are available on cpu; type training.batch_size=",
     )
     assert list(here.iterdir()) == []
@@ -58,15 +55,6 @@ def test_small_runs_are_let_through_unestimated(tiny: Config, monkeypatch: pytes
     """An estimate takes a second."""
     monkeypatch.setattr(check, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
     refuse_large_training(tiny, [SMALL], ALONE)
-
-
-def test_long_traces_are_refused_before_anything_is_estimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where hardly any memory is free, auto would estimate."""
-    monkeypatch.setattr(auto, "available_memory", lambda _: 1)
-    monkeypatch.setattr(auto, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
-    large = override(tiny, EXACT | {"model.hidden_size": "512"})
-    with pytest.raises(ConfigError, match="S·D = 8192 products a step, 4096 at most"):
-        build_trainer(large, Path("unmade"), load_training_set(large, CPU))
 
 
 @pytest.mark.parametrize(

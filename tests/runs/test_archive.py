@@ -8,16 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from conftest import NARROW, output, refusal
-from safetensors.torch import load_file
 from survivors import change_json, flip, same, snapshot
 
 from reason.cli import main
 from reason.errors import ConfigError
 from reason.runs.archive import pack_run, unpack_run
-from reason.training import checkpoint
-from reason.training.checkpoint import checkpoints
 
 Members = dict[str, bytes]
 
@@ -59,8 +55,7 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
 
 
 def test_what_an_archive_holds(half: Path, here: Path) -> None:
-    out = output("pack half/ out/mine.tar.gz", "resume with: python train.py run=out/mine.tar.gz --resume")
-    assert "left out" not in out
+    output("pack half/ out/mine.tar.gz", "resume with: python train.py run=out/mine.tar.gz --resume")
     names = [Path(name).name for name in members(here / "out/mine.tar.gz")]
     tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
     assert set(names) == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
@@ -75,31 +70,6 @@ def test_a_run_is_packed_from_inside(half: Path, here: Path, monkeypatch: pytest
     assert main(["pack", "."]) == 0
     unpack_run(here / "half.tar.gz", here / "again")
     assert same(half, here / "again")
-
-
-def test_a_small_model_fits_into_a_small_archive(half: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit the carry stays behind, and this is said; with --exact it travels."""
-    monkeypatch.setattr("reason.runs.archive.LIMIT", 10_000)
-    output("pack half small.tar.gz", "the carry was left out")
-    assert "left out" not in output("pack half exact.tar.gz --exact")
-    assert (here / "small.tar.gz").stat().st_size < (here / "exact.tar.gz").stat().st_size
-    assert main(["train", "run=small.tar.gz", "--resume"]) == 0
-    assert checkpoints(here / "runs/small")[-1].name == "step-000004"
-
-
-def test_a_million_numbers_fit_into_sixteen_megabytes(half: Path, here: Path) -> None:
-    """Weights, averages and two moments of 1 M parameters of trained-looking numbers, and a carry of 4 MB."""
-    folder, gaussian = checkpoints(half)[-1], torch.randn(1_000_000)
-    checkpoint.save_file({"w": gaussian}, folder / "weights.safetensors")
-    checkpoint.save_file({"w": gaussian + 1e-3 * torch.randn(1_000_000)}, folder / "ema.safetensors")
-    state = {"/optimizer/0/a": 1e-4 * torch.randn(1_000_000), "/optimizer/0/b": 1e-8 * torch.randn(1_000_000).square()}
-    moments = {"0": {name[-1]: f"tensor:{name}" for name in state}}
-    state |= {name: t for name, t in load_file(folder / "state.safetensors").items() if "optimizer" not in name}
-    state["/carry/state/0"] = torch.randn(1_000_000)
-    checkpoint.save_file(state, folder / "state.safetensors")
-    change_json(folder / "state.json", lambda tree: tree.update(optimizer=moments))
-    assert not pack_run(half, here / "million.tar.gz")
-    assert (here / "million.tar.gz").stat().st_size <= 16_000_000
 
 
 def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4: Path, here: Path) -> None:
@@ -148,14 +118,6 @@ def changed(name: str, change: Callable[[Members, str], object]) -> Callable[[Pa
     return edit
 
 
-def bomb(archive: Path) -> None:
-    """A run's file of 100 MB of zeros, in 100 KB."""
-    with tarfile.open(archive, "w:gz") as tar:
-        member = tarfile.TarInfo("metrics.jsonl")
-        member.size = 100_000_000
-        tar.addfile(member, io.BytesIO(bytes(member.size)))
-
-
 def sparse(archive: Path) -> None:
     """A member whose header says that it unpacks to more than the archive holds."""
     with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
@@ -182,7 +144,6 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         "it holds ",
     ),
     "sparse": (sparse, "it holds metrics.jsonl"),
-    "bomb": (bomb, "unpacks to more than"),
     "text": (lambda archive: archive.write_text("not an archive"), "is torn"),
 }
 
@@ -200,24 +161,6 @@ def test_archives_that_are_none(fault: str, packed: Path, here: Path) -> None:
     assert len(error.splitlines()) == 1
     assert snapshot(here) == before
     assert sorted(path.name for path in (here / "runs").iterdir()) == [".a.partial"]
-
-
-def test_a_file_that_is_there_twice(packed: Path, here: Path) -> None:
-    with tarfile.open(packed) as tar:
-        there = [(m, tar.extractfile(m).read()) for m in tar.getmembers()]  # type: ignore[union-attr]
-    with tarfile.open(packed, "w:gz") as tar:
-        for member, data in [*there, there[0]]:
-            tar.addfile(member, io.BytesIO(data))
-    with pytest.raises(ConfigError, match=r"it holds config\.json"):
-        unpack_run(packed, here / "out")
-
-
-def test_an_archive_of_an_earlier_version(packed: Path, here: Path) -> None:
-    """One that begins with a manifest of its own unpacks to the same run."""
-    unpack_run(packed, here / "now")
-    write(packed, {"manifest.json": b"{}"} | members(packed))
-    unpack_run(packed, here / "before")
-    assert snapshot(here / "before") == snapshot(here / "now")
 
 
 def test_an_archive_without_a_checkpoint(packed: Path, here: Path) -> None:

@@ -42,19 +42,17 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
 def test_which_settings_of_a_model_change_nothing() -> None:
     assert RecursiveConfig().unread() == {
         "model.noise": "model.noise_when=training", "model.sigma": "model.noise=none",
-        "model.noise_when": "model.noise=none", "model.tolerance": "model.integrator=euler",
+        "model.noise_when": "model.noise=none",
     }  # fmt: skip
-    assert RecursiveConfig(integrator="adaptive", noise_when="always").unread().keys() == {
-        "model.sigma", "model.noise_when", "model.substeps",
-    }  # fmt: skip
+    assert RecursiveConfig(noise_when="always").unread().keys() == {"model.sigma", "model.noise_when"}
 
 
 def test_evaluations_with_settings_of_one_name_lie_apart(half: Path) -> None:
-    """evaluation.tolerance and model.tolerance; a name that one section alone has stays short."""
-    for pair in ("evaluation.tolerance=0.5", "model.tolerance=0.5", "evaluation.limit=3"):
+    """evaluation.sigma and model.sigma; a name that one section alone has stays short."""
+    for pair in ("evaluation.sigma=0.5", "model.sigma=0.5", "evaluation.limit=3"):
         assert main(["evaluate", "half", "steps=1", pair]) == 0
     assert {path.name for path in (half / "evaluation").iterdir()} == {
-        f"sudoku-4x4-test-T1-{last}" for last in ("evaluation.tolerance=0.5", "model.tolerance=0.5", "limit=3")
+        f"sudoku-4x4-test-T1-{last}" for last in ("evaluation.sigma=0.5", "model.sigma=0.5", "limit=3")
     }
 
 

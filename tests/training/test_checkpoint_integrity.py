@@ -12,11 +12,10 @@ from safetensors.torch import load_file, save_file
 from survivors import change_json, flip, same
 
 from reason.cli import main
-from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import Diverged
 from reason.training import checkpoint
-from reason.training.checkpoint import FILES, MANIFEST, best_checkpoint, checkpoints, fault, readable, seal
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, fault, readable, seal
 
 RESUME = ["train", "run=half", "--resume"]
 
@@ -91,41 +90,6 @@ def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
     assert json.loads((tmp_path / MANIFEST).read_text()) == {name: checkpoint.sha256(tmp_path / name) for name in FILES}
 
 
-def test_the_best_is_known_after_a_kill_before_it_was_written_down(
-    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A checkpoint's state names the best; best.json follows it when the run is opened again."""
-    from reason.evaluation.accuracy import SplitMonitor
-    from reason.training.monitor import Reading
-
-    exact = {1: 0.1, 2: 0.2, 3: 0.9, 4: 0.3, 5: 0.3, 6: 0.3}
-    monkeypatch.setattr(SplitMonitor, "read", lambda self, model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
-
-    class Killed(BaseException):
-        pass
-
-    def kill_at_three(run: Path, best: dict[str, object]) -> None:
-        if best["step"] == 3:
-            raise Killed
-        record(run, best)
-
-    run, record = tmp_path / "run", checkpoint.record_best
-    config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "100"})
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "record_best", kill_at_three)
-        with pytest.raises(Killed):
-            trainer_of(config, run).train()
-    assert json.loads((run / "checkpoints/best.json").read_text())["step"] == 2
-    best = best_checkpoint(run)
-    assert best == run / "checkpoints/step-000003"
-    trainer = trainer_of(config, run)
-    trainer.resume(next(readable(run)))
-    assert json.loads((run / "checkpoints/best.json").read_text())["step"] == 3
-    for text in ("{", '{"step": "²"}', "[]", '{"step": 1e999}'):
-        (run / "checkpoints/best.json").write_text(text)
-        assert best_checkpoint(run) == best
-
-
 @pytest.mark.parametrize("part", ["average of", "moment"])
 def test_so_are_averages_and_moments(part: str, tiny: Config, tmp_path: Path) -> None:
     trainer = trainer_of(tiny, tmp_path / "run")
@@ -147,22 +111,6 @@ def test_weights_that_are_no_numbers_are_not_evaluated(words: list[str], half: P
         save_file(broken, folder / f"{name}.safetensors")
     seal(folder)
     refusal(words, "weight head.weight holds a number that is infinite or NaN")
-
-
-def test_a_state_of_other_shapes_is_refused(half: Path) -> None:
-    """Sealed, and not what this training saves: one line, before a step is taken."""
-    folder = checkpoints(half)[-1]
-    whole = load_file(folder / "state.safetensors")
-    for name in sorted(whole.keys() - {"/sampler/each/0/order"}):  # which may be empty: an epoch is over
-        if name.startswith("/optimizer/"):
-            continue  # of the config's shape, if all else is
-        save_file(whole | {name: whole[name].flatten()[:0]}, folder / "state.safetensors")
-        seal(folder)
-        error = refusal(RESUME, "does not hold what this training saves")
-        assert error.count("\n") == 1, error
-    save_file(whole, folder / "state.safetensors")
-    seal(folder)
-    assert main(RESUME) == 0
 
 
 def test_others_may_read_what_the_umask_lets_them(half: Path) -> None:

@@ -253,15 +253,6 @@ def _tables(results: Results) -> list[Table]:
     ]
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    rows = results["blind_spot"]["by_loop"]
-    names = list(dict.fromkeys(key for row in rows for key in row if key != "norm"))
-    return [
-        {key: row.get(key) for key in names} | {f"norm_{name}": value for name, value in row["norm"].items()}
-        for row in rows
-    ]
-
-
 def _column(found: Results, *keys: str) -> tuple[list[int], np.ndarray]:
     """Loops and values, where a loop has one."""
     loops, values = [], []
@@ -393,7 +384,6 @@ BLIND_SPOT = Section(
     "The readout's blind spot",
     _tables,
     {f"blind_spot_{name}": _charts(*what) for name, what in CHARTS.items()},
-    {"blind_spot": _records},
     lambda _: NOTE,
     precision="float64",
 )

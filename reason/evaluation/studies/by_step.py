@@ -11,7 +11,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumn
 from reason.models.record import StepRecord
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE
-from reason.report.section import Results, Section, Table, interval, rows_shown, share, with_interval
+from reason.report.section import Results, Section, Table, interval, rows_shown, share
 
 
 class Rules(Consumer):
@@ -91,29 +91,9 @@ def _charts(results: Results) -> list[Chart]:
     ]
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    found = []
-    for index, exact in enumerate(results["exact_by_step"]):
-        record = {"step": index + 1, **with_interval(exact, results["puzzles"])}
-        record["cell"] = results["cell_by_step"][index]
-        for key in ("halted", "valid", "loss", "residual"):
-            if results.get(f"{key}_by_step"):
-                record[key] = results[f"{key}_by_step"][index]
-        for key in ("auc", "ece"):
-            if results.get("halting"):
-                record[key] = results["halting"][f"{key}_by_step"][index]
-        found.append(record)
-    return found
-
-
 NOTE = """Each step applies the same network again. Dotted: the steps taken in training. “Says halt”: the share
 whose halting head would stop here. Intervals are Wilson's at 95 %. Open mark: no puzzle is wrong, drawn below 1/n."""
 
 BY_STEP = Section(
-    "exact_by_step",
-    "Accuracy by supervision step",
-    _tables,
-    {"accuracy_by_step": _charts},
-    {"accuracy_by_step": _records},
-    lambda _: NOTE,
+    "exact_by_step", "Accuracy by supervision step", _tables, {"accuracy_by_step": _charts}, lambda _: NOTE
 )

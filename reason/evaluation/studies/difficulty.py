@@ -11,7 +11,7 @@ from datasets_gen.puzzles import Puzzle
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.report.chart import Chart, by_step, curves_by_step
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, interval, share, with_interval
+from reason.report.section import Results, Section, Table, interval, share
 
 MANY = 8  # more different values than this are put into quartiles
 
@@ -110,14 +110,4 @@ def _charts(results: Results) -> list[Chart]:
     return [Chart(f"exact by {results['difficulty']['by']}", says, draw)]
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    found = []
-    for row in results["difficulty"]["bins"]:
-        for index, exact in enumerate(row["exact_by_step"]):
-            record = {"bin": row["bin"], "puzzles": row["puzzles"], "step": index + 1}
-            valid = row["valid_by_step"]
-            found.append(record | with_interval(exact, row["puzzles"]) | {"valid": valid and valid[index]})
-    return found
-
-
-DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts}, {"difficulty": _records})
+DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts})

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from reason.evaluation import probes
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.probes import trajectories
+from reason.evaluation.probes import AT_REST, trajectories
 from reason.evaluation.studies.boards import examples_of
 from reason.report.chart import Chart, label_ends, log_axis, numbers
 from reason.report.palette import BLUE, GREY, ORANGE
@@ -38,7 +38,7 @@ class Dynamics(Consumer):
         solved, failed = examples_of(seen["exact"], settings.probed)
         chosen = self.evaluator.examples[solved + failed]
         batch, examples = self.evaluator.data.take(chosen), chosen.tolist()
-        paths = trajectories(model, batch, examples, steps, settings.tolerance, self.evaluator.start)
+        paths = trajectories(model, batch, examples, steps, start=self.evaluator.start)
         verdicts = [True] * len(solved) + [False] * len(failed)  # of the pass, in its own precision
         spectral = [*range(min(settings.spectra, len(solved)))]
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]
@@ -49,14 +49,12 @@ class Dynamics(Consumer):
             returns = probes.perturb_and_return(model, state, x, min(steps, 16))
             spectra = zip(
                 spectral,
-                probes.radius(model, few, cut, settings.map) if spectral else [],
-                probes.trace(model, few, cut, settings.map) if spectral else [],
+                probes.radius(model, few, cut) if spectral else [],
+                probes.trace(model, few, cut) if spectral else [],
                 strict=True,
             )
             return {
                 "dynamics": {
-                    "tolerance": settings.tolerance,
-                    "map": settings.map,
                     "puzzles": [
                         asdict(path) | {"solved_in_pass": verdict}
                         for path, verdict in zip(paths, verdicts, strict=True)
@@ -90,7 +88,7 @@ def _tables(results: Results) -> list[Table]:
     ]
     if spectra:
         columns = ("puzzle", "", "spectral radius", "trace / N")
-        tables.append(Table(f"spectra of “{found['map']}” at the last step, in float64", columns, spectra, left=(0, 1)))
+        tables.append(Table("spectra of a cycle at the last step, in float64", columns, spectra, left=(0, 1)))
     return tables
 
 
@@ -136,7 +134,7 @@ def _charts(results: Results) -> list[Chart]:
     residuals, norms = ([puzzle[key] for puzzle in puzzles] for key in ("residual", "norm"))
     update = "update inside a step"
     return [
-        chart("residual ‖z′ − z‖/‖z‖", residuals, first=1, level=found["tolerance"], log=True),
+        chart("residual ‖z′ − z‖/‖z‖", residuals, first=1, level=AT_REST, log=True),
         chart("norm ‖z‖", norms),
         chart("distance of a pushed state", found["returns"], "steps after the push", log=True),
         chart("oscillation of the low state", found["oscillation"], update, "last update", first=1, level=1),
@@ -166,24 +164,6 @@ def _planes(results: Results) -> list[Chart]:
     ]
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    return [
-        {
-            "example": puzzle["example"],
-            "solved": int(puzzle["solved"]),
-            "solved_in_pass": int(puzzle["solved_in_pass"]),
-            "end": puzzle["end"],
-            "step": step,
-            "residual": puzzle["residual"][step - 1] if step else None,
-            "norm": puzzle["norm"][step],
-            "plane_1": puzzle["plane"][step][0],
-            "plane_2": puzzle["plane"][step][1],
-        }
-        for puzzle in results["dynamics"]["puzzles"]
-        for step in range(len(puzzle["norm"]))
-    ]
-
-
 def _note(results: Results) -> str:
     puzzles, precision = results["dynamics"]["puzzles"], results.get("precision", "its precision")
     other = sum(puzzle["solved"] != puzzle["solved_in_pass"] for puzzle in puzzles)
@@ -202,7 +182,6 @@ DYNAMICS = Section(
     "Dynamics",
     _tables,
     {"dynamics": _charts, "trajectories": _planes},
-    {"dynamics": _records},
     _note,
     precision="float64",
 )

@@ -182,4 +182,4 @@ NOTE = """A cell leaves at the first loop where the gate's distribution exceeds 
 there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells. Loops
 by the gate: Σ t·p(t) of a puzzle; loops needed: from which on it stays right, of those right at the last loop."""
 
-EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, {"exits": _records}, lambda _: NOTE)
+EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE)

@@ -7,9 +7,8 @@ sureness, so a fixed number of steps is a policy on the signal m, and a residual
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,12 +18,10 @@ from tqdm import tqdm
 
 from datasets_gen.layout import splits_of
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.probes import mapped
+from reason.evaluation.probes import rows_of
 from reason.evaluation.signals import SIGNALS, Signals, signals, survived
-from reason.models.base import Readout, State
 from reason.models.record import StepRecord
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
@@ -33,7 +30,7 @@ from reason.training.distributed import World
 
 FIXED = "fixed"
 CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
-Budget = Literal["exact", "perplexity"]
+DROP = 0.005  # share of puzzles that a calibrated policy may lose against all T steps
 
 
 @dataclass(frozen=True)
@@ -49,21 +46,6 @@ class Policy:
         over = signal_of(seen, self.signal) > self.threshold
         over[-1] = True
         return over.argmax(0) + 1
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What a policy may cost against running all T steps, and by which measure."""
-
-    budget: Budget = "exact"
-    drop: float = 0.005  # share of puzzles exact
-    perplexity: float = 1.01  # factor
-
-    def met(self, outcome: dict[str, Any], full: dict[str, Any]) -> bool:
-        """Is `outcome` within the allowance of `full`?"""
-        if self.budget == "exact":
-            return full["exact"] - outcome["exact"] <= self.drop + 1e-12
-        return outcome["loss"] - full["loss"] <= np.log(self.perplexity)
 
 
 def outcomes_of(seen: Columns, rows: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
@@ -112,16 +94,18 @@ def thresholds(seen: Columns, signal: str) -> list[float]:
     return [float(np.nextafter(np.float32(quantiles[0]), np.float32(-np.inf))), *quantiles.tolist(), np.inf]
 
 
-def calibrated(seen: Columns, signal: str, allowance: Allowance) -> Policy:
-    """The lowest threshold within the allowance, which has the fewest mean steps: a higher one stops nobody earlier."""
+def calibrated(seen: Columns, signal: str) -> Policy:
+    """The lowest threshold that loses at most DROP of the puzzles; it has the fewest mean steps.
+
+    A higher one stops nobody earlier.
+    """
     steps, puzzles = seen["exact"].shape
-    full = outcome(seen, np.full(puzzles, steps))
-    policies = [Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen, signal)]
-    met = (policy for policy in policies if allowance.met(outcome(seen, policy.stops(seen)), full))
-    return next(met, policies[-1])  # all T steps, where a NaN loss compares with nothing
+    least = outcome(seen, np.full(puzzles, steps))["exact"] - DROP - 1e-12
+    policies = (Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen, signal))
+    return next(policy for policy in policies if outcome(seen, policy.stops(seen))["exact"] >= least)
 
 
-def policies_for(calibration: Columns, trained_steps: int, allowance: Allowance) -> list[Policy]:
+def policies_for(calibration: Columns, trained_steps: int) -> list[Policy]:
     """All T steps, the trained steps, the halting head as trained, and every signal calibrated."""
     steps = len(calibration["exact"])
     found = [Policy(f"fixed {steps}", FIXED, np.inf)]
@@ -129,7 +113,7 @@ def policies_for(calibration: Columns, trained_steps: int, allowance: Allowance)
         found.append(Policy(f"fixed {trained_steps}", FIXED, trained_steps - 0.5))
     if "q" in calibration:
         found.append(Policy("q > 0, as trained", "q", 0.0))
-    return found + [calibrated(calibration, signal, allowance) for signal in signals_in(calibration)]
+    return found + [calibrated(calibration, signal) for signal in signals_in(calibration)]
 
 
 def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
@@ -146,14 +130,10 @@ class Policies(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        settings, self._other = evaluator.settings, None
-        name, data = settings.calibration, evaluator.data
-        if name == "auto":
-            name = "validation" if "validation" in splits_of(data.directory) else data.split
-        if name != data.split:
-            self._other = PuzzleData(data.directory, name, data.device)
-            if not len(self._other):
-                raise ConfigError(f"evaluation.calibration={name}: that split is empty; name another")
+        data, self._other = evaluator.data, None
+        if data.split != "validation" and "validation" in splits_of(data.directory):
+            other = PuzzleData(data.directory, "validation", data.device)
+            self._other = other if len(other) else None
         heads = evaluator.heads
         policies = 7 + 2 * (heads.q_halt is not None) + (heads.gate is not None)
         halves = len(evaluator.examples) // (1 if self._other else 2)
@@ -163,21 +143,18 @@ class Policies(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """What each policy gives by the record, and by the clock against leaving nobody out."""
-        evaluator, settings = self.evaluator, self.evaluator.settings
+        evaluator = self.evaluator
         calibration, tested, source = self._calibration(seen)
         seen = outcomes_of(seen, tested)
-        causal = evaluator.puzzle is not None and evaluator.puzzle.causal
-        budget = settings.budget if settings.budget != "auto" else "perplexity" if causal else "exact"
-        allowance = Allowance(budget, settings.drop, settings.perplexity)
+        examples = evaluator.examples[torch.from_numpy(tested).to(evaluator.examples.device)]
         rows: list[dict[str, Any]] = []
-        for policy in policies_for(calibration, evaluator.trained_steps, allowance):
-            live = run_with(policy, evaluator, evaluator.examples.cpu().numpy()[tested])
+        for policy in policies_for(calibration, evaluator.trained_steps):
+            exact, taken, seconds = run_with(policy, evaluator, examples)
             finite = np.isfinite(policy.threshold)
             rows.append(
                 {"name": policy.name, "signal": policy.signal, "threshold": policy.threshold if finite else None}
                 | outcome(seen, policy.stops(seen))
-                | {"live_exact": float(live.exact.mean()), "live_mean_steps": float(live.steps.mean())}
-                | {"seconds": live.seconds}
+                | {"live_exact": float(exact.mean()), "live_mean_steps": float(taken.mean()), "seconds": seconds}
             )
         for row in rows:
             row["speedup"] = rows[0]["seconds"] / row["seconds"]
@@ -185,7 +162,6 @@ class Policies(Consumer):
             "policies": {
                 "calibrated_on": source,
                 "puzzles": len(tested),
-                "allowance": asdict(allowance),
                 "rows": rows,
                 "frontiers": {signal: frontier(seen, signal) for signal in signals_in(seen)},
             }
@@ -204,112 +180,44 @@ class Policies(Consumer):
         return outcomes_of(seen, slice(None, None, 2)), everyone[1::2], f"every other puzzle of the {own} split"
 
 
-@dataclass(frozen=True)
-class Exits:
-    """What the puzzles left with, in the order in which they were given."""
-
-    exact: np.ndarray  # (N,) bool
-    steps: np.ndarray  # (N,) int64
-    seconds: float
-
-
-@dataclass(frozen=True)
-class MixedRecord(StepRecord):
-    """A step of rows that are at different steps: taken (B,), m of each."""
-
-    taken: Tensor | None = None
-
-    def read(self, state: State) -> Readout:
-        """The readout of each row as of its own step: the final one, or the one before `final_from`."""
-        model = self.model
-        late = model.readout(state)
-        if model.final_from <= 1:
-            return late
-        assert self.taken is not None
-        early, final = model.readout(state, model.final_from - 1), self.taken >= model.final_from
-        chosen = {
-            name: torch.where(final.view(-1, *[1] * (value.ndim - 1)), value, getattr(early, name))
-            for name, value in late._asdict().items()
-            if value is not None
-        }
-        return Readout(**chosen)
-
-
 @torch.inference_mode()
-def run_with(policy: Policy, evaluator: Evaluator, examples: np.ndarray) -> Exits:
-    """Examples (N,) of the split under a policy, at most T supervision steps each.
+def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np.ndarray, np.ndarray, float]:
+    """Examples (N,) of the split under a policy: exact (N,) bool, the steps taken (N,), the seconds of all.
 
-    The batch stays full while puzzles wait, then shrinks. One wait for the device a step: who leaves?
+    A puzzle that is done leaves its batch. One wait for the device a step: who leaves?
     """
     model, data, steps = evaluator.model.eval(), evaluator.data, evaluator.steps
-    device, size = data.device, evaluator.settings.batch_size
-    waiting = torch.from_numpy(np.ascontiguousarray(examples)).to(device)
-    exact = torch.zeros(len(examples), dtype=torch.bool, device=device)
-    taken = torch.zeros(len(examples), dtype=torch.int64, device=device)
-    place = torch.arange(min(size, len(examples)), device=device)  # (B,) which of the N a row is
-    batch = data.take(waiting[place])
-
-    def own(state: State, numbers: Tensor) -> State:
-        """The states from which these puzzles begin in the pass."""
-        start = evaluator.start(numbers)
-        return state if start is None else start(state)
-
-    x, m, entered = model.encode(batch), torch.zeros_like(place), len(place)
-    state = own(model.initial_state(x), waiting[place])
-    survival: Tensor | None = None
+    exact, taken = np.zeros(len(examples), bool), np.zeros(len(examples), np.int64)
     started = time.perf_counter()
-    bar = tqdm(total=len(examples), unit="puzzle", desc=policy.name, disable=not evaluator.progress, dynamic_ncols=True)
-    with bar:
-        while len(place):
-            before, state, m = state, model.step(state, x), m + 1
-            record = MixedRecord(model, 0, batch, x, before, state, taken=m)
+    for first in tqdm(
+        range(0, len(examples), evaluator.settings.batch_size), desc=policy.name, disable=not evaluator.progress
+    ):
+        rows = examples[first : first + evaluator.settings.batch_size]
+        places, batch = np.arange(first, first + len(rows)), data.take(rows)
+        x, survival = model.encode(batch), None
+        state, start = model.initial_state(x), evaluator.start(rows)
+        state = state if start is None else start(state)
+        for step in range(1, steps + 1):
+            before, state = state, model.step(state, x)
+            record = StepRecord(model, step, batch, x, before, state)
             survival = survived(survival, record.readout)
-            if policy.signal == FIXED:
-                signal = m.float()
-            else:
-                one = (policy.signal,)
-                signal = signals(record, evaluator.likelihood, evaluator.halting, survival, one)[policy.signal]
-            leaves = (signal > policy.threshold) | (m >= steps)
-            rows = leaves.nonzero().flatten()
-            if not len(rows):
-                continue
-            exact[place[rows]] = record.exact[rows]
-            taken[place[rows]] = m[rows]
-            bar.update(len(rows))
-            enter = torch.arange(entered, min(entered + len(rows), len(examples)), device=device)
-            entered += len(enter)
-            if len(enter):
-                fresh, seats = data.take(waiting[enter]), rows[: len(enter)]
-                x_fresh = model.encode(fresh)
-                begun = own(model.initial_state(x_fresh), waiting[enter])
-                state = mapped(state, lambda z, new, at=seats: z.index_copy(0, at, new), begun)
-                batch = batch.merge(fresh, partial(_put, rows=seats))
-                place, m = place.index_copy(0, seats, enter), m.index_fill(0, seats, 0)
-                survival = None if survival is None else survival.index_fill(0, seats, 0)
-            if len(enter) < len(rows):
-                stay = torch.ones(len(place), dtype=torch.bool, device=device)
-                stay[rows[len(enter) :]] = False
-                kept = stay.nonzero().flatten()
-                state, batch = mapped(state, partial(_cut, rows=kept)), batch.each(partial(_taken, rows=kept))
-                place, m = place[kept], m[kept]
-                survival = None if survival is None else survival[kept]
-            x = model.encode(batch) if len(place) else x
-    return Exits(exact.cpu().numpy(), taken.cpu().numpy(), time.perf_counter() - started)
+            stays = ~(_signal(policy.signal, record, survival, evaluator) > policy.threshold)
+            going = stays.cpu().numpy() & (step < steps)
+            exact[places[~going]], taken[places[~going]] = record.exact.cpu().numpy()[~going], step
+            if not going.any():
+                break
+            if not going.all():
+                kept = stays.nonzero().flatten()
+                places, state, batch = places[going], rows_of(state, kept), data.take(rows := rows[kept])
+                x, survival = model.encode(batch), None if survival is None else survival[kept]
+    return exact, taken, time.perf_counter() - started
 
 
-def _put(old: Tensor, new: Tensor, rows: Tensor) -> Tensor:
-    return old.index_copy(0, rows, new)
-
-
-def _taken(part: Tensor, rows: Tensor) -> Tensor:
-    return part[rows]
-
-
-def _cut(z: Tensor, rows: Tensor) -> Tensor:
-    """Some rows of (B, S, D), in the memory order that z has: the sequence may lie first."""
-    if z.stride(0) < z.stride(1):
-        return z.transpose(0, 1).index_select(1, rows).transpose(0, 1)
-    return z.index_select(0, rows)
+def _signal(name: str, record: StepRecord, survival: Tensor | None, evaluator: Evaluator) -> Tensor:
+    """(B,) of a signal after a step; of "fixed" the step itself."""
+    if name == FIXED:
+        return torch.full((len(record.x),), float(record.step), device=record.x.device)
+    return signals(record, evaluator.likelihood, evaluator.halting, survival, (name,))[name]
 
 
 COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95", "speedup")
@@ -359,11 +267,4 @@ def _note(results: Results) -> str:
     )
 
 
-POLICIES = Section(
-    "policies",
-    "When to stop",
-    _tables,
-    {"policies": _charts},
-    {"policies": lambda results: results["policies"]["rows"]},
-    _note,
-)
+POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note)

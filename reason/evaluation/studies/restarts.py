@@ -191,12 +191,12 @@ NEEDS_MORE = ("any", "verified")  # than the model's own words
 TITLES = {"initial": "random initial states", "symmetry": "symmetries of the puzzle", "noise": "noise on the state"}
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    return [{"varied": kind, **row} for kind, section in results["restarts"].items() for row in section["rows"]]
-
-
 def _tables(results: Results) -> list[Table]:
-    rows = [[row["varied"], str(row["restarts"]), *(share(row[way]) for way in WAYS)] for row in _records(results)]
+    rows = [
+        [kind, str(row["restarts"]), *(share(row[way]) for way in WAYS)]
+        for kind, section in results["restarts"].items()
+        for row in section["rows"]
+    ]
     return [Table("restarts: exact", ("varied", "restarts", *WAYS.values()), rows)]
 
 
@@ -234,4 +234,4 @@ NOTE = """The first restart is the plain pass. “Verified” takes the first an
 before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
 interval."""
 
-RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, {"restarts": _records}, lambda _: NOTE)
+RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE)

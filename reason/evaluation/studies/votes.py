@@ -51,15 +51,6 @@ class Votes(Consumer):
         return {"votes": rows}
 
 
-def _records(results: Results) -> list[dict[str, Any]]:
-    return [
-        {"step": row["step"]}
-        | {f"pass_{k}": value for k, value in row["pass_at"].items()}
-        | {"tasks": row["tasks"], "unanswered": row["unanswered"]}
-        for row in results["votes"]
-    ]
-
-
 def _tables(results: Results) -> list[Table]:
     attempts = list(results["votes"][0]["pass_at"])
     rows = [
@@ -72,4 +63,4 @@ def _tables(results: Results) -> list[Table]:
 NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
 whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
-VOTES = Section("votes", "Votes of augmented copies", _tables, records={"votes": _records}, note=lambda _: NOTE)
+VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE)
