@@ -186,7 +186,7 @@ def _seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts take a second and a half of each evaluation; they are drawn in tests/report, and where a test is marked."""
+    """Charts take most of an evaluation: they are drawn in tests/report, and where a test is marked."""
     if request.path.parent.name != "report" and request.node.get_closest_marker("drawn") is None:
         monkeypatch.setattr("reason.report.page.svg", lambda chart, name: "<svg></svg>")
         for module in ("evaluation.suite", "report.ablation", "report.compare"):

@@ -39,28 +39,16 @@ TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 EXITS = ("exit", "exit_entropy", "exit_gate")
 for exits in EXITS:
     TERMS[exits] |= {"model.gate": "puzzle"}
-TERMS |= {
-    "rh_stable_z, token": TERMS["rh_stable_z"] | {"loss.trace.scope": "token"},
-    "rh_unstable_x, of two rows": TERMS["rh_unstable_x"] | {"loss.trace.rows": "2"},
-    "exits, balanced": {key: value for name in EXITS for key, value in TERMS[name].items()}
-    | {"balance.kind": "alg-grad-norm"},
-    "everything, balanced": {f"loss.weights.{name}": "1" for name in LOSS_TERMS if name not in ("rep_z_l", *EXITS)}
-    | TERMS["q_continue"]
-    | TERMS["jsrr"]
-    | {"balance.kind": "alg-grad-norm"},
-}
-TERMS["all but halting, balanced"] = {
-    key: value for key, value in TERMS["everything, balanced"].items() if "halt" not in key and "q_" not in key
-}
 REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
 for model in MODELS:
     if "looped" not in model and model != "trm, three steps a pass":
-        REFUSED |= {(model, term): "several loops of one backward pass" for term in (*EXITS[:2], "exits, balanced")}
+        REFUSED |= {(model, term): "several loops of one backward pass" for term in EXITS[:2]}
 for looped in ("looped, terminal", "looped, groups of symbols"):
-    REFUSED |= {(looped, term): "supervision=per-loop" for term in (*EXITS, "exits, balanced")}
+    REFUSED |= {(looped, term): "supervision=per-loop" for term in EXITS}
 for looped in (name for name in MODELS if name.startswith("looped")):
-    REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue", "everything, balanced")}
+    REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue")}
     REFUSED[looped, "rep_z_l"] = "needs a low state"
+BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.scope": "token", "loss.trace.rows": "2"}
 
 
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
@@ -68,25 +56,33 @@ SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision"
 SIZES |= {"rollout.loops.distribution": "fixed", "rollout.loops.count": "3"}
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.fixture
+def base(model: str, tiny: Config) -> Config:
+    """The model in tiny's sizes, on its set."""
+    changes = dict(MODELS[model])
+    if changes.pop("preset", None):
+        config = override(preset(LOOPED["preset"]).config(), SIZES)
+        return override(config.model_copy(update={"data": tiny.data}), changes)
+    return override(tiny, CYCLES | changes)
+
+
 @pytest.mark.parametrize("model", MODELS)
-def test_each_model_with_each_term(model: str, term: str, tiny: Config, tmp_path: Path) -> None:
-    changes = MODELS[model] | TERMS[term]
-    if changes.pop("preset", None):  # in tiny's sizes, on its set
-        looped = override(preset(LOOPED["preset"]).config(), SIZES)
-        base = looped.model_copy(update={"data": tiny.data})
-    else:
-        base = override(tiny, CYCLES)
-    reason = REFUSED.get((model, term))
-    if reason is not None:
-        with pytest.raises(ConfigError, match=reason):
-            override(base, changes)
-        return
-    config = override(base, {"training.batch_size": "3"} | changes)
-    trainer = trainer_of(config, tmp_path)
+def test_terms_that_a_model_cannot_have_are_refused(model: str, base: Config) -> None:
+    for term, changes in TERMS.items():
+        if reason := REFUSED.get((model, term)):
+            with pytest.raises(ConfigError, match=reason):
+                override(base, changes)
+
+
+@pytest.mark.parametrize("balance", [{}, BALANCED], ids=["fixed", "balanced"])
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], base: Config, tmp_path: Path) -> None:
+    terms = [term for term in TERMS if (model, term) not in REFUSED]
+    asked = {key: value for term in terms for key, value in TERMS[term].items()}
+    trainer = trainer_of(override(base, {"training.batch_size": "3"} | asked | balance), tmp_path)
     assert math.isfinite(trainer.optimizer_step().item())
     losses = trainer.meters.read()
-    assert [name for name in trainer.config.loss.present if not math.isfinite(losses[f"loss/{name}"])] == []
+    assert [term for term in terms if not math.isfinite(losses[f"loss/{term}"])] == []
 
 
 @pytest.mark.parametrize(
