@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import shutil
 
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors here are tiny, and one thread gives the same sums on every machine
@@ -128,12 +129,18 @@ def made(tmp_path: Path) -> Callable[..., Path]:
     return run
 
 
-@pytest.fixture
-def half(sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+@pytest.fixture(scope="session")
+def stopped(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run stopped at step 2 of 4."""
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "--max-steps", "2"]) == 0
-    capsys.readouterr()
-    return here / "half"
+    run = tmp_path_factory.mktemp("runs") / "half"
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, f"run={run}", "--max-steps", "2"]) == 0
+    return run
+
+
+@pytest.fixture
+def half(stopped: Path, here: Path) -> Path:
+    """The same, to do with as one likes."""
+    return shutil.copytree(stopped, here / "half")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from harness import Case, Tally, run_case
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from others import command_lines, generated_sets, results, sets, sources, weights
-from trained import archives, checkpoints, configs, strange_folders, tampered
+from trained import archives, checkpoints, configs, strange_folders
 from world import make_world
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.slow
 FAMILIES: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "archives": (archives(), 300),
     "checkpoints": (checkpoints(), 300),
-    "tampered checkpoints": (tampered(), 150),
     "strange folders": (strange_folders(), 50),
     "configs": (configs(), 200),
     "sets": (sets(), 200),

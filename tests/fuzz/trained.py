@@ -12,8 +12,6 @@ from harness import Case
 from hypothesis import strategies as st
 from world import BEGIN, EVALUATE, RESUME, SOLVE, STATE, at
 
-from reason.training.checkpoint import seal
-
 READERS = [
     *[RESUME] * 6, SOLVE, ["pack", "run", "b.tar.gz"], EVALUATE, [*BEGIN, "init_from=run"],
     [*SOLVE, "evaluation.checkpoint=best"],
@@ -22,7 +20,7 @@ ASKED = [RESUME, RESUME, SOLVE, SOLVE, ["pack", "run", "b.tar.gz"], EVALUATE]
 
 REPACKED = [
     "extra", "escape", "absolute", "control", "deep", "twice", "drop", "link", "hardlink", "fifo", "device", "folder",
-    "bomb", "rename", "content", "alone", "raw",
+    "rename", "content", "alone", "raw",
 ]  # fmt: skip
 EXTRA = {
     "extra": "checkpoints/step-000003/evil.pkl",
@@ -66,8 +64,6 @@ def repacked(draw: st.DrawFn) -> tuple[str, Callable[[Path], object]]:
         elif kind in TYPES:
             chosen.type, chosen.linkname = TYPES[kind], "/etc/hostname"
             members[index] = (chosen, b"")
-        elif kind == "bomb":
-            members[index] = (chosen, bytes(30_000_000))
         elif kind == "rename":
             chosen.name = chosen.name.replace("step-000003", "step-000009")
         elif kind == "content":
@@ -108,27 +104,12 @@ def archives(draw: st.DrawFn) -> Case:
 def checkpoints(draw: st.DrawFn) -> Case:
     """A checkpoint damaged, then gone on with, evaluated, asked, packed or started from."""
     step = draw(st.sampled_from(["step-000003", "step-000003", "step-000002"]))
-    file = draw(st.sampled_from([*STATE * 3, "manifest.json", "../best.json", "../../metrics.jsonl", "."]))
+    file = draw(st.sampled_from([*STATE * 3, "manifest.json", "../../metrics.jsonl", "."]))
     damages = [torn(), other_kind()] if file == "." else [torn(), torn(), torn(), other_kind()]
     damages += [other_json()] if file.endswith("json") else [other_tensors()] if file.endswith("safetensors") else []
     what, damage = draw(st.one_of(damages))
     path = f"run/checkpoints/{step}/{file}".removesuffix("/.")
     return run_case(f"{path}: {what}", at(path, damage), draw(st.sampled_from(READERS)))
-
-
-@st.composite
-def tampered(draw: st.DrawFn) -> Case:
-    """Every checkpoint changed alike and sealed again, as someone does who means it: no model need come out."""
-    file = draw(st.sampled_from([*STATE, "state.json"]))
-    what, damage = draw(other_json() if file.endswith("json") else other_tensors())
-    words = draw(st.sampled_from(READERS))
-
-    def apply(folder: Path) -> None:
-        for step in folder.glob("here/run/checkpoints/step-*"):
-            damage(step / file)
-            seal(step)
-
-    return Case(f"sealed {file}: {what}", apply, words, ("here/run", "here/new"))
 
 
 FOLDERS = ["step-²", "step-٣", "step-", "step-000009", "step-3", "moved", "dangling", "file", "renamed", "no metrics"]

@@ -125,8 +125,7 @@ def test_the_viewer_unfolds_to_the_answers(whole: dict) -> None:
             assert board == answer
 
 
-@pytest.mark.parametrize("steps", [1, 3])
-@pytest.mark.parametrize("known", [0, 12], ids=["none solved", "all solved"])
+@pytest.mark.parametrize(("steps", "known"), [(1, 0), (3, 12)], ids=["none solved", "all solved"])
 def test_all_and_none_solved(steps: int, known: int, sudoku_4x4: Path, tmp_path: Path) -> None:
     settings = EVERYTHING.model_copy(update={"probes": steps == 1, "vary": "initial"})
     results = read(sudoku_4x4, steps, settings, known=known)
