@@ -51,6 +51,13 @@ def test_a_config_that_does_not_match_the_checkpoint(half: Path) -> None:
         refusal("train run=half --resume", words)
 
 
+def test_settings_that_left_are_read_where_they_had_the_value_of_now(half: Path) -> None:
+    change_json(half / "config.json", lambda tree: tree["config"]["optimizer"].update(a=1.0))
+    assert "a" not in read_config(half / "config.json").model_dump()["optimizer"]
+    change_json(half / "config.json", lambda tree: tree["config"]["optimizer"].update(a=1.27))
+    refusal("train run=half --resume", "unknown setting optimizer.a")
+
+
 def test_a_checkpoint_of_another_version(half: Path) -> None:
     change_json(checkpoints(half)[-1] / "state.json", lambda tree: tree["meters"].pop("sums"))
     refusal("train run=half --resume", "lacks 'sums', so another version wrote it")

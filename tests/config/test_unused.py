@@ -224,15 +224,16 @@ def pairs(tables: tuple[PaperTable, ...]) -> Iterator[tuple[str, str]]:
 
 
 ALL = list(pairs(TABLES))
-FIRST = list(
-    {
-        (name.rsplit("-", 1)[0] if name.startswith("cmm") else name.split("-")[0], key): (name, key)
-        for name, key in reversed(ALL)
-    }.values()
+FIRST = {
+    (name.rsplit("-", 1)[0] if name.startswith("cmm") else name.split("-")[0], key): (name, key)
+    for name, key in reversed(ALL)
+}.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [pytest.param(*pair, marks=() if pair in FIRST else pytest.mark.slow) for pair in ALL]
 )
-
-
-def check(name: str, key: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
+def test_a_stated_setting_changes_what_is_trained(name: str, key: str, trained: Callable) -> None:
     """Another value trains other weights, or is refused."""
     config = miniature(preset(name).config())
     changed = list(others(config, key))
@@ -241,17 +242,6 @@ def check(name: str, key: str, trained: Callable[[Config], list[torch.Tensor]]) 
     if any(not same(trained(config), trained(other)) for other in changed):
         return
     assert not changed or key in SILENT, f"{name}: {key} is stated and does nothing"
-
-
-@pytest.mark.parametrize(("name", "key"), FIRST)
-def test_a_stated_setting_changes_what_is_trained(name: str, key: str, trained: Callable) -> None:
-    check(name, key, trained)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "key"), ALL)
-def test_every_setting_that_a_row_states_changes_what_is_trained(name: str, key: str, trained: Callable) -> None:
-    check(name, key, trained)
 
 
 WALKED = {  # families, and what they have switched on
@@ -266,33 +256,17 @@ WALKED = {  # families, and what they have switched on
 }
 
 
-def walked(name: str) -> Iterator[tuple[str, Config, list[Config]]]:
-    """Every setting of a small config, and the config with other values of it."""
-    config = miniature(preset(name).config(), **WALKED[name])
-    for setting in describe_settings():
-        if setting.family in ("", config.model.kind) and setting.key not in ELSEWHERE:
-            yield setting.key, config, list(others(config, setting.key))
-
-
-def holds(name: str, trained: Callable[[Config], list[torch.Tensor]]) -> None:
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if "trm" in n else pytest.mark.slow) for n in WALKED])
+def test_all_settings_of_a_config_act_or_are_known_to_be_unused(name: str, trained: Callable) -> None:
     """A setting is unused if and only if no value of it that is accepted trains other weights."""
-    wrong = {}
-    for key, config, changed in walked(name):
+    config, wrong = miniature(preset(name).config(), **WALKED[name]), {}
+    keys = [each.key for each in describe_settings() if each.family in ("", config.model.kind)]
+    for key in (key for key in keys if key not in ELSEWHERE and key not in SILENT):
+        changed = list(others(config, key))
         acts = any(not same(trained(config), trained(other)) for other in changed)
-        silent = key in unused(config)
-        if changed and acts == silent and key not in SILENT:
+        if changed and acts == (key in unused(config)):
             wrong[key] = "acts, though it is called unused" if acts else "does nothing, and no reason is given"
     assert wrong == {}
-
-
-def test_all_settings_of_a_config_act_or_are_known_to_be_unused(trained: Callable) -> None:
-    holds("trm-att-sudoku", trained)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in WALKED if name != "trm-att-sudoku"])
-def test_all_settings_of_other_families_act_or_are_known_to_be_unused(name: str, trained: Callable) -> None:
-    holds(name, trained)
 
 
 def test_what_is_typed_and_does_nothing_is_said(tmp_path: Path, sudoku_4x4: Path) -> None:

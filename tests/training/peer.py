@@ -1,14 +1,19 @@
 """The second of two processes: runs the command lines of a plan, one world after the other.
 
-`python peer.py PLAN` reads a list of {"port": P, "words": [...]}; the test itself is the first process.
+`python peer.py PLAN` reads a list of {"port": P, "words": [...]}; the test itself is the first process. With "stops": N
+this process stops (SIGSTOP) when it is about to take the optimizer step after N.
 """
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
+import torch
+
 from reason.cli import main
+from reason.training.loop import Trainer
 
 
 def in_world(rank: int, port: int, words: list[str]) -> int:
@@ -22,6 +27,19 @@ def in_world(rank: int, port: int, words: list[str]) -> int:
             del os.environ[name]
 
 
+def stops_within(step: int) -> None:
+    whole = Trainer.optimizer_step
+
+    def halfway(trainer: Trainer) -> torch.Tensor:
+        if trainer.step == step:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return whole(trainer)
+
+    Trainer.optimizer_step = halfway  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     for plan in json.loads(Path(sys.argv[1]).read_text()):
+        if "stops" in plan:
+            stops_within(plan["stops"])
         assert in_world(1, plan["port"], plan["words"]) == 0

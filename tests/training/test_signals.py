@@ -1,6 +1,7 @@
 """Ctrl-C and partners that stop: one line, the right status, nothing half done."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -70,8 +71,9 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
         f"{key}={value}" for key, value in (TINY | {"training.steps": "100", "training.checkpoint_every": "1"}).items()
     ]
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={run}", *pairs]
+    (tmp_path / "plan.json").write_text(json.dumps([{"port": port, "words": words, "stops": 3}]))
     peer = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/training/stopping_peer.py"), str(port), "3", *words],
+        [sys.executable, str(ROOT / "tests/training/peer.py"), str(tmp_path / "plan.json")],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/training'}"},
     )
     try:
