@@ -110,7 +110,7 @@ class Trainer(TrainingState):
         if self.world.first:
             tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
             log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
-        self.record = (self.run / "config.json").read_bytes()  # which no checkpoint holds
+            self.record = (self.run / "config.json").read_bytes()  # which no checkpoint holds
         shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
         bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
         try:
