@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import itertools
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -128,18 +129,32 @@ def make(puzzle: Declared, rng: np.random.Generator) -> Made | None:
     givens, own = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
     _check(puzzle, answer, absent, [(givens, own), *clues])
-    kept: set[int] | None = set(range(len(clues)))
+    optional = [index for index, (_, instances) in enumerate(clues) if instances]
+    solver = Solver(
+        puzzle.cells.flat,
+        puzzle.domains(givens, absent),
+        puzzle.posted([*puzzle.always_instances, *own]),
+        [each for index in optional for each in puzzle.posted(clues[index][1])],
+    )
+
+    def show(kept: Iterable[int]) -> None:
+        shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
+        solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
+
+    kept: Iterable[int] | None = range(len(clues))
     if puzzle.unique:
-        kept = _needed(puzzle, answer, absent, givens, own, clues, rng)
+        solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
+        kept = _needed(puzzle.fewest, clues, show, solver, rng)
+        solver.include()
     if kept is None:
         return None
+    show(kept)
+    solver.answer(**LIGHT)
     for index in sorted(kept):
         givens = givens | clues[index][0]
         own = own + clues[index][1]
     tokens = np.where(absent, ABSENT, answer - puzzle.lowest + FIRST)
     question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens, BLANK)
-    solver = Solver(puzzle.cells.flat, puzzle.domains(givens, absent), puzzle.posted([*puzzle.always_instances, *own]))
-    solver.answer(cp_model_presolve=False, **LIGHT)
     return Made(question.astype(np.uint8), tokens.astype(np.uint8), own, solver.branches)
 
 
@@ -167,52 +182,39 @@ def _true(each: Instance, answer: np.ndarray) -> bool:
 
 
 def _needed(
-    puzzle: Declared,
-    answer: np.ndarray,
-    absent: np.ndarray,
-    givens: dict[int, int],
-    own: list[Instance],
-    clues: list[Clue],
-    rng: np.random.Generator,
+    fewest: int, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
 ) -> set[int] | None:
     """Indices of clues that leave one solution; None: all of them do not.
 
-    Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these, at random, is kept, until
-    no other solution is left. Then clues that became superfluous go, in random order, down to `fewest`.
+    Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these is kept, and a quarter as
+    many others as are kept already, at random, until no other solution is left. Then superfluous clues go, in random
+    order, down to `fewest`.
     """
-    optional = [index for index, (_, instances) in enumerate(clues) if instances]
-    switched = [puzzle.posted(clues[index][1]) for index in optional]
-    solver = Solver(
-        puzzle.cells.flat,
-        puzzle.domains(givens, absent),
-        puzzle.posted([*puzzle.always_instances, *own]),
-        [each for (each,) in switched],
-    )
-    solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
 
     def other(kept: set[int]) -> np.ndarray | None:
-        shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
-        solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
+        show(kept)
         return solver.answer(**LIGHT)
 
     order = rng.random(len(clues)).argsort().tolist()
-    kept = set(order[: puzzle.fewest])
+    kept = set(order[:fewest])
     while True:
+        rest = [index for index in order if index not in kept]
         try:
             found = other(kept)
         except TooHard:
-            broken = [index for index in order if index not in kept]
-            if not broken:
+            if not rest:
                 raise
+            broken = rest
         else:
             if found is None:
                 break
-            broken = [index for index in order if index not in kept and _breaks(found, clues[index])]
+            broken = [index for index in rest if _breaks(found, clues[index])]
         if not broken:
             return None
         kept.add(broken[int(rng.random() * len(broken))])
+        kept.update(rest[: len(kept) // 4])
     for index in order:
-        if index in kept and len(kept) > puzzle.fewest:
+        if index in kept and len(kept) > fewest:
             with contextlib.suppress(TooHard):
                 if other(kept - {index}) is None:
                     kept.remove(index)

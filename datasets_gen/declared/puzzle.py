@@ -203,11 +203,20 @@ class Declared(Puzzle):
             NoSolution: there is none.
         """
         givens, own = self.read(list(constraints))
-        posted = [*self.posted([*self.always_instances, *own]), *hidden]
-        answer = Solver(self.cells.flat, self.domains(givens), posted).random(rng)
+        if own or hidden:
+            solver = Solver(self.cells.flat, self.domains({}), [*self.posted([*self.always_instances, *own]), *hidden])
+        else:
+            solver = self._free
+        solver.restrict(self.domains(givens), [])
+        answer = solver.random(rng)
         if answer is None:
             raise NoSolution
         return answer.reshape(self.grid)
+
+    @cached_property
+    def _free(self) -> Solver:
+        """Of the grids that obey `always`; translated once."""
+        return Solver(self.cells.flat, self.domains({}), self.posted(self.always_instances))
 
     def posted(self, instances: Iterable[Instance]) -> list[Any]:
         """The CPMpy constraints of instances."""

@@ -10,7 +10,7 @@ import numpy as np
 from datasets_gen.declared.lazily import cp
 from datasets_gen.layout import DatasetError
 
-LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_probing_level": 0}  # small models: less presolving
+LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
 
 
@@ -84,14 +84,28 @@ class Solver:
         return self.answer(search_branching=cp_model.HINT_SEARCH, cp_model_presolve=False)
 
     def exclude(self, answer: np.ndarray, cells: Sequence[int]) -> None:
-        """Ask for another solution from now on: one that differs from `answer` in one of these cells."""
-        model, differs = self._model, []
-        for cell in cells:
-            variable = model.get_int_var_from_proto_index(self._cells[cell])
-            here = model.new_bool_var("")
-            model.add(variable != int(answer[cell])).only_enforce_if(here)
-            differs.append(here)
-        model.add_bool_or(differs)
+        """Ask for another solution from now on: one that differs from `answer` in one of these cells.
+
+        The search begins near `answer`: most other solutions share most of its values.
+        """
+        model = self._model
+        model.clear_hints()
+        for cell, value in zip(self._cells, answer.tolist(), strict=True):
+            model.add_hint(model.get_int_var_from_proto_index(cell), value)
+        differs = [model.new_bool_var("") for _ in cells]
+        for cell, here in zip(cells, differs, strict=True):
+            model.add(model.get_int_var_from_proto_index(self._cells[cell]) != int(answer[cell])).only_enforce_if(here)
+        anything = model.new_bool_var("")
+        model.add_bool_or([anything, *differs])
+        self._anything, *self._differs = (each.index for each in (anything, *differs))
+        self._allow(self._anything, [0])
+
+    def include(self) -> None:
+        """Ask for any solution again."""
+        self._model.clear_hints()
+        self._allow(self._anything, [1])
+        for here in self._differs:
+            self._allow(here, [0])
 
     def restrict(self, domains: Sequence[Sequence[int]], switched: Sequence[bool]) -> None:
         """Give every cell its domain, and switch the optional constraints."""
