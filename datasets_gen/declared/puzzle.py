@@ -302,10 +302,16 @@ class Declared(Puzzle):
         solver.exclude(self._values(answer), np.flatnonzero(question == BLANK).tolist())
         return solver.answer(max_deterministic_time=1e6) is None
 
+    def solution(self, question: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray | None:
+        """An answer (S,) to one question, by CP-SAT; None: there is none."""
+        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
+        if found is None:
+            return None
+        return np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
+
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """That CP-SAT finds no solution."""
-        solvable = self.solver(question, relations).answer(max_deterministic_time=1e6) is not None
-        return None if solvable else "no grid obeys all rules and clues"
+        return "no grid obeys all rules and clues" if self.solution(question, relations) is None else None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

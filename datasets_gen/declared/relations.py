@@ -99,16 +99,17 @@ def _filling(instances: Sequence[tuple[int, ...]], cells: int) -> list[tuple[int
 
 
 def rows(relations: Sequence[Relation], puzzles: Sequence[Iterable[Instance]]) -> np.ndarray | None:
-    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where no puzzle has one.
+    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where the relations are those of every puzzle.
 
     Raises:
         DatasetError: an instance that no relation of the set holds.
     """
     clues = max((relation.clues for relation in relations), default=0)
     found = [[_row(relations, clues, instance) for instance in instances] for instances in puzzles]
-    if not any(found):
+    if not any(found) and all(relation.instances for relation in relations):
         return None
-    table = np.full((len(found), max(map(len, found)), max(len(r) for each in found for r in each)), -1, np.int16)
+    width = max((len(row) for each in found for row in each), default=2 + clues)
+    table = np.full((len(found), max(1, *map(len, found)), width), -1, np.int16)
     for number, each in enumerate(found):
         for place, row in enumerate(each):
             table[number, place, : len(row)] = row

@@ -17,6 +17,7 @@ from datasets_gen.arc import SIDE, Arc
 from datasets_gen.arc.build import arc_splits
 from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks
 from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
+from datasets_gen.importers.suites import SUITES, read_suite, suite_split
 from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
 from datasets_gen.layout import (
     SHARED,
@@ -54,6 +55,12 @@ Nothing is downloaded. What to fetch, and how to import it:
                        --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
                    python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
+  reasoning-gym    its entries as JSON, one a line: sudoku, mini_sudoku, futoshiki, n_queens
+                   python -m datasets_gen import reasoning-gym futoshiki.jsonl --like data/futoshiki \\
+                       --output-dir data/gym-futoshiki
+  PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
+                   python -m datasets_gen import ppbench golden_300.jsonl --tasks lightup --like data/light-up \\
+                       --output-dir data/ppbench-lightup
 A file's name tells its split (train, valid, test, eval); --split overrides it; without either the split is test.
 """
 
@@ -73,7 +80,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="N",
         help="arc: copies of every task besides itself (20; papers: 1000)",
     )
-    parser.add_argument("--tasks", metavar="ID,ID", help="arc: only these tasks (default: all)")
+    parser.add_argument("--tasks", metavar="ID,ID", help="arc: only these tasks; ppbench: only this kind")
+    parser.add_argument(
+        "--like", type=Path, metavar="DIR", help="reasoning-gym, ppbench: a set of the same puzzle, for its relations"
+    )
     parser.add_argument(
         "--size", type=int, default=SIDE, metavar="N", help=f"arc: rows and columns of the board (default {SIDE})"
     )
@@ -105,9 +115,9 @@ def run_import(options: argparse.Namespace) -> None:
 def _typed(options: argparse.Namespace) -> list[str]:
     """The words of the command, its files by name alone, without the folder that it writes."""
     words = [options.format, *(shlex.quote(name) for name in _names(options))]
-    given = {"--split": options.split}
+    given = {"--split": options.split, "--tasks": options.tasks, "--like": options.like and options.like.name}
     if options.format == "arc":
-        given |= {"--tasks": options.tasks, "--augmentations": options.augmentations}
+        given |= {"--augmentations": options.augmentations}
         given |= {"--size": options.size, "--seed": options.seed}
     return words + [
         word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))
@@ -143,6 +153,16 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
     sums = {split: read_sums(source) for split, source in _by_split(options).items()}
     puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
     splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
+    return {"splits": splits, **described(puzzle)}
+
+
+def _from_suite(options: argparse.Namespace) -> dict[str, Any]:
+    splits: dict[str, Split] = {}
+    for name, source in _by_split(options).items():
+        kind, found = read_suite(source, options.format, options.tasks)
+        puzzle, splits[name] = suite_split(kind, found, options.like)
+        if others := len(found) - len(splits[name].inputs):
+            print(f"warning: {source}: {others} puzzles of another size are left out", file=sys.stderr)
     return {"splits": splits, **described(puzzle)}
 
 
@@ -216,6 +236,7 @@ FORMATS = {
     "arc": _from_arc,
     "addition-jsonl": _from_sums,
     "npy": _from_npy,
+    **dict.fromkeys(SUITES, _from_suite),
 }
 
 
