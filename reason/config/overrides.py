@@ -230,7 +230,10 @@ def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
         return f"unknown setting {key}; " + (
             f"did you mean {near}{typed}?" if near in leaves(tree) else f"here it is {near}"
         )
-    return f"unknown setting {key}; sections are {', '.join(k for k in tree if isinstance(tree[k], dict))}"
+    sections = [name for name in tree if isinstance(tree[name], dict)]
+    if (section := key.partition(".")[0]) in sections:
+        return f"unknown setting {key}; see: python train.py --help {section}"
+    return f"unknown setting {key}; sections are {', '.join(sections)}"
 
 
 def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
@@ -240,12 +243,16 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     if key.lower() in known:
         return key.lower()
     alike = [name for name in known if name.rsplit(".", 1)[-1] == last.lower()]
-    if key.partition(".")[0] not in SECTIONS:
+    section, _, rest = key.partition(".")
+    if section not in SECTIONS:
         if (ours := name_here(key)) is not None:
             return ours
         if len(alike) == 1:
             return alike[0]
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    else:  # the section's name is right, so it says nothing of the spelling
+        inside = [name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}.")]
+        near = [f"{section}.{each}" for each in difflib.get_close_matches(rest, inside, n=1, cutoff=0.7)]
     return next(iter(near or alike), None)
 
 
