@@ -105,6 +105,10 @@ class Puzzle(ABC):
         """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
         return None
 
+    def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray] | None:
+        """An exact solver's count of solutions, 2 for more, and one of them (S,); None: this family has no solver."""
+        return None
+
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` would be None, but fast."""
         return self.solved(questions, answers, relations)

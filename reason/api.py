@@ -33,7 +33,7 @@ from reason.runs.build import start
 from reason.runs.directory import accept_shape, load_run, read_shape
 from reason.runs.evaluation import evaluate_run
 from reason.runs.reading import refuse_unreadable
-from reason.solve import RESTARTS, Solution, solve_text
+from reason.solve import SECONDS, Solution, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -166,14 +166,18 @@ class Run:
         batch = batch.each(lambda tensor: tensor.to(device))
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
 
-    def solve(self, puzzle: str, steps: int | None = None, restarts: int = RESTARTS) -> dict[str, Any]:
+    def solve(
+        self, puzzle: str, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
+    ) -> dict[str, Any]:
         """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
-        return self.solution(puzzle, steps, restarts).describe() | {"run": self.directory.resolve().name}
+        return self.solution(puzzle, steps, restarts, seconds).describe() | {"run": self.directory.resolve().name}
 
-    def solution(self, puzzle: str, steps: int | None = None, restarts: int = RESTARTS) -> Solution:
+    def solution(
+        self, puzzle: str, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
+    ) -> Solution:
         """The same as arrays."""
         with _torch_as_it_was():
-            return solve_text(self.directory, self.model, self.config, puzzle, steps, restarts)
+            return solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
 
     def evaluate(
         self,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +30,9 @@ from reason.runs.reading import halting_read
 from reason.training.generators import seeded
 
 PAD = 0  # of every family, behind a prompt
-RESTARTS = 8  # of a puzzle whose rules tell whether it is solved, the first included
-MOST_RESTARTS = 1000  # they are made together
+SECONDS = 60.0  # for the restarts of a puzzle whose rules tell whether it is solved
+MANY = 10**9  # restarts, where `seconds` alone end them
+TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the second …; from the last on the same
 
 
 class Solution(NamedTuple):
@@ -60,6 +64,13 @@ class Solution(NamedTuple):
         sure = not against if found["rules_hold"] is None else found["rules_hold"]
         return {"sure": sure, "doubts": against, "restart": self.restart, "restarts": self.restarts} | found
 
+    def exact(self) -> dict[str, Any] | None:
+        """What an exact solver says of the question; None: there is none for this puzzle."""
+        told = self.puzzle.exact(self.question, self.relations)
+        if told is None:
+            return None
+        return {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}
+
 
 def family_of_run(run: Path) -> Puzzle:
     """The family of the puzzles that a run was trained on.
@@ -76,21 +87,31 @@ def family_of_run(run: Path) -> Puzzle:
 
 
 def solve_text(
-    run: Path, model: Reasoner, config: Config, text: str, steps: int | None = None, restarts: int = RESTARTS
+    run: Path,
+    model: Reasoner,
+    config: Config,
+    text: str,
+    steps: int | None = None,
+    restarts: int | None = None,
+    seconds: float = SECONDS,
+    progress: Callable[[int], Any] | None = None,
 ) -> Solution:
     """Solve a puzzle as a person types or draws it.
 
-    steps: none means twice the trained ones, times the ratio of rows where the board is larger. restarts: where the
-    rules do not hold at the last step, the puzzle is solved up to `restarts` times in all: under random symmetries, or
-    from random states where it has none. The answer that keeps the rules after the fewest steps is returned, else the
-    very first.
+    steps: none means twice the trained ones, times the ratio of rows where the board is larger. Where the rules do not
+    hold at the last step, the puzzle is solved again until they do, `seconds` are over, or `restarts` are made in all,
+    the first included: under random symmetries, in batches, or from random states where it has none. A batch that has
+    begun is finished. The answer that keeps the rules after the fewest steps of its batch is returned, else the very
+    first. progress: called with the restarts of each batch.
 
     Raises:
-        ConfigError: the puzzle contradicts itself, the model cannot read it, or `steps` or `restarts` is no number.
+        ConfigError: the puzzle contradicts itself, the model cannot read it, or a number is out of range.
         DatasetError: the puzzle is malformed.
     """
-    if not 1 <= restarts <= MOST_RESTARTS:
-        raise ConfigError(f"restarts={restarts}: a whole number from 1 to {MOST_RESTARTS} is needed")
+    if restarts is not None and restarts < 1:
+        raise ConfigError(f"restarts={restarts}: at least one is needed")
+    if not seconds >= 0:
+        raise ConfigError(f"seconds={seconds}: a number from 0 is needed")
     if steps is not None and steps < 1:
         raise ConfigError(f"steps={steps}: at least one is needed")
     trained = family_of_run(run)
@@ -115,27 +136,35 @@ def solve_text(
         reason := puzzle.contradiction(question, relations)
     ):  # an answer that holds shows that there is one
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    if restarts == 1 or puzzle.causal or first.right is not False:
+    if puzzle.causal or first.right is not False:
         return first
-    if puzzle.symmetry is not None:
-        restarts = puzzle.symmetry.distinct(restarts)
-    many = batch.each(lambda tensor: tensor.expand(restarts - 1, *tensor.shape[1:]))
+    symmetry = puzzle.symmetry
     generator = torch.Generator(device).manual_seed(config.seed)
-    seeds = PuzzleSeeds(torch.arange(1, restarts), config.seed)
     until = partial(_holds, puzzle, question, relations=relations)
 
-    with seeded(config.seed, device):
-        if puzzle.symmetry is None:
-            others = think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=until)
-        else:
-            numbers = torch.arange(1, restarts, device=device)
-            moved = draw_symmetries(restarts - 1, puzzle.symmetry, generator, numbers)
-            others = think(model, many, steps, halting, moved=moved, until=until)
-    for restart, thought in enumerate(others, start=2):
-        other = Solution(puzzle, question, thought, relations, restart, restart)
-        if other.right:
-            return other
-    return first._replace(restarts=restarts)
+    def again(numbers: torch.Tensor) -> list[Thought]:
+        many = batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
+        with seeded(config.seed, device):
+            if symmetry is None:
+                seeds = PuzzleSeeds(numbers, config.seed)
+                return think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=until)
+            moved = draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
+            return think(model, many, steps, halting, moved=moved, until=until)
+
+    made, began = 1, time.monotonic()
+    most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
+    for size in chain(TOGETHER, repeat(TOGETHER[-1])):
+        if made == most or time.monotonic() - began >= seconds:
+            break
+        size = min(size, most - made)
+        for thought in again(torch.arange(made, made + size)):
+            made += 1
+            other = Solution(puzzle, question, thought, relations, made, made)
+            if other.right:
+                return other
+        if progress is not None:
+            progress(size)
+    return first._replace(restarts=made)
 
 
 def _larger(shape: Shape, trained: Shape) -> int:

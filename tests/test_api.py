@@ -129,7 +129,7 @@ def test_an_evaluation_on_another_set_of_the_same_name_is_not_overwritten(
 
 
 def test_solving_is_what_the_command_prints(run: reason.Run) -> None:
-    solved = run.solve("1... ..2. .... ...4", steps=2)
+    solved = run.solve("1... ..2. .... ...4", steps=2, restarts=8)
     assert len(solved["steps"]) == 2
     assert solved["question"] == ["1...", "..2.", "....", "...4"]
 
@@ -208,7 +208,8 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
     "below 0": (lambda run, _: run.steps((-100,) * 16, 1), "token -100 is outside the model's 0..5"),
     "no step": (lambda run, _: run.steps(np.ones((1, 16), int), 0), "count=0: at least one step"),
     "fewer": (lambda run, _: run.solve(BOARD, steps=-1), "steps=-1: at least one"),
-    "many tries": (lambda run, _: run.solve(BOARD, restarts=10**6), "restarts=1000000: a whole number from 1 to 1000"),
+    "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least one is needed"),
+    "no time": (lambda run, _: run.solve(BOARD, seconds=-1.0), "seconds=-1.0: a number from 0 is needed"),
     "weights": (lambda run, _: reason.load(run.directory, weights="best"), "weights=best: one of auto, ema, raw"),
     "no row": (lambda run, data: reason.Dataset(data).batch(rows=0), "rows=0: at least one"),
 }

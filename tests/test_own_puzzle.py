@@ -34,7 +34,7 @@ def follow(directory: Path, monkeypatch: pytest.MonkeyPatch, brief: bool) -> int
         words = shlex.split(line)[1:]
         if brief:
             words = [FEW.get(word, word).replace("steps=3000", "steps=2") for word in words]
-            words += ["model.hidden_size=8"] if words[0] == "train" else []
+            words += {"train": ["model.hidden_size=8"], "solve": ["--restarts", "2"]}.get(words[0], [])
         status = main(words)
     return status
 

@@ -302,16 +302,17 @@ class Declared(Puzzle):
         solver.exclude(self._values(answer), np.flatnonzero(question == BLANK).tolist())
         return solver.answer(max_deterministic_time=1e6) is None
 
-    def solution(self, question: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray | None:
-        """An answer (S,) to one question, by CP-SAT; None: there is none."""
+    def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
+        """How many solutions CP-SAT finds, 2 for more, and one of them."""
         found = self.solver(question, relations).answer(max_deterministic_time=1e6)
         if found is None:
-            return None
-        return np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
+            return 0, question
+        answer = np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
+        return 1 if self._only(question, answer, relations) else 2, answer
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """That CP-SAT finds no solution."""
-        return "no grid obeys all rules and clues" if self.solution(question, relations) is None else None
+        return None if self.exact(question, relations)[0] else "no grid obeys all rules and clues"
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.declared import Declared
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError, Split, read_metadata, splits_of, text_file
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.solver import solve
 
 Entry = dict[str, Any]
 
@@ -167,18 +165,13 @@ def suite_split(kind: str, found: list[Typed], like: Path | None) -> tuple[Puzzl
 
 
 def _solution(puzzle: Puzzle, tokens: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
-    """A solution of one question, by our own solvers, as tokens (S,)."""
-    answer: np.ndarray | None
-    if isinstance(puzzle, Sudoku):
-        found = solve(tokens[None] - 1)
-        answer = found.solutions[0] + 1 if found.counts[0] else None
-    else:
-        assert isinstance(puzzle, Declared)
-        answer = puzzle.solution(tokens, relations)
-    fault = "the puzzle has no solution" if answer is None else puzzle.fault(tokens, answer, relations)
+    """A solution (S,) of one question, by our own solvers."""
+    told = puzzle.exact(tokens, relations)
+    assert told is not None
+    solutions, answer = told
+    fault = puzzle.fault(tokens, answer, relations) if solutions else "the puzzle has no solution"
     if fault:
         raise DatasetError(fault)
-    assert answer is not None
     return answer
 
 

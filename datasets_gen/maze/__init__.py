@@ -86,6 +86,11 @@ class Maze(SquareBoard):
         """Walls that part S from G."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
 
+    def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
+        """How many shortest paths, 2 for more, and the published one."""
+        labels, _, paths = solve(question[None])
+        return int(paths[0]), labels[0]
+
     def _sound(self, questions: np.ndarray) -> np.ndarray:
         return (
             ((questions >= WALL) & (questions <= GOAL)).all(1)

@@ -135,6 +135,11 @@ class Sudoku(SquareBoard):
             return clash
         return None if solve((question - 1)[None], limit=1).counts[0] else "no grid has all of these clues"
 
+    def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
+        """How many solutions, 2 for more, and one of them."""
+        found = solve((question - 1)[None])
+        return int(found.counts[0]), found.solutions[0] + 1
+
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps every clue and obeys every row, column and box."""
         kept = ((questions == 1) | (questions == answers)).all(1)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+import time
+from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from tqdm import tqdm
 
+from datasets_gen.layout import DatasetError
 from datasets_gen.typed import Parser
 from reason.cli.asked import asked_run
 from reason.config.describe import has_mark
@@ -22,7 +28,7 @@ from reason.report.drawing import animate, board
 from reason.runs.directory import load_run
 from reason.runs.reading import unread_lines
 from reason.settings.base import Mark
-from reason.solve import MOST_RESTARTS, RESTARTS, Solution, solve_text
+from reason.solve import SECONDS, Solution, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -33,6 +39,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve addition 123+456                                 a sum; § ends the answer
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
   cat puzzle.txt | reason solve runs/first - --json
+  reason solve sudoku puzzles.csv --output answers.csv          a file of puzzles: one a line, or a column `question`
 
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
@@ -48,8 +55,9 @@ Without steps=T a puzzle gets twice the supervision steps of training, and more 
 of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
 terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
 Where the rules do not hold at the last step, restarts see the puzzle under its symmetries (a maze flipped and turned),
-or begin from other states where it has none. The exit status is 0 where the rules hold at the last step, 1 where they
-do not or the puzzle is malformed."""
+or begin from other states where it has none, until the rules hold or --seconds are over; then an exact solver says what
+the puzzle has. The exit status is 0 where the rules hold at the last step, 1 where they do not or the puzzle is
+malformed."""
 
 SHORTCUTS = {"steps": "evaluation.steps"}
 FEW = 6  # boards that are all drawn
@@ -59,7 +67,15 @@ def main(argv: list[str]) -> int:
     """Parse, think, draw; returns the exit status."""
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
-    parser.add_argument("--restarts", type=int, default=RESTARTS, metavar="K", help=f"at most (default {RESTARTS})")
+    parser.add_argument("--restarts", type=int, metavar="K", help="at most, the first included (default: no limit)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        metavar="S",
+        help=f"for restarts of one puzzle (default {SECONDS:.0f})",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
@@ -74,8 +90,14 @@ def main(argv: list[str]) -> int:
             f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
             f"(models of the package: {models})"
         )
-    if not 1 <= arguments.restarts <= MOST_RESTARTS:
-        raise ConfigError(f"--restarts {arguments.restarts}: a whole number from 1 to {MOST_RESTARTS} is needed")
+    if arguments.restarts is not None and arguments.restarts < 1:
+        raise ConfigError(f"--restarts {arguments.restarts}: at least one is needed")
+    if not arguments.seconds >= 0:
+        raise ConfigError(f"--seconds {arguments.seconds}: a number from 0 is needed")
+    if arguments.output and (arguments.gif or arguments.json or arguments.all):
+        raise ConfigError(
+            "--output writes the answers of a file of puzzles; --gif, --json and --all are for one puzzle"
+        )
     run, config = asked_run(words[0], pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":
@@ -86,10 +108,16 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
     for line in unread_lines(dict(pairs), config.model.unread(), "this answer"):
         print(line, file=sys.stderr)
+    puzzles = _puzzles(Path(words[1]), arguments.output) if arguments.output else []
     trained = load_run(run, device, config, config.evaluation.weights)
-    text = _text(words[1])
-    solution = solve_text(run, trained.model, config, text, config.evaluation.steps, arguments.restarts)
+    limits = config.evaluation.steps, arguments.restarts, arguments.seconds
+    if arguments.output:
+        return _solve_each(puzzles, arguments.output, partial(solve_text, run, trained.model, config), limits)
+    with tqdm(desc="restarts", unit="restart", leave=False, disable=not sys.stderr.isatty(), delay=1) as bar:
+        solution = solve_text(run, trained.model, config, _text(words[1]), *limits, progress=bar.update)
     solved = solution.describe() | {"run": run.resolve().name}
+    if solved["rules_hold"] is False:
+        solved["exact"] = solution.exact()
     if arguments.json:
         print(json.dumps(solved, indent=2))
     else:
@@ -102,6 +130,47 @@ def main(argv: list[str]) -> int:
         if not arguments.json:
             print(f"picture {arguments.gif}")
     return 0 if solved["rules_hold"] is not False else 1
+
+
+def _puzzles(file: Path, output: Path) -> list[str]:
+    """The puzzles of a file: one a line, or the column `question` of a CSV file."""
+    if output.exists():
+        raise ConfigError(f"--output {output}: the file exists; name another")
+    if not output.parent.is_dir():
+        raise ConfigError(f"--output {output}: there is no folder {output.parent}")
+    if not _is_file(str(file)):
+        raise ConfigError(f"no file {file}; with --output the puzzles are in a file, one a line")
+    lines = [line for line in read_text(file).removeprefix("\ufeff").splitlines() if line.strip()]
+    if file.suffix == ".csv":
+        rows = list(csv.DictReader(lines))
+        if not rows or "question" not in rows[0]:
+            raise ConfigError(f"{file} has no column `question`, or no row")
+        lines = [row["question"] or "" for row in rows]
+    if not lines:
+        raise ConfigError(f"{file} holds no puzzle")
+    return lines
+
+
+def _solve_each(puzzles: list[str], output: Path, solve: Callable[..., Solution], limits: tuple[Any, ...]) -> int:
+    """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
+    solved = 0
+    with output.open("x", newline="", encoding="utf-8") as file, tqdm(puzzles, unit="puzzle", desc="solving") as bar:
+        writer = csv.writer(file)
+        writer.writerow(["question", "answer", "solved", "restarts", "seconds", "error"])
+        for text in bar:
+            began, error = time.monotonic(), ""
+            try:
+                told = solve(text, *limits).describe()
+            except (ConfigError, DatasetError) as fault:
+                told, error = {"answer": [], "rules_hold": False, "restarts": 0}, str(fault)
+            right = {None: "unknown", True: "yes", False: "no"}[told["rules_hold"]]
+            solved += right == "yes"
+            seconds = f"{time.monotonic() - began:.2f}"
+            writer.writerow([text, "".join(told["answer"]), right, told["restarts"], seconds, error])
+            file.flush()
+            bar.set_postfix_str(f"{solved} solved")
+    print(f"{output}: the rules hold for {solved:,} of {len(puzzles):,} answers")
+    return 0 if solved == len(puzzles) else 1
 
 
 def _text(word: str) -> str:
@@ -145,6 +214,9 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
             if m in drawn:
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
     console.print(f"\n{_verdict(solution, solved)}")
+    if exact := solved.get("exact"):
+        several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
+        console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
 
 
 def _drawn(changing: list[int], every: bool) -> set[int]:
@@ -171,7 +243,4 @@ def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
         return f"[green]solved: the rules hold[/green], from step {since} of {len(solved['steps'])} on{before}{again}"
     tried = f" in {solution.restarts} restarts" if solution.restarts > 1 else ""
     lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
-    lines += [f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"]
-    if solved["steps"][-1]["changed"]:
-        lines += [f"more steps may help: steps={4 * len(solved['steps'])}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"])

@@ -65,7 +65,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     if name == "sudoku":  # as some editors write it
         (tmp_path / "sudoku.txt").write_text(f"\ufeff{puzzle}", encoding="utf-8")
         puzzle = str(tmp_path / "sudoku.txt")
-    status = main(["solve", str(runs / name), puzzle, "steps=3", "--gif", str(tmp_path / "p.gif")])
+    status = main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--gif", str(tmp_path / "p.gif")])
     out = capsys.readouterr().out
     assert re.search("^(step|steps . to) 3: ", out, re.MULTILINE)
     assert ("solved: the rules hold" in out) == (status == 0)
@@ -74,7 +74,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     with Image.open(tmp_path / "p.gif") as picture:
         assert picture.n_frames >= 1
         assert picture.size[0] >= 100
-    assert main(["solve", str(runs / name), puzzle, "steps=3", "--json"]) == status
+    assert main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--json"]) == status
     told = json.loads(capsys.readouterr().out)
     assert [row["step"] for row in told["steps"]] == [1, 2, 3]
     assert told["rules_hold"] is told["sure"] is (status == 0)
@@ -123,6 +123,53 @@ def test_restarts_end_with_the_first_that_is_right(
     assert (told["restart"], told["restarts"]) == (right, made)
     assert told["rules_hold"] is (status == 0) is (right == 3)
     assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (right == 3)
+
+
+def test_restarts_go_on_while_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In batches that grow to a fixed size, so that their draws depend on no clock."""
+    wrong, batches, now = Sudoku(4).parse("1234 3412 2143 4322"), [], itertools.count()
+
+    def thoughts(model: object, batch: Batch, *others: object, **more: object) -> list[Thought]:
+        batches.append(len(batch.inputs))
+        return [Thought(np.stack([wrong]), None) for _ in batch.inputs]
+
+    monkeypatch.setattr("reason.solve.think", thoughts)
+    monkeypatch.setattr("reason.solve.time.monotonic", lambda: next(now))
+    assert main(["solve", str(runs / "sudoku"), "1234 3412 2143 432.", "--seconds", "8"]) == 1
+    out = capsys.readouterr().out
+    assert batches == [1, 7, 8, 16, 32, 64, 64, 64]
+    assert "not solved in 256 restarts" in out
+    assert "an exact solver finds one solution:\n1234\n3412\n2143\n4321" in out
+    batches.clear()
+    assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "--json"]) == 1
+    assert batches == [1]
+    assert json.loads(capsys.readouterr().out)["exact"]["solutions"] == 2
+
+
+def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    puzzles, out = tmp_path / "puzzles.csv", tmp_path / "out.csv"
+    puzzles.write_text("source,question\na,1...............\na,11..............\na,12..............\n")
+    words = ["solve", str(runs / "sudoku"), str(puzzles), "--output", str(out), "--restarts", "3"]
+    assert main(words) == 1
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["question", "answer", "solved", "restarts", "seconds", "error"]
+    assert [row[:4] for row in rows[1:]] == [
+        ["1...............", "1234341221434321", "yes", "3"],
+        ["11..............", "", "no", "0"],
+        ["12..............", "1234341221434321", "yes", "1"],  # the fifth in all
+    ]
+    assert "the puzzle contradicts itself" in ",".join(rows[2])
+    assert "the rules hold for 2 of 3 answers" in capsys.readouterr().out
+    refusal(words, "the file exists")
+    other = ["--output", str(tmp_path / "other.csv")]
+    for name, told in (("empty.txt", "holds no puzzle"), ("empty.csv", "has no column `question`")):
+        (tmp_path / name).write_text("\n")
+        refusal([*words[:2], str(tmp_path / name), *other], told)
+    refusal([*words[:2], "none.txt", *other], "no file")
+    refusal([*words[:3], *other, "--json"], "for one puzzle")
+    assert not (tmp_path / "other.csv").exists()
 
 
 def test_a_maze_is_tried_under_its_eight_turns(

@@ -101,7 +101,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "train": [[], BEGIN[1:], RESUME[1:]],
     "evaluate": [[], ["done", "steps=1"], ["done", "steps=1", "name=new"], ["done/evaluation", "steps=1"]],
     "pack": [[], ["run"], ["."], ["run", "new.tar.gz"]],
-    "solve": [["run", BOARD], ["done", BOARD, "steps=1"]],
+    "solve": [["run", BOARD, "--restarts", "8"], ["done", BOARD, "steps=1", "--restarts", "8"]],
     "compare": [["done"], ["done", "--out", "table"], ["done", "--out", "s4"], ["done", "--out", "."]],
     "presets": [[], ["sudoku-4x4"]],
     "import-weights": [["weights/w.npz", "run=new"], ["weights/step_10", "run=new"]],

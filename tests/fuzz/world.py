@@ -36,7 +36,7 @@ STATE = ["weights.safetensors", "ema.safetensors", "state.safetensors", "state.j
 BEGIN = ["train", "sudoku-4x4", "data=s4", "run=new", *TINY, "--max-steps", "1"]
 RESUME = ["train", "run=run", "--resume"]
 BOARD = "1..4 .... .... 4..1"
-SOLVE = ["solve", "run", BOARD, "steps=1"]
+SOLVE = ["solve", "run", BOARD, "steps=1", "--restarts", "8"]
 EVALUATE = ["evaluate", "run", "steps=1", "evaluation.boards=0"]
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 GENERATED = {

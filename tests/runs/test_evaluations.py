@@ -33,7 +33,7 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
     said = [f"{pair} changes nothing in this evaluation: model.noise_when=training" for pair in loud]
     output(words, *said)
     assert "changes nothing" not in output([*words, "model.noise_when=always"])
-    main(["solve", "half", BOARD, "steps=1", "--json", *loud])
+    main(["solve", "half", BOARD, "steps=1", "--restarts", "2", "--json", *loud])
     streams = capsys.readouterr()
     json.loads(streams.out)
     assert [line.replace("answer", "evaluation") for line in streams.err.splitlines()] == said
