@@ -89,7 +89,7 @@ class RecursiveModel(LaidOut):
         if self.puzzle_embedding is not None:
             own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
             own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
-            x = torch.cat([own.view(len(own), -1, x.shape[-1]), x], dim=1)
+            x = torch.cat([own.unflatten(1, (-1, x.shape[-1])), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)

@@ -1,0 +1,335 @@
+"""A trained model as two ONNX graphs, which ONNX Runtime computes without torch, in a browser too.
+
+    start.onnx   tokens (, identifiers)  ->  x, and the first state unless it is drawn
+    step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
+
+float32. The batch is dynamic; so are rows and columns where cells see their neighbours alone (mixer local). card.json
+names what goes in and comes out, and says how far the graphs are from torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from datasets_gen.layout import splits_of
+from reason.config.overrides import derive
+from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.evaluation.probes import parts
+from reason.evaluation.signals import exact_logit
+from reason.interop.onnx_readme import readme
+from reason.models.base import Batch, Reasoner
+from reason.models.layout import IMPOSSIBLE, LaidOut
+from reason.nn.draws import normal_like
+from reason.rollout import Halting, unroll
+from reason.runs.directory import accept_shape, load_run, read_record
+from reason.runs.folders import new_path
+from reason.runs.reading import halting_read
+from reason.settings import capabilities as can
+from reason.training.generators import seeded
+from reason.version import __version__
+
+OPSET = 20
+CARD = "card.json"
+PUZZLES = 20  # of the comparison with torch
+TOLERANCE = 1e-4  # of the logits of a step, relative to the largest
+NEXT = "next_"  # before the name of a part of the state that a step returns
+CPU = torch.device("cpu")
+
+
+class Answers(NamedTuple):
+    """What N puzzles come to after each of T steps, and the states before each."""
+
+    logits: np.ndarray  # (T, N, S, V)
+    before: list[dict[str, np.ndarray]]
+
+    def difference(self, other: Answers) -> float:
+        """The largest difference of logits, relative to the largest; tokens that are no symbols are left out."""
+        said = self.logits > IMPOSSIBLE
+        return float(np.abs(self.logits - other.logits)[said].max() / np.abs(self.logits[said]).max())
+
+    def equal(self, other: Answers) -> int:
+        """How many of the T·N answers are those of `other`, every cell of them."""
+        return int((self.logits.argmax(-1) == other.logits.argmax(-1)).all(-1).sum())
+
+
+class Traced(nn.Module):
+    """A model for both graphs. Where rows and columns are dynamic its tensors are (B, rows, columns, D)."""
+
+    def __init__(self, model: Reasoner, halting: Halting | None):
+        super().__init__()
+        self.model, self.halting = model, halting
+        batch = batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64))
+        state = model.initial_state(model.encode(batch))
+        self.kind, self.names = type(state), list(parts(state))
+        self.identified = model.config.capabilities().get(can.PUZZLE_EMBEDDING) is True  # type: ignore[operator, union-attr]
+        self.halts = exact_logit(model.readout(state), halting) is not None
+        self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
+        if self.sized:
+            model.layouts = _OneLayout(model.layouts.of_cells(batch.inputs))  # type: ignore[operator, union-attr]
+
+    def flat(self, tensor: Tensor) -> Tensor:
+        """(B, S, …); the layout is told the board's rows and columns."""
+        if not self.sized:
+            return tensor
+        self.model.layouts.known[0].grid = tuple(tensor.shape[1:3])  # type: ignore[union-attr, index]
+        return tensor.flatten(1, 2)
+
+    def shaped(self, tensor: Tensor, like: Tensor) -> Tensor:
+        """A tensor (B, S, …) in the shape of a board; a copy, since graphs share no outputs."""
+        return (tensor.unflatten(1, like.shape[1:3]) if self.sized else tensor).clone()
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Tokens (and identifiers) -> x and the first state; x and a state -> what a step comes to."""
+        first, *others = tensors
+        if not first.is_floating_point():
+            x = self.model.encode(batch_of(self.flat(first), *others))
+            state = {} if self.model.random_start else parts(self.model.initial_state(x))
+            return tuple(self.shaped(each, first) for each in (x, *state.values()))
+        given = dict(zip(self.names, map(self.flat, others), strict=True))
+        whole = (given.get(name, given[self.names[0]]) for name in self.kind._fields)
+        after = self.model.step(self.kind(*whole), self.flat(first))
+        readout = self.model.readout(after)
+        halt = exact_logit(readout, self.halting)
+        boards = [self.shaped(each, first) for each in (readout.logits, *(getattr(after, name) for name in self.names))]
+        return (boards[0], *([] if halt is None else [halt]), *boards[1:])
+
+
+class _OneLayout(nn.Module):
+    """Stands for `Layouts` where one layout serves boards of every size."""
+
+    def __init__(self, layout: nn.Module):
+        super().__init__()
+        self.known = nn.ModuleList([layout])
+
+    def of_cells(self, tokens: Tensor) -> Any:
+        return self.known[0]
+
+    of_positions = of_cells
+
+    def geometry(self, x: Tensor) -> Any:
+        return self.known[0].geometry(x)  # type: ignore[operator]
+
+
+def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
+    """Puzzles without labels."""
+    return Batch(tokens, tokens, tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers)
+
+
+def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) -> dict[str, Any]:
+    """Write the folder `out`, whole or not at all: two graphs, card.json and README.md; returns the card.
+
+    sets: puzzles of the comparison with torch; without any those that the run was trained on, where they are there,
+    else tokens drawn at random.
+
+    Raises:
+        ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
+    """
+    versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
+    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
+    if reason := _unfit(model):
+        raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
+    halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
+    tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
+    expected = torch_answers(model, tokens, steps, config.seed)
+    traced = Traced(model.requires_grad_(False), halting)
+    drawn = traced.names if model.random_start else []
+    graphs = {
+        "start": {
+            "inputs": ["tokens", *(["identifiers"] if traced.identified else [])],
+            "outputs": ["x", *(name for name in traced.names if name not in drawn)],
+        },
+        "step": {
+            "inputs": ["x", *traced.names],
+            "outputs": ["logits", *(["halt"] if traced.halts else []), *(NEXT + name for name in traced.names)],
+        },
+    }
+    card = {
+        "name": out.name,
+        "task": record["task"],
+        "shape": model.shape.model_dump(mode="json"),
+        "any_size": traced.sized,
+        "parameters": model.parameter_count(),
+        "trained_steps": steps,
+        "seed": config.seed,
+        "state": traced.names,
+        "drawn": drawn,
+        "graphs": graphs,
+        "opset": OPSET,
+        "version": __version__,
+        "packages": versions,
+    }
+    with new_path(out, "name another folder, or remove it") as folder:
+        folder.mkdir()
+        _write(traced, folder, graphs, run)
+        free = onnx_answers(folder, card, tokens, steps)
+        guided = onnx_answers(folder, card, tokens, steps, expected.before)
+        difference = guided.difference(expected)
+        if difference > TOLERANCE:
+            raise ConfigError(f"{run}: a step of ONNX Runtime differs from torch's by {difference:.1e}, relative")
+        card["checked"] = {
+            "puzzles": len(tokens),
+            "of": source,
+            "steps": steps,
+            "largest_relative_difference": difference,  # of a step from torch's state
+            "answers": steps * len(tokens),
+            "equal": free.equal(expected),  # each on its own way from the first state
+        }
+        (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        (folder / "README.md").write_text(readme(card, tokens[0].tolist(), board_of(tokens, card)), encoding="utf-8")
+    return card
+
+
+def _unfit(model: Reasoner) -> str | None:
+    """What no graph can hold; None: nothing that is known."""
+    config: Any = model.config
+    if getattr(config, "noise", "none") != "none" and config.noise_when == "always":
+        return "model.noise_when=always draws within a step; type model.noise_when=training"
+    if getattr(config, "mixer", None) == "relations":
+        return "model.mixer=relations reads the constraints of each puzzle beside its cells, and the graphs read cells"
+    if getattr(config, "readout", None) == "final-only":
+        return "model.readout=final-only reads early and late steps in two ways; the graph of a step knows no number"
+    return None
+
+
+def package(name: str) -> Any:
+    """A package of the extra `onnx`.
+
+    Raises:
+        ConfigError: it is missing.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ConfigError(f"ONNX needs {name}: pip install {name}, or 'recursive-reasoners[onnx]'") from None
+
+
+def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:
+    """Tokens (N, S) for the comparison, and where they are from."""
+    for directory in map(Path, sets):
+        if splits := splits_of(directory):
+            split = "test" if "test" in splits else splits[0]
+            data = PuzzleData(directory, split)
+            accept_shape(model, data.shape, directory, directory)
+            return data.take(torch.arange(min(PUZZLES, len(data)))).inputs, f"{directory.name}, {split} split"
+    generator = torch.Generator().manual_seed(seed)
+    shape = PUZZLES, model.shape.seq_len
+    return torch.randint(model.shape.vocab_size, shape, generator=generator), "tokens drawn at random"
+
+
+@torch.inference_mode()
+def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Answers:
+    """What torch computes, in float32."""
+    with seeded(seed, CPU):
+        records = list(unroll(model.eval(), batch_of(tokens), steps))
+    before = [{name: z.numpy() for name, z in parts(record.before).items()} for record in records]
+    return Answers(torch.stack([record.logits for record in records]).numpy(), before)
+
+
+def onnx_answers(
+    folder: Path, card: Mapping[str, Any], tokens: Tensor, steps: int, states: Sequence[Mapping[str, np.ndarray]] = ()
+) -> Answers:
+    """What ONNX Runtime computes of the same; `states`: from these before each step, in place of its own."""
+    runtime = package("onnxruntime")
+    start, step = (runtime.InferenceSession(folder / f"{name}.onnx") for name in ("start", "step"))
+    board = board_of(tokens, card)
+    given = {"tokens": tokens.unflatten(1, board).numpy(), "identifiers": np.zeros(len(tokens), np.int64)}
+    state = _run(start, {name: given[name] for name in card["graphs"]["start"]["inputs"]})
+    with seeded(card["seed"], CPU):
+        state |= {name: normal_like(torch.from_numpy(state["x"])).numpy() for name in card["drawn"]}
+    logits, before = [], []
+    for m in range(steps):
+        if states:
+            state |= {name: z.reshape(state["x"].shape) for name, z in states[m].items()}
+        before.append({name: state[name] for name in card["state"]})
+        said = _run(step, state)
+        logits.append(said["logits"])
+        state |= {name: said[NEXT + name] for name in card["state"]}
+    return Answers(np.stack(logits).reshape(steps, *tokens.shape, -1), before)
+
+
+def board_of(tokens: Tensor, card: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape in which start.onnx takes a puzzle of tokens (N, S): (S,), or rows and columns."""
+    cells = tokens.shape[1]
+    if not card["any_size"]:
+        return (cells,)
+    rows, columns = card["shape"]["structure"]["grid"]
+    return (rows, columns) if rows * columns == cells else (math.isqrt(cells), cells // math.isqrt(cells))
+
+
+def _run(session: Any, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(given)), strict=True))
+
+
+def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -> None:
+    """Both graphs, each with every array once and without the names of this machine's files.
+
+    Raises:
+        ConfigError: torch cannot export the model.
+    """
+    onnx, cells = package("onnx"), traced.model.shape.seq_len
+    board = (5, 7) if traced.sized else (cells,)
+    tokens = torch.zeros(2, *board, dtype=torch.int64)
+    start = (tokens, *([torch.zeros(2, dtype=torch.int64)] if traced.identified else []))
+    x = traced(*start)[0].contiguous()
+    for name, example in (("start", start), ("step", (x, *(torch.zeros_like(x) for _ in traced.names)))):
+        sizes = {0: torch.export.Dim("batch")}
+        sizes |= {1: torch.export.Dim("rows"), 2: torch.export.Dim("columns")} if traced.sized else {}
+        shapes = (tuple(sizes if each.ndim > 1 else {0: sizes[0]} for each in example),)
+        try:
+            with _quiet():
+                program = torch.onnx.export(
+                    traced, example, dynamo=True, opset_version=OPSET, input_names=graphs[name]["inputs"],
+                    output_names=graphs[name]["outputs"], dynamic_shapes=shapes, verbose=False,
+                )  # fmt: skip
+            assert program is not None
+        except Exception as error:  # the exporter fails in ways of its own
+            said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise ConfigError(f"{run} cannot become ONNX graphs: torch's exporter says {said}") from error
+        onnx.save(_slim(program.model_proto), folder / f"{name}.onnx")
+
+
+def _slim(model: Any) -> Any:
+    """A graph with every array once, and without traces of the code that it comes from."""
+    kept: dict[Any, str] = {}
+    names, arrays = {}, list(model.graph.initializer)
+    del model.graph.initializer[:]
+    for array in arrays:
+        key = array.data_type, tuple(array.dims), array.raw_data
+        names[array.name] = kept.setdefault(key, array.name)
+        if kept[key] == array.name:
+            model.graph.initializer.append(array)
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        del node.metadata_props[:]
+        node.doc_string = ""
+    del model.graph.value_info[:], model.metadata_props[:], model.graph.metadata_props[:]
+    return model
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter prints and warns of on its way."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,97 @@
+"""reason export --onnx: graphs that ONNX Runtime computes as torch does."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import make_set, output, refusal
+
+from reason.cli import main
+from reason.config.overrides import derive, read_config
+from reason.interop import onnx as interop
+from reason.interop.onnx import onnx_answers, torch_answers
+from reason.runs.directory import load_run
+
+pytest.importorskip("onnxscript", reason="pip install -e '.[onnx]'")
+pytest.importorskip("onnxruntime", reason="pip install -e '.[onnx]'")
+NARROW = [
+    "model.hidden_size=16", "training.steps=1", "training.batch_size=4", "training.log_every=1", "model.num_layers=1",
+]  # fmt: skip
+FEW = [*NARROW, "rollout.supervision_steps=3", "model.h_cycles=1", "model.l_cycles=2", "model.num_heads=2"]
+SUDOKU, MAZE = "sudoku --size 4 --train 24 --test 12 --seed 1", "maze --size 5 --min-path 4 --train 8 --test 3 --seed 0"
+MODELS = {  # a preset, its set and settings
+    "attention": ("sudoku-4x4", SUDOKU, [*FEW, "model.mixer=attention", "model.positions=rotary"]),
+    "two networks": ("sudoku-6x6-hrm", SUDOKU, [*FEW, "model.expansion=1"]),
+    "mlp": ("sudoku-4x4", SUDOKU, [*FEW, "model.mixer=mlp", "model.positions=none", "model.integrator=rk4"]),
+    "drawn start": ("sudoku-9x9", SUDOKU, FEW[:-1]),
+    "open symbols": ("sudoku-9x9", SUDOKU, [*FEW[:-1], "model.open_symbols=true", "model.initial=buffer"]),
+    "local": ("maze-any", MAZE, FEW[:-1]),
+    "looped": ("sudoku-6x6-looped", SUDOKU, [*NARROW, "model.num_heads=2"]),
+}
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("onnx-sets")
+    return {words: make_set(words, folder / words.split()[0]) for words in (SUDOKU, MAZE)}
+
+
+def run_of(name: str, sets: dict[str, Path], folder: Path) -> Path:
+    preset, words, settings = MODELS[name]
+    assert main(["train", preset, f"data={sets[words]}", f"run={folder / 'run'}", *settings]) == 0
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("local", "drawn start") else pytest.mark.slow) for name in MODELS]
+)
+def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path: Path) -> None:
+    run, out = run_of(name, sets, tmp_path), tmp_path / "graphs"
+    said = output(["export", str(run), str(out), "--onnx"], f"{out}: ")
+    card = json.loads((out / "card.json").read_text())
+    checked = card["checked"]
+    assert f"{checked['equal']} of {checked['answers']} answers equal" in said
+    assert checked["equal"] == checked["answers"] == checked["puzzles"] * checked["steps"]
+    assert checked["of"].endswith("test split")
+    assert checked["largest_relative_difference"] < 2e-5
+    assert card["drawn"] == (["z_h", "z_l"][: len(card["state"])] if name == "drawn start" else [])
+    assert str(tmp_path) not in (out / "card.json").read_text()
+    graphs = [path.read_bytes() for path in out.glob("*.onnx")]
+    assert len(graphs) == 2
+    assert not any(b".py" in graph for graph in graphs)  # nothing of this machine's files
+    block = re.search(r"```python\n(.*?)```", (out / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    program = block[1].replace('f"{name}.onnx"', f'f"{out}/{{name}}.onnx"')
+    exec(compile(program, "README.md", "exec"), {})
+
+
+def test_a_graph_of_neighbours_takes_boards_of_any_shape(sets: dict[str, Path], tmp_path: Path) -> None:
+    run, out = run_of("local", sets, tmp_path), tmp_path / "graphs"
+    output(["export", str(run), str(out), "--onnx"])
+    card = json.loads((out / "card.json").read_text())
+    assert card["any_size"]
+    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
+    model = load_run(run, torch.device("cpu"), config).model
+    larger = torch.randint(1, 6, (2, 49))
+    shape = model.shape.structure.model_copy(update={"grid": (7, 7)})
+    model.add_shape(model.shape.model_copy(update={"seq_len": 49, "structure": shape}))
+    expected = torch_answers(model, larger, 3, 0)
+    assert onnx_answers(out, card, larger, 3, expected.before).difference(expected) < 2e-5
+
+
+def test_what_no_graph_can_hold_is_refused_in_a_line(
+    sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of("attention", sets, tmp_path)
+    words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
+    refusal([*words, "model.noise=additive", "model.noise_when=always"], "draws within a step", "noise_when=training")
+    monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)
+    refusal(words, "torch's exporter says division by zero")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if it were not installed
+    refusal(words, "recursive-reasoners[onnx]")
