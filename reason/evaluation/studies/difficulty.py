@@ -13,6 +13,7 @@ from reason.report.chart import Chart, by_step, curves_by_step
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share
 
+Bins = tuple[str, list[str], np.ndarray]  # what is counted, names of the bins, the bin of every puzzle (N,)
 MANY = 8  # more different values than this are put into quartiles
 
 
@@ -21,9 +22,19 @@ class Difficulty(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
-        bins = bins_of(self.evaluator)
+        return {"difficulty": self._binned(bins_of(self.evaluator), seen), "depth": self._binned(self._depths(), seen)}
+
+    def _depths(self) -> Bins | None:
+        """The bins by depth, where the family has it and puzzles differ."""
+        data, examples, puzzle = self.evaluator.data, self.evaluator.examples, self.evaluator.puzzle
+        questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
+        found = {} if puzzle is None else puzzle.features(questions, labels)
+        return ("depth", *binned(found["depth"])) if len(np.unique(found.get("depth", 0))) > 1 else None
+
+    @staticmethod
+    def _binned(bins: Bins | None, seen: Columns) -> dict[str, Any] | None:
         if bins is None:
-            return {"difficulty": None}
+            return None
         name, names, index = bins
         rows = []
         for b, label in enumerate(names):
@@ -32,10 +43,10 @@ class Difficulty(Consumer):
             for key in ("exact", "valid"):
                 row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
             rows.append(row)
-        return {"difficulty": {"by": name, "bins": rows}}
+        return {"by": name, "bins": rows}
 
 
-def bins_of(evaluator: Evaluator) -> tuple[str, list[str], np.ndarray] | None:
+def bins_of(evaluator: Evaluator) -> Bins | None:
     """The bins of the puzzles that are evaluated; see `difficulty`."""
     data, examples = evaluator.data, evaluator.examples
     questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
@@ -44,7 +55,7 @@ def bins_of(evaluator: Evaluator) -> tuple[str, list[str], np.ndarray] | None:
 
 def difficulty(
     puzzle: Puzzle | None, questions: np.ndarray, labels: np.ndarray, ratings: np.ndarray | None
-) -> tuple[str, list[str], np.ndarray] | None:
+) -> Bins | None:
     """(what is counted, names of the bins, bin of every puzzle (N,)); None where there is but one bin.
 
     By rating, in the family's own bins where it has any; where all ratings fall into one bin or there are none, by
@@ -79,9 +90,8 @@ def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
     return [f"{values[index == b].min():g} to {values[index == b].max():g}" for b in range(len(edges))], index
 
 
-def _tables(results: Results) -> list[Table]:
-    trained, found = min(results["trained_steps"], results["steps"]), results["difficulty"]
-    last = f"at {results['steps']}"
+def _table(results: Results, found: dict[str, Any]) -> Table:
+    trained, last = min(results["trained_steps"], results["steps"]), f"at {results['steps']}"
     columns = (found["by"], "puzzles", "exact at step 1", f"at {trained}", last, "95 % interval")
     rows = [
         [
@@ -92,11 +102,11 @@ def _tables(results: Results) -> list[Table]:
         ]
         for row in found["bins"]
     ]
-    return [Table("by difficulty", columns, rows)]
+    return Table("by depth" if found["by"] == "depth" else "by difficulty", columns, rows)
 
 
-def _charts(results: Results) -> list[Chart]:
-    bins = results["difficulty"]["bins"]
+def _chart(results: Results, found: dict[str, Any]) -> Chart:
+    bins = found["bins"]
 
     def draw(axes: Axes) -> None:
         for index, row in enumerate(bins):
@@ -107,7 +117,16 @@ def _charts(results: Results) -> list[Chart]:
         curves_by_step(axes, "exact", results)
 
     says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in bins)
-    return [Chart(f"exact by {results['difficulty']['by']}", says, draw)]
+    return Chart(f"exact by {found['by']}", says, draw)
 
 
-DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts})
+def _section(key: str, title: str) -> Section:
+    return Section(
+        key,
+        title,
+        lambda results: [_table(results, results[key])],
+        {key: lambda results: [_chart(results, results[key])]},
+    )
+
+
+DIFFICULTY, DEPTH = _section("difficulty", "By difficulty"), _section("depth", "By depth")

@@ -1,0 +1,124 @@
+"""Depth of a Sudoku against its definition, and under symmetries."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from datasets_gen.importers.tables import read_table
+from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.depth import depths
+from datasets_gen.sudoku.solver import solve
+from datasets_gen.sudoku.tables import geometry
+from reason.data import draw_symmetries
+
+FIXTURES = Path(__file__).parent / "fixtures"
+HARD = {  # puzzles of every depth that people publish
+    "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..": 2,
+    "7.....4...2..7..8...3..8.799..5..3...6..2..9...1.97..6...3..9...3..4..6...9..1.35": 1,
+    "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79": 0,
+}
+
+
+def board_of(text):
+    return np.array([0 if c == "." else int(c) for c in text], np.uint8)
+
+
+def singles(candidates, units):
+    """Candidates {cell: set} after naked and hidden singles; None: a contradiction."""
+    candidates, changed = {cell: set(some) for cell, some in candidates.items()}, True
+    while changed:
+        changed = False
+        for unit in units:
+            for cell in unit:
+                if len(candidates[cell]) == 1:
+                    for other in unit:
+                        if other != cell and candidates[cell] <= candidates[other]:
+                            candidates[other] -= candidates[cell]
+                            changed = True
+            for digit in range(1, len(unit) + 1):
+                places = [cell for cell in unit if digit in candidates[cell]]
+                if not places:
+                    return None
+                if len(places) == 1 and len(candidates[places[0]]) > 1:
+                    candidates[places[0]] = {digit}
+                    changed = True
+            if not all(candidates[cell] for cell in unit):
+                return None
+    return candidates
+
+
+def exhausted(candidates, units, level):
+    """Candidates after trial and error of a level; None: a contradiction."""
+    if level == 0:
+        return singles(candidates, units)
+    candidates, changed = exhausted(candidates, units, level - 1), True
+    while candidates is not None and changed:
+        changed = False
+        for cell, some in list(candidates.items()):
+            for digit in sorted(some) if len(some) > 1 else ():
+                if exhausted(candidates | {cell: {digit}}, units, level - 1) is None:
+                    candidates = exhausted(candidates | {cell: some - {digit}}, units, level - 1)
+                    changed = True
+                    break
+            if changed:
+                break
+    return candidates
+
+
+def naive(board, deepest=2):
+    units = geometry(round(len(board) ** 0.5)).units.tolist()
+    given = {cell: {int(d)} if d else set(range(1, len(units[0]) + 1)) for cell, d in enumerate(board)}
+    left = 0
+    for level in range(deepest + 1):
+        found = exhausted(given, units, level)
+        if all(len(some) == 1 for some in found.values()):
+            return level, left
+        left = sum(len(some) for some in found.values() if len(some) > 1) if level == 1 else left
+    return deepest + 1, left
+
+
+def measured(boards):
+    return depths(boards, solve(boards).solutions)
+
+
+def test_known_puzzles():
+    found = measured(np.array([board_of(text) for text in HARD]))
+    assert found.depth.tolist() == list(HARD.values())
+    assert (found.left > 0).tolist() == [depth == 2 for depth in HARD.values()]
+
+
+def test_depth_by_its_definition():
+    """Of published puzzles: singles, and one level of trial and error."""
+    boards = read_table(FIXTURES / "sudoku.csv", "sudoku").split.inputs[:4] - 1
+    found = measured(boards)
+    for board, depth, left in zip(boards, found.depth, found.left, strict=True):
+        level, remaining = naive(board, deepest=1)
+        assert (level, remaining) == (depth, left)
+
+
+@pytest.mark.slow
+def test_two_levels_by_their_definition():
+    board = board_of(next(iter(HARD)))
+    found = measured(board[None])
+    assert naive(board) == (found.depth[0], found.left[0]) == (2, found.left[0])
+
+
+def test_depth_knows_no_order():
+    """Neither moves of cells nor a renaming of digits changes it."""
+    question = torch.from_numpy(board_of(next(iter(HARD))).astype(np.int64) + 1)[None].expand(20, -1)
+    moved = draw_symmetries(20, Sudoku(9).symmetry, torch.Generator().manual_seed(0))
+    found = measured(moved.apply(question).numpy().astype(np.uint8) - 1)
+    assert len(np.unique(moved.apply(question).numpy(), axis=0)) == 20
+    assert set(found.depth.tolist()) == {2}
+    assert len(set(found.left.tolist())) == 1
+
+
+def test_depth_is_a_statistic_where_every_label_is_full():
+    puzzle = Sudoku(9)
+    question = np.array([board_of(text) + 1 for text in HARD])
+    answer = solve(question - 1).solutions + 1
+    assert puzzle.features(question, answer)["depth"].tolist() == list(HARD.values())
+    answer[0, 0] = 0
+    assert list(puzzle.features(question, answer)) == ["clues"]
