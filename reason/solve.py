@@ -132,9 +132,7 @@ def solve_text(
     halting = halting_read(config)
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, think(model, batch, steps, halting)[0], relations)
-    if not first.right and (
-        reason := puzzle.contradiction(question, relations)
-    ):  # an answer that holds shows that there is one
+    if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if puzzle.causal or first.right is not False:
         return first
