@@ -125,9 +125,9 @@ def sets_made_by(run: Path, data: Json) -> str:
 
 
 def changes(name: str, config: Json) -> Json:
-    """The settings, flat, in which a config differs from its preset; one that its version did not have is none."""
+    """The settings, flat, in which a config differs from its preset, of those that both versions have."""
     apart = differing([preset(name).config().model_dump(mode="json"), config])
-    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART) and apart[key][1] is not ...}
+    return {key: apart[key][1] for key in sorted(apart) if not key.startswith(APART) and ... not in apart[key]}
 
 
 def shown(steps: int) -> list[int]:
