@@ -1,4 +1,4 @@
-"""A compiled Sudoku solver: finds and counts solutions.
+"""A compiled Sudoku solver: finds and counts solutions, and measures depth by the same deductions.
 
 Every cell holds a mask of the digits still possible there. Naked singles, hidden singles and locked
 candidates are drawn to a fixpoint; then a cell is guessed, one with the fewest candidates and the most open
@@ -32,7 +32,7 @@ def _fix(mask, cell, new, stack, fresh):
 
 @compiled
 def _deduce(mask, stack, fresh, dirty, table):
-    """Draw every single and locked candidate; False where a contradiction shows.
+    """Draw every single and locked candidate; False where a contradiction shows. Without `segments` singles alone.
 
     mask (S,) uint16 changes in place; stack[:fresh] are cells just fixed; dirty has a bit for every unit to
     scan.
@@ -196,6 +196,105 @@ def _solve_all(boards, limit, order, rank, table):
     return solutions, found
 
 
+@compiled
+def _assume(mask, cell, bit, stack, table):
+    """Leave one candidate of a cell, and deduce; False where a contradiction shows."""
+    mask[cell] = bit
+    stack[0] = cell
+    return _deduce(mask, stack, 1, table[1][cell], table)
+
+
+@compiled
+def _strike(mask, cell, bit, stack, table):
+    """Strike a candidate out, and deduce; False where a contradiction shows."""
+    mask[cell] &= ~bit
+    if mask[cell] == 0:
+        return False
+    stack[0] = cell
+    fresh = 1 if mask[cell] & (mask[cell] - 1) == 0 else 0
+    return _deduce(mask, stack, fresh, table[1][cell], table)
+
+
+@compiled
+def _exhaust(mask, true, scratch, stack, table):
+    """Strike out all that depth 1 refutes; False where a contradiction shows. true (S,): candidates not tested."""
+    quiet, cell = 0, 0
+    while quiet < len(mask):
+        quiet += 1
+        rest = mask[cell] & ~true[cell]
+        while rest and mask[cell] & (mask[cell] - 1):
+            bit = rest & (~rest + np.uint16(1))
+            rest ^= bit
+            scratch[:] = mask
+            if not _assume(scratch, cell, bit, stack, table):
+                if not _strike(mask, cell, bit, stack, table):
+                    return False
+                quiet = 0
+                rest &= mask[cell]
+        cell = cell + 1 if cell + 1 < len(mask) else 0
+    return True
+
+
+@compiled
+def _candidates(mask):
+    """Candidates of the open cells."""
+    count = 0
+    for cell in range(len(mask)):
+        rest = mask[cell]
+        if rest & (rest - 1):
+            while rest:
+                rest &= rest - np.uint16(1)
+                count += 1
+    return count
+
+
+@compiled
+def _measure(mask, true, table):
+    """(depth, candidates that depth 1 leaves). true (S,): the solution, none of whose candidates is ever refuted."""
+    cells = len(mask)
+    stack, one, two = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
+    nothing = np.zeros(cells, np.uint16)
+    fresh = 0
+    for cell in range(cells):
+        if mask[cell] & (mask[cell] - 1) == 0:
+            stack[fresh] = cell
+            fresh += 1
+    _deduce(mask, stack, fresh, (1 << len(table[0])) - 1, table)
+    if _candidates(mask) == 0:
+        return 0, 0
+    _exhaust(mask, true, one, stack, table)
+    left = _candidates(mask)
+    if left == 0:
+        return 1, 0
+    quiet, cell = 0, 0
+    while quiet < cells:
+        quiet += 1
+        rest = mask[cell] & ~true[cell]
+        while rest and mask[cell] & (mask[cell] - 1):
+            bit = rest & (~rest + np.uint16(1))
+            rest ^= bit
+            one[:] = mask
+            if _assume(one, cell, bit, stack, table) and _exhaust(one, nothing, two, stack, table):
+                continue
+            _strike(mask, cell, bit, stack, table)
+            _exhaust(mask, true, one, stack, table)
+            if _candidates(mask) == 0:
+                return 2, left
+            quiet = 0
+            rest &= mask[cell]
+        cell = cell + 1 if cell + 1 < cells else 0
+    return 3, left
+
+
+@compiled
+def _measure_all(boards, solutions, table):
+    """`_measure` of N boards (N, S) and the masks of their solutions: (N, 2)."""
+    found = np.empty((len(boards), 2), np.int64)
+    for n in range(len(boards)):
+        found[n] = _measure(_masks(boards[n], table[0].shape[1]), solutions[n], table)
+    return found
+
+
 class Solved(NamedTuple):
     """The solver's answer to N boards of S cells."""
 
@@ -208,6 +307,14 @@ def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
     size = size_of(boards)
     order, rank = np.arange(size * size), np.tile(np.arange(size), (size * size, 1))
     return Solved(*_solve_all(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
+
+
+def measure(boards: np.ndarray, solutions: np.ndarray) -> np.ndarray:
+    """(N, 2): the depth of boards (N, S) with their only solutions, and the candidates that depth 1 leaves."""
+    tables = geometry(size_of(boards))
+    singles = tables._replace(**{name: getattr(tables, name)[:0] for name in ("segments", "line_rest", "box_rest")})
+    true = (1 << (solutions.astype(np.int64) - 1)).astype(np.uint16)
+    return _measure_all(np.ascontiguousarray(boards, np.uint8), true, singles)
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
