@@ -304,7 +304,7 @@ class Declared(Puzzle):
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
         """How many solutions CP-SAT finds, 2 for more, and one of them."""
-        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
+        found = self._found(question, relations)
         if found is None:
             return 0, question
         answer = np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
@@ -312,7 +312,10 @@ class Declared(Puzzle):
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """That CP-SAT finds no solution."""
-        return None if self.exact(question, relations)[0] else "no grid obeys all rules and clues"
+        return "no grid obeys all rules and clues" if self._found(question, relations) is None else None
+
+    def _found(self, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray | None:
+        return self.solver(question, relations).answer(max_deterministic_time=1e6)
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

@@ -5,7 +5,6 @@ Each becomes the text that a person would type; our own solvers find the label.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import DatasetError, Split, read_metadata, splits_of, text_file
+from datasets_gen.importers.tables import json_line
+from datasets_gen.layout import DatasetError, Split, read_metadata, splits_of, stacked, text_file
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
 
@@ -31,10 +31,6 @@ class Typed(NamedTuple):
 
 def _gym_board(entry: Entry) -> list[list[str]]:
     return [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
-
-
-def _lines(board: list[list[str]]) -> list[str]:
-    return ["".join(row) for row in board]
 
 
 def _with_signs(rows: list[list[str]], signs: Iterable[list[Any]]) -> list[str]:
@@ -116,16 +112,18 @@ def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[Typed
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
             where = f"{path}, line {number}"
+            entry = json_line(line, where)
             try:
-                entry = json.loads(line)
                 kind = suite.kind(entry)
                 if kind not in suite.boards or only not in (None, kind):
                     others[kind] += 1
                     continue
                 board = suite.boards[kind](entry)
-                lines = _with_signs(board, entry["metadata"]["constraints"]) if kind == "futoshiki" else _lines(board)
+                lines = (
+                    _with_signs(board, entry["metadata"]["constraints"]) if kind == "futoshiki" else map("".join, board)
+                )
                 found[kind].append(Typed(where, (len(board), len(board[0])), "\n".join(lines)))
-            except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
     if not found:
         there = ", ".join(f"{count} {kind}" for kind, count in others.items()) or "nothing"
@@ -157,11 +155,12 @@ def suite_split(kind: str, found: list[Typed], like: Path | None) -> tuple[Puzzl
         except DatasetError as error:
             raise DatasetError(f"{typed.where}: {error}") from None
         inputs.append(tokens)
-        tables.append(relations)
+        tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
     if not inputs:
         sizes = ", ".join(f"{rows}×{columns}" for rows, columns in sorted({typed.size for typed in found}))
         raise DatasetError(f"{kind}: the boards are {sizes}, those of {like} {puzzle.grid_shape}")
-    return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=_padded(tables))
+    own = stacked(tables) if tables else None
+    return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=own)
 
 
 def _solution(puzzle: Puzzle, tokens: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
@@ -169,20 +168,10 @@ def _solution(puzzle: Puzzle, tokens: np.ndarray, relations: np.ndarray | None) 
     told = puzzle.exact(tokens, relations)
     assert told is not None
     solutions, answer = told
-    fault = puzzle.fault(tokens, answer, relations) if solutions else "the puzzle has no solution"
-    if fault:
-        raise DatasetError(fault)
+    if not solutions:
+        raise DatasetError("the puzzle has no solution")
+    if mistake := puzzle.mistake(tokens, answer, relations):
+        raise DatasetError(mistake)
+    if solutions > 1 and not puzzle.several:
+        raise DatasetError("the question has more than one solution")
     return answer
-
-
-def _padded(tables: list[np.ndarray | None]) -> np.ndarray | None:
-    """Relations (N, M, 1 + C + P) of puzzles with fewer instances each."""
-    present = [table for table in tables if table is not None]
-    if not present:
-        return None
-    shape = tuple(max(table.shape[axis] for table in present) for axis in (0, 1))
-    padded = np.full((len(tables), *shape), -1, np.int16)
-    for number, table in enumerate(tables):
-        if table is not None:
-            padded[number, : table.shape[0], : table.shape[1]] = table
-    return padded

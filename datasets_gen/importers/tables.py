@@ -204,15 +204,24 @@ def read_sums(path: Path) -> list[list[int]]:
     return sums
 
 
-def _operands(line: str, where: str) -> list[int]:
+def json_line(line: str, where: str) -> Any:
+    """The JSON value of one line.
+
+    Raises:
+        DatasetError: it is none.
+    """
     try:
-        row = json.loads(line)
+        return json.loads(line)
     except RecursionError:
         raise DatasetError(f"{where}: {TOO_DEEP}") from None
     except json.JSONDecodeError as error:
         raise DatasetError(f"{where}, column {error.colno}: no JSON ({error.msg})") from None
     except ValueError as error:
         raise DatasetError(f"{where}: {error}") from None
+
+
+def _operands(line: str, where: str) -> list[int]:
+    row = json_line(line, where)
     if not isinstance(row, dict):
         raise DatasetError(f"{where}: no object with num1, num2 and sum")
     operands = [_whole(row, name, where) for name in ("num1", "num2")]

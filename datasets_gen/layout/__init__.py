@@ -33,6 +33,7 @@ from datasets_gen.layout.reading import (
     read_metadata,
     read_split,
     splits_of,
+    stacked,
     unscored_as_pad,
     unscored_examples,
 )
@@ -52,6 +53,6 @@ from datasets_gen.layout.schema import (
 __all__ = [
     "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Split",
     "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_file", "check_free", "check_name", "ignored",
-    "read_identifiers", "read_json", "read_metadata", "read_split", "splits_of", "text_file", "unscored_as_pad",
-    "unscored_examples", "write_dataset",
+    "read_identifiers", "read_json", "read_metadata", "read_split", "splits_of", "stacked", "text_file",
+    "unscored_as_pad", "unscored_examples", "write_dataset",
 ]  # fmt: skip

@@ -271,11 +271,11 @@ def _join(parts: list[Split]) -> Split:
         chain("group_indices"),
         np.concatenate(ratings) if rated else None,
         np.concatenate(sources) if len(sources) == len(parts) else None,
-        _stacked(relations) if len(relations) == len(parts) else None,
+        stacked(relations) if len(relations) == len(parts) else None,
     )
 
 
-def _stacked(parts: list[np.ndarray]) -> np.ndarray:
+def stacked(parts: list[np.ndarray]) -> np.ndarray:
     """Instances of several sets, padded to the same M and P'."""
     most = np.max([part.shape for part in parts], axis=0)
     return np.concatenate(

@@ -26,9 +26,8 @@ class Difficulty(Consumer):
 
     def _depths(self) -> Bins | None:
         """The bins by depth, where the family has it and puzzles differ."""
-        data, examples, puzzle = self.evaluator.data, self.evaluator.examples, self.evaluator.puzzle
-        questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
-        found = {} if puzzle is None else puzzle.features(questions, labels)
+        puzzle = self.evaluator.puzzle
+        found = {} if puzzle is None else puzzle.features(*_questions_and_labels(self.evaluator))
         return ("depth", *binned(found["depth"])) if len(np.unique(found.get("depth", 0))) > 1 else None
 
     @staticmethod
@@ -48,9 +47,14 @@ class Difficulty(Consumer):
 
 def bins_of(evaluator: Evaluator) -> Bins | None:
     """The bins of the puzzles that are evaluated; see `difficulty`."""
-    data, examples = evaluator.data, evaluator.examples
-    questions, labels = (t[examples].cpu().numpy() for t in (data.inputs, data.labels))
-    return difficulty(evaluator.puzzle, questions, labels, data.ratings_of(examples))
+    return difficulty(
+        evaluator.puzzle, *_questions_and_labels(evaluator), evaluator.data.ratings_of(evaluator.examples)
+    )
+
+
+def _questions_and_labels(evaluator: Evaluator) -> tuple[np.ndarray, np.ndarray]:
+    data = evaluator.data
+    return data.inputs[evaluator.examples].cpu().numpy(), data.labels[evaluator.examples].cpu().numpy()
 
 
 def difficulty(
@@ -61,11 +65,12 @@ def difficulty(
     By rating, in the family's own bins where it has any; where all ratings fall into one bin or there are none, by
     the family's first statistic (ours). Up to eight values are a bin each, more go into quartiles.
     """
-    options: list[tuple[str, list[str], np.ndarray]] = []
     if ratings is not None:
-        options.append((f"rating ({puzzle.rating_name})" if puzzle else "rating", *_rating_bins(puzzle, ratings)))
-    if puzzle is not None:
-        options += [(name, *binned(values)) for name, values in puzzle.features(questions, labels).items()]
+        names, index = _rating_bins(puzzle, ratings)
+        if len(names) > 1:
+            return f"rating ({puzzle.rating_name})" if puzzle else "rating", names, index
+    statistics = {} if puzzle is None else puzzle.features(questions, labels)
+    options = ((name, *binned(values)) for name, values in statistics.items())
     return next((option for option in options if len(option[1]) > 1), None)
 
 
