@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help env demo test test-slow lint bench docs clean
+.PHONY: help env demo test test-slow lint bench play wheel docs clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -39,7 +39,13 @@ lint: $(STAMP)  ## ruff and mypy
 bench: $(STAMP)  ## throughput of a training step, and where the time goes
 	$(BIN)/python -m benchmarks.bench sudoku-6x6 training.precision=fp32,auto
 
-docs: $(STAMP)  ## the site, in build/site; every link is followed
+play: $(STAMP)  ## the page in which the trained models compute, docs/play/index.html: one file for any web server
+	$(BIN)/reason play --output docs/play/index.html --no-browser
+
+wheel: play  ## the package with everything that `reason play` needs, in dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+docs: play  ## the site, in build/site; every link is followed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python docs/build.py
 

@@ -81,12 +81,17 @@ def stage() -> None:
         else:
             text = relinked(text, source, page)
         page.write_text(text)
-    evaluation = STAGED / "evaluation.md"
-    page = '<iframe class="report" src="report/index.html" title="The page of an evaluation" loading="lazy"></iframe>'
-    said = f"An example, or [in a window of its own](report/index.html):\n\n{page}\n"
-    evaluation.write_text(evaluation.read_text().replace("<!-- report -->", said))
+    framed("evaluation.md", "report", "An example", "The page of an evaluation")
+    framed("play.md", "play", "The page", "A page in which trained networks solve puzzles")
     (STAGED / "report").mkdir()
     shutil.copy(report(), STAGED / "report/index.html")
+
+
+def framed(page: str, name: str, said: str, title: str) -> None:
+    """Put the page NAME/index.html into a frame, where <!-- NAME --> stands."""
+    frame = f'<iframe class="report" src="{name}/index.html" title="{title}" loading="lazy"></iframe>'
+    text = f"{said}, or [in a window of its own]({name}/index.html):\n\n{frame}\n"
+    (STAGED / page).write_text((STAGED / page).read_text().replace(f"<!-- {name} -->", text))
 
 
 def notebook(of: dict[str, list[dict[str, object]]]) -> str:

@@ -26,6 +26,7 @@ USAGE = """usage: reason COMMAND …
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)
   solve      one puzzle from the command line, step by step
+  play       a page in which trained networks solve puzzles in the browser
   models     trained models that come with the package, for solve and evaluate
   pack       a run → one file, with which --resume continues on any machine
   export     a run → a model to give away: weights without the training, and a card
@@ -47,6 +48,7 @@ COMMANDS = {  # the module of each, and its function where that is not main
     "train": "reason.cli.train",
     "evaluate": "reason.cli.evaluate",
     "solve": "reason.cli.solve",
+    "play": "reason.cli.play",
     "models": "reason.cli.models",
     "pack": "reason.cli.share:pack",
     "export": "reason.cli.share:export",

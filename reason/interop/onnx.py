@@ -194,6 +194,15 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     return card
 
 
+def first_state(run: Path, config: Config) -> dict[str, np.ndarray] | None:
+    """Where the model draws its first state: the parts (S, D) of the one that `reason solve` begins at; else None."""
+    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
+    if not model.random_start:
+        return None
+    tokens = torch.zeros(1, model.shape.seq_len, dtype=torch.int64)
+    return {name: z[0] for name, z in torch_answers(model, tokens, 1, config.seed).before[0].items()}
+
+
 def _unfit(model: Reasoner) -> str | None:
     """What no graph can hold; None: nothing that is known."""
     config: Any = model.config

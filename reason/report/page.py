@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reason.report.chart import Chart, svg
+from reason.report.html import as_json, environment, part
 from reason.report.palette import css
 from reason.report.section import Results, Section, Table, headline, interval, share
 
-_ENVIRONMENT = Environment(
-    loader=PackageLoader("reason.report", "template"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT = environment("reason.report")
 
 
 class Drawing(NamedTuple):
@@ -58,7 +50,7 @@ def page(results: Results, sections: Sequence[Section], drawings: Mapping[str, S
             if isinstance(value, str | int | float)
         }
         | dict(results.get("settings", {})),
-        boards=_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
+        boards=as_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
         **_parts(),
     )
 
@@ -71,16 +63,10 @@ def comparison_page(title: str, tables: Sequence[Table], drawings: Sequence[Draw
 
 
 def _parts() -> dict[str, Markup]:
-    folder = files("reason.report") / "template"
     return {
-        "style": Markup(css() + (folder / "page.css").read_text(encoding="utf-8")),
-        "script": Markup((folder / "boards.js").read_text(encoding="utf-8")),
+        "style": Markup(css()) + part("reason.report", "page.css"),
+        "script": part("reason.report", "board.js", "boards.js"),
     }
-
-
-def _json(value: Any) -> Markup:
-    """JSON that may stand in a <script>: nothing in it can end one."""
-    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def cards(results: Results) -> list[tuple[str, str, str]]:

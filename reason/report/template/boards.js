@@ -1,13 +1,13 @@
 "use strict";
-// The board viewer: a puzzle, its answer after every supervision step, and a slider over the steps. It plays by itself,
+// The viewer of recorded boards: a puzzle, its answer after every supervision step, and a slider over the steps. It plays by itself,
 // one puzzle after the other, until someone touches it; not for readers who ask for reduced motion.
 {
   const data = JSON.parse(document.getElementById("boards").textContent);
   const root = document.getElementById("viewer");
-  const board = root.querySelector(".board"), slider = root.querySelector("input"), said = root.querySelector(".said");
+  const element = root.querySelector(".board"), slider = root.querySelector("input"), said = root.querySelector(".said");
   const picks = root.querySelector(".picks"), play = root.querySelector(".play");
   const text = data.rows === 1; // a line of text: the question above, the answer below
-  const cells = data.rows * data.columns;
+  const cells = data.rows * data.columns, board = new Board(element, data, { lines: text ? 2 : 1 });
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const PUZZLE = 8000, LEAST = 60, MOST = 500, REST = 2000; // milliseconds: of a puzzle, of a step, at a puzzle's end
   let puzzle = null, index = 0, frames = [], timer = 0, onward = false;
@@ -23,35 +23,15 @@
     return all;
   }
 
-  function lay() {
-    board.className = `board${data.columns > 12 && !text ? " dense" : ""}`;
-    board.style.setProperty("--columns", data.columns);
-    board.style.gridTemplateColumns = `repeat(${data.columns}, minmax(0, 1fr))`;
-    board.replaceChildren();
-    for (let i = 0; i < cells * (text ? 2 : 1); i++) board.append(document.createElement("i"));
-  }
-
-  function paint(cell, i, token, classes) {
-    const row = Math.floor(i / data.columns), column = i % data.columns;
-    if (data.box && (row + 1) % data.box[0] === 0 && row + 1 < data.rows) classes.push("down");
-    if (data.box && (column + 1) % data.box[1] === 0 && column + 1 < data.columns) classes.push("right");
-    const fill = data.fills[token];
-    if (fill) classes.push("filled");
-    cell.className = classes.join(" ");
-    cell.style.background = fill ?? "";
-    cell.textContent = data.glyphs[token] ?? "?";
-  }
-
   function show(step) {
     const now = frames[step], before = frames[Math.max(step - 1, 0)];
     let changed = 0, wrong = 0, clues = 0;
     for (let i = 0; i < cells; i++) {
       const scored = puzzle.label[i] >= 0, classes = [];
       if (text) {
-        paint(board.children[i], i, puzzle.question[i], ["given"]);
+        board.paint(i, puzzle.question[i], ["given"]);
         if (!scored || step === 0) {
-          board.children[cells + i].className = "";
-          board.children[cells + i].textContent = "";
+          board.clear(cells + i);
           continue;
         }
       } else if (puzzle.given[i]) classes.push("given");
@@ -68,7 +48,7 @@
         classes.push("clue");
         clues++;
       }
-      paint(board.children[text ? cells + i : i], i, now[i], classes);
+      board.paint(text ? cells + i : i, now[i], classes);
     }
     const halting = step > 0 && puzzle.halting ? ` The halting head gives ${(100 * puzzle.halting[step - 1]).toFixed(1)} %.` : "";
     said.textContent = step === 0
@@ -76,7 +56,7 @@
       : `Puzzle ${puzzle.example}, step ${step} of ${frames.length - 1}: ${changed} cells changed, ` +
         (wrong ? `${wrong} not as in the label` : "all as in the label") +
         (clues ? `, ${clues} of them clues that it changed.` : ".") + halting;
-    board.setAttribute("aria-label", said.textContent);
+    element.setAttribute("aria-label", said.textContent);
     slider.value = step;
   }
 
@@ -138,7 +118,6 @@
     start(false);
   });
   root.querySelector(".of-clues").hidden = text || !data.puzzles.some((one) => one.given.includes(true));
-  lay();
   pick(0);
   if (still) stop();
   else start(true);

@@ -1,0 +1,102 @@
+"""reason play: a page in which trained networks compute, in the browser."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import sys
+import webbrowser
+from pathlib import Path
+
+from datasets_gen.typed import Parser
+from reason.errors import ConfigError
+from reason.files import written_beside
+from reason.play.page import Model, exported, kept_in, play_page, shipped
+from reason.play.runtime import VERSION, runtime
+
+PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the
+browser: the page needs no server and no network.
+
+  reason play                                   the models of the package: Sudoku, mazes, sums
+  reason play runs/mine                         a run of your own beside them
+  reason play --output page.html --no-browser   write the page alone
+  reason play --serve                           show it from this computer: http://127.0.0.1:8000
+
+The page holds ONNX Runtime Web {VERSION}. Where the package came without it, it is fetched once from the npm registry
+(33 MB, checked, kept); a run of your own needs the extra: pip install 'recursive-reasoners[onnx]'."""
+
+
+def main(argv: list[str]) -> int:
+    """Write, and open or serve; returns the exit status."""
+    parser = Parser(prog="reason play", description=PLAY)
+    parser.add_argument("run", nargs="*", metavar="RUN", help="a trained run or a folder that reason export wrote")
+    parser.add_argument("--output", type=Path, default=Path("play.html"), metavar="FILE", help="default play.html")
+    parser.add_argument("--runtime", type=Path, metavar="FILE", help="onnxruntime-web's npm package, fetched elsewhere")
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+    parser.add_argument("--serve", nargs="?", type=int, const=8000, metavar="PORT", help="serve the page (8000)")
+    arguments = parser.parse_args(argv)
+    if arguments.output.is_dir():
+        raise ConfigError(f"{arguments.output} is a folder; name a file: --output {arguments.output / 'play.html'}")
+    folder = kept_in()
+    models = _own(arguments.run)
+    models += [model for model in shipped(folder, _told) if model["name"] not in {one["name"] for one in models}]
+    script, binary = runtime(folder, arguments.runtime)
+    page = play_page(models, script, binary)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    with written_beside(arguments.output) as part:
+        part.write_text(page, encoding="utf-8")
+    print(f"{arguments.output}: {len(models)} models, {len(page) / 1e6:.1f} MB")
+    if arguments.serve is not None:
+        return _serve(page.encode(), arguments.serve, not arguments.no_browser)
+    if not arguments.no_browser and not webbrowser.open(arguments.output.resolve().as_uri()):
+        print("no browser was found; open the file")
+    return 0
+
+
+def _own(names: list[str]) -> list[Model]:
+    """The runs that were named."""
+    if not names:
+        return []
+    from reason.cli.asked import asked_run  # torch
+
+    return [exported(run, config, run.resolve().name) for run, config in [asked_run(name, {}) for name in names]]
+
+
+def _told(name: str) -> None:
+    print(f"{name} is exported for the page, once", file=sys.stderr)
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    """Answers every request for / with one page."""
+
+    def __init__(self, page: bytes, *given: object):
+        self.page = page
+        super().__init__(*given)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        """The page, or 404."""
+        if self.path.partition("?")[0] != "/":
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(self.page)))
+        self.end_headers()
+        self.wfile.write(self.page)
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Nothing."""
+
+
+def _serve(page: bytes, port: int, opened: bool) -> int:
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(_Page, page))
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"port {port} cannot be used ({error}); name another: --serve 8001") from None
+    address = f"http://127.0.0.1:{server.server_address[1]}/"
+    print(f"{address}   Ctrl-C ends it", flush=True)
+    if opened:
+        webbrowser.open(address)
+    with server:
+        server.serve_forever()
+    return 0

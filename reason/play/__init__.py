@@ -1,0 +1,1 @@
+"""The page in which trained networks compute in the browser: `reason play`."""

@@ -1,0 +1,85 @@
+"""ONNX Runtime Web, the WebAssembly build of its npm package: fetched once, checked, kept beside the page's models."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import os
+import re
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tqdm import tqdm
+
+from reason.errors import ConfigError
+from reason.files import written_beside
+
+VERSION = "1.30.0"
+INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="  # SHA-512
+ARCHIVE = f"onnxruntime-web-{VERSION}.tgz"
+SCRIPT, BINARY = "package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"
+PACKAGE = f"/onnxruntime-web/-/{ARCHIVE}"
+
+
+def address() -> str:
+    """Where the package is fetched from; the environment's NPM_CONFIG_REGISTRY counts, as for npm."""
+    return os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org").rstrip("/") + PACKAGE
+
+
+def fetched() -> bytes:
+    """The package, 33 MB.
+
+    Raises:
+        ConfigError: no network.
+    """
+    try:
+        with urllib.request.urlopen(address(), timeout=30) as answer:
+            size = int(answer.headers.get("Content-Length") or 0)
+            parts = []
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=f"onnxruntime-web {VERSION}") as bar:
+                while part := answer.read(1 << 18):
+                    parts.append(part)
+                    bar.update(len(part))
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        raise ConfigError(
+            f"{address()} cannot be read ({error}); fetch it elsewhere and name the file: --runtime {ARCHIVE}"
+        ) from None
+    return b"".join(parts)
+
+
+def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
+    """The script, whose last line names `ort`, and the binary, compressed by gzip.
+
+    Raises:
+        ConfigError: the package is another than the pinned one.
+    """
+    if base64.b64encode(hashlib.sha512(package).digest()).decode() != INTEGRITY:
+        raise ConfigError(f"{source} is not onnxruntime-web {VERSION}: its SHA-512 differs")
+    with tarfile.open(fileobj=io.BytesIO(package)) as archive:
+        script, binary = (archive.extractfile(name).read() for name in (SCRIPT, BINARY))  # type: ignore[union-attr]
+    return as_script(script.decode()), gzip.compress(binary, 9, mtime=0)
+
+
+def as_script(module: str) -> str:
+    """An ES module as a plain script that defines `ort`: a page from file:// may start no other worker."""
+    code, _, exports = module.rpartition("export{")
+    names = re.findall(r"([\w$]+) as ([\w$]+)", exports.partition("}")[0])
+    listed = ",".join(f"{outside}:{inside}" for inside, outside in names if outside != "default")
+    return f"{code.replace('import.meta.url', 'self.location.href')}const ort={{{listed}}};"
+
+
+def runtime(folder: Path, archive: Path | None = None) -> tuple[str, bytes]:
+    """Script and compressed binary, from `folder` where they lie there, else from the package; then they lie there."""
+    script, binary = folder / f"ort-{VERSION}.js", folder / f"ort-{VERSION}.wasm.gz"
+    if not (script.exists() and binary.exists()):
+        package = fetched() if archive is None else archive.read_bytes()
+        text, packed = unpacked(package, address() if archive is None else str(archive))
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, content in ((binary, packed), (script, text.encode())):
+            with written_beside(path) as part:
+                part.write_bytes(content)
+    return script.read_text(encoding="utf-8"), binary.read_bytes()

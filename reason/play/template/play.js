@@ -1,0 +1,459 @@
+"use strict";
+// The page: one puzzle, a batch of tries at it, and the step that is shown. The worker computes, this draws.
+{
+  const at = (id) => document.getElementById(id);
+  const { models, worker } = JSON.parse(at("data").textContent);
+  const thinker = new Thinker(worker, at("runtime").textContent);
+  const KEPT = 16, MOST = 64; // tiles that stay, tries until the rules hold
+  let model, family, question, given, board; // the puzzle and its drawing
+  let tries = [], chosen = 0, shown = 0, cursor = 0, brush = null, seed = 0;
+  let job = null, running = false, run = 0; // `run` numbers what computes, so that an older one sees that it has ended
+
+  // ---- the puzzle
+
+  function pickModel(name, asked = null) {
+    model = models.find((one) => one.name === name) ?? models[0];
+    family = FAMILIES[model.family];
+    for (const button of at("models").children) button.setAttribute("aria-pressed", String(button.value === model.name));
+    at("parameters").textContent = model.parameters.toLocaleString("en");
+    at("about").textContent = model.summary ?? "";
+    at("text-label").textContent = model.family === "addition" ? "Type a sum" : model.family === "maze" ? "Paint on the board, or paste a maze" : "Type into the board, or paste a puzzle";
+    brush = family.brushes ? family.brushes[0][1] : null;
+    offerExamples();
+    setQuestion(asked ?? firstQuestion());
+  }
+
+  function firstQuestion() {
+    if (family.random) return family.random(model, 15, 15, uniform(seed, 1));
+    const example = family.examples.find(([, text]) => text !== null && readable(text));
+    return example ? family.read(example[1], model) : family.empty(model);
+  }
+
+  function readable(text) {
+    try {
+      return Boolean(family.read(text, model));
+    } catch (error) {
+      if (error instanceof Unreadable) return false;
+      throw error;
+    }
+  }
+
+  function offerExamples() {
+    const offers = family.examples.filter(([, text]) => text === null || readable(text)).map(([name, text]) => [
+      name,
+      () => (text === null ? family.read(`${Math.floor(Math.random() * 1000)}+${Math.floor(Math.random() * 1000)}`, model) : family.read(text, model)),
+    ]);
+    if (family.random)
+      for (const size of model.any_size ? [10, 15, 20, 30] : [model.rows])
+        offers.push([`${size} × ${size}`, () => family.random(model, size, size, uniform(Date.now()))]);
+    if (family.random || !offers.length) offers.push(["empty", () => family.empty(model)]);
+    at("examples").replaceChildren(...offers.map(([name, make]) => button(name, () => setQuestion(make()))));
+  }
+
+  function setQuestion(next) {
+    const resized = !board || board.model !== model || question.rows !== next.rows || question.columns !== next.columns;
+    question = next;
+    if (resized) {
+      board = new Board(at("board"), { ...model, rows: next.rows, columns: next.columns }, { grid: true });
+      board.model = model;
+      board.cells.forEach((cell, i) => (cell.tabIndex = i ? -1 : 0));
+      at("board").classList.toggle("paints", brush !== null);
+      cursor = 0;
+      offerPad();
+    }
+    at("text").value = family.write(question, model);
+    at("text").rows = model.family === "maze" ? 3 : 1;
+    at("steps").value = 2 * model.trained_steps * Math.ceil(Math.sqrt(Math.max(1, (next.rows * next.columns) / (model.rows * model.columns))));
+    forget();
+  }
+
+  function edit(i, token) {
+    if (model.family === "addition" || token === undefined || question.tokens[i] === token) return;
+    const tokens = [...question.tokens];
+    if (family.brushes && [START, GOAL].includes(token)) tokens[tokens.indexOf(token)] = FREE; // it moves
+    if (family.brushes && [START, GOAL].includes(tokens[i]) && ![START, GOAL].includes(token)) return;
+    tokens[i] = token;
+    question = { ...question, tokens };
+    at("text").value = family.write(question, model);
+    forget();
+  }
+
+  // What was computed belongs to another question or another setting.
+  function forget() {
+    stop();
+    job = null;
+    tries = [];
+    chosen = shown = 0;
+    given = family.given(question, model);
+    at("tiles").replaceChildren();
+    draw();
+    const reason = family.objection(question, model);
+    say(reason ?? "This is the question. Press Think.", Boolean(reason));
+    remember();
+  }
+
+  // ---- thinking
+
+  const number = (id, least, most) => Math.min(most, Math.max(least, Math.round(Number(at(id).value)) || least));
+  const steps = () => number("steps", 1, 512);
+  const sigma = () => Number(at("noise").value);
+
+  async function begin(count) {
+    const first = tries.length ? Math.max(...tries.map((one) => one.number)) + 1 : 1;
+    const fresh = Array.from({ length: count }, (_, k) => {
+      const number = first + k;
+      const moved = symmetry(model.symmetry, question, model.characters.length, number, uniform(seed, number));
+      return { number, ...moved, back: moved.names.reduce((back, name, token) => ((back[name] = token), back), []), frames: [] };
+    });
+    const boards = fresh.map(({ source, names }) => ({ ...question, tokens: source.map((i) => names[question.tokens[i]]) }));
+    const id = await thinker.begin(model, boards, fresh.map((one) => one.number), { seed, sigma: sigma() });
+    tries = [...tries, ...fresh].slice(-Math.max(KEPT, count));
+    chosen = tries.indexOf(fresh[0]);
+    job = { id, fresh };
+    layTiles();
+  }
+
+  async function advance() {
+    const said = await thinker.step(job.id);
+    if (said.gone) return;
+    likeliest(said.logits, job.fresh.length, model.characters.length).forEach(({ answer, sure }, row) => {
+      const one = job.fresh[row], tokens = [...question.tokens], certainty = new Float32Array(tokens.length).fill(1);
+      one.source.forEach((from, i) => {
+        if (model.family === "addition" && given[from]) return; // only blank cells are answered
+        tokens[from] = one.back[answer[i]];
+        certainty[from] = sure[i];
+      });
+      one.frames.push({ ...family.check(question, tokens, model), tokens, sure: certainty, change: said.change[row], halting: said.halting?.[row] ?? null, milliseconds: said.milliseconds });
+    });
+  }
+
+  // Compute and show until `steps`; returns false where something else has begun.
+  async function think(count, pace) {
+    const mine = ++run;
+    running = true;
+    buttons();
+    try {
+      if (!job) {
+        say("The network is loaded …");
+        await begin(count);
+        shown = 0;
+      }
+      while (mine === run && shown < steps()) {
+        const began = performance.now();
+        if (tries[chosen].frames.length <= shown) await advance();
+        if (mine !== run) return false;
+        shown++;
+        draw();
+        tellStep(false);
+        const wait = pace() - (performance.now() - began);
+        await new Promise((resolve) => (wait > 0 ? setTimeout(resolve, wait) : requestAnimationFrame(resolve)));
+      }
+      if (mine !== run) return false;
+      stop();
+      tellStep(true);
+      return true;
+    } catch (error) {
+      if (mine === run) {
+        stop();
+        job = null;
+        say(`The computation failed: ${error.message}. Press Think to begin again.`, true);
+      }
+      return false;
+    }
+  }
+
+  function stop() {
+    run++;
+    running = false;
+    buttons();
+  }
+
+  async function untilRulesHold() {
+    const pace = () => 0;
+    if (tries.length === 0 && !(await think(1, pace))) return;
+    while (!held() && tries[tries.length - 1].number < MOST) {
+      job = null;
+      if (!(await think(Math.max(4, Number(at("tries").value)), pace))) return;
+    }
+    const one = tries.findIndex((one) => one.frames.at(-1)?.holds);
+    if (one >= 0) choose(one);
+    else say(`None of ${tries[tries.length - 1].number} tries keeps the rules.`, true);
+  }
+
+  const held = () => tries.some((one) => one.frames.at(-1)?.holds);
+
+  // ---- drawing
+
+  function draw() {
+    const frames = tries[chosen]?.frames ?? [], frame = frames[shown - 1], before = frames[shown - 2]?.tokens ?? question.tokens;
+    const tokens = frame?.tokens ?? question.tokens;
+    const clashes = frame ? frame.broken : (family.clashes?.(question.tokens, model) ?? new Set());
+    tokens.forEach((token, i) => {
+      const classes = [];
+      if (given[i]) classes.push("given");
+      if (frame && token !== before[i]) classes.push("changed");
+      if (clashes.has(i)) classes.push("wrong");
+      if (frame && given[i] && token !== question.tokens[i]) classes.push("clue");
+      board.paint(i, token, classes, frame && !given[i] ? frame.sure[i] : 1);
+      label(i, token, classes);
+    });
+    at("scrubber").max = Math.max(...tries.map((one) => one.frames.length), 0);
+    at("scrubber").value = shown;
+    curve(at("change"), frames.map((one) => one.change), true);
+    const halts = frames.length > 0 && frames[0].halting !== null;
+    at("halting-figure").style.visibility = halts || !frames.length ? "visible" : "hidden";
+    curve(at("halting"), halts ? frames.map((one) => one.halting) : [], false);
+    tries.forEach((one, k) => one.tile && drawTile(one, k));
+    at("tiles-section").hidden = tries.length < 2;
+  }
+
+  function label(i, token, classes) {
+    const name = (family.brushes ?? []).find(([, value]) => value === token)?.[0] ?? (token === PATH && family.brushes ? "path" : board.shape.glyphs[token]?.trim() || "open");
+    const marks = classes.filter((one) => ["given", "changed", "wrong"].includes(one)).map((one) => ({ given: "clue", changed: "changed", wrong: "breaks a rule" })[one]);
+    const text = `row ${Math.floor(i / question.columns) + 1}, column ${(i % question.columns) + 1}: ${[name, ...marks].join(", ")}`;
+    if (board.cells[i].ariaLabel !== text) board.cells[i].ariaLabel = text;
+  }
+
+  const SVG = "http://www.w3.org/2000/svg";
+
+  function curve(svg, values, logarithmic) {
+    const scale = logarithmic ? (v) => Math.log10(Math.max(v, 1e-6)) : (v) => v;
+    const low = logarithmic ? Math.min(...values.map(scale), 0) : 0, high = logarithmic ? Math.max(...values.map(scale), 1) : 1;
+    const x = (m) => 30 + (205 * (m - 1)) / Math.max(1, steps() - 1), y = (v) => 70 - (60 * (scale(v) - low)) / (high - low || 1);
+    const draw = (name, attributes, text = "") => {
+      const one = document.createElementNS(SVG, name);
+      for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+      one.textContent = text;
+      return one;
+    };
+    const said = logarithmic ? [10 ** high, 10 ** low].map((v) => (v < 0.01 ? v.toExponential(0) : v.toPrecision(2).includes("e") ? String(Math.round(v)) : v.toPrecision(2))) : ["1", "0"];
+    const parts = [
+      draw("line", { x1: 30, x2: 235, y1: 70, y2: 70 }),
+      draw("text", { x: 26, y: 14, "text-anchor": "end" }, said[0]),
+      draw("text", { x: 26, y: 73, "text-anchor": "end" }, said[1]),
+    ];
+    if (shown && values.length) parts.push(draw("line", { class: "now", x1: x(shown), x2: x(shown), y1: 8, y2: 70 }));
+    parts.push(draw("path", { d: values.map((v, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(v).toFixed(1)}`).join("") }));
+    svg.replaceChildren(...parts);
+    svg.setAttribute("aria-label", values.length ? `from ${values[0].toPrecision(2)} to ${values.at(-1).toPrecision(2)} in ${values.length} steps` : "nothing yet");
+  }
+
+  function layTiles() {
+    at("tiles").replaceChildren(...tries.map((one, k) => {
+      const tile = button("", () => choose(tries.indexOf(one)));
+      tile.className = "tile";
+      const picture = document.createElement("div"), name = document.createElement("span");
+      tile.append(name, picture);
+      one.tile = { tile, name, board: new Board(picture, board.shape), drawn: -1 };
+      return tile;
+    }));
+  }
+
+  function drawTile(one, k) {
+    const { tile, name, board: small } = one.tile, m = Math.min(shown, one.frames.length), frame = one.frames[m - 1];
+    tile.setAttribute("aria-pressed", String(k === chosen));
+    if (one.tile.drawn === m) return;
+    one.tile.drawn = m;
+    const mark = !frame || frame.holds === null ? "" : frame.holds ? " ✓" : " ✗";
+    name.textContent = `try ${one.number}${mark}`;
+    tile.ariaLabel = `try ${one.number}: ${!frame ? "the question" : frame.holds === null ? "an answer" : frame.holds ? "the rules hold" : "rules broken"}`;
+    (frame?.tokens ?? question.tokens).forEach((token, i) => small.paint(i, token, given[i] ? ["given"] : [], 1));
+  }
+
+  function choose(k) {
+    stop();
+    chosen = k;
+    shown = Math.min(Math.max(shown, tries[k].frames.length), tries[k].frames.length);
+    draw();
+    tellStep(true);
+  }
+
+  // ---- words and buttons
+
+  function say(text, problem = false) {
+    at("said").textContent = text;
+    at("said").classList.toggle("problem", problem);
+  }
+
+  const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
+  function tellStep(whole) {
+    const one = tries[chosen], frame = one?.frames[shown - 1];
+    at("said").setAttribute("aria-live", whole ? "polite" : "off");
+    if (!frame) return say("This is the question. Press Think.");
+    const before = one.frames[shown - 2]?.tokens ?? question.tokens;
+    const changed = frame.tokens.filter((token, i) => token !== before[i]).length;
+    let since = one.frames.length;
+    while (since > 1 && one.frames[since - 2].holds) since--;
+    const broken = frame.broken.size ? `${counted(frame.broken.size, "cell breaks", "cells break")} a rule.` : frame.why;
+    const holds = whole && one.frames.at(-1).holds ? `The rules hold since step ${since}.` : "The rules hold.";
+    const verdict = frame.holds === null ? "" : ` ${frame.holds ? holds : broken}`;
+    const speed = whole ? ` ${Math.round(one.frames.reduce((sum, each) => sum + each.milliseconds, 0) / one.frames.length)} ms a step.` : "";
+    say(`Try ${one.number}, step ${shown}: ${counted(changed, "cell", "cells")} changed.${verdict}${speed}`);
+    if (whole && frame.holds === false && shown === one.frames.length) at("said").textContent += " Another try may find it.";
+  }
+
+  function buttons() {
+    at("play").textContent = running ? "❚❚ Pause" : "▶ Think";
+    for (const id of ["step", "another", "until"]) at(id).disabled = running;
+    at("until").hidden = family?.check === plain.check;
+  }
+
+  function button(text, act) {
+    const one = document.createElement("button");
+    one.type = "button";
+    one.textContent = text;
+    one.addEventListener("click", act);
+    return one;
+  }
+
+  const pace = () => Number(at("speed").value), count = () => Number(at("tries").value);
+
+  at("play").addEventListener("click", () => {
+    if (running) return stop(), tellStep(true);
+    if (shown >= steps()) shown = 0;
+    think(count(), pace);
+  });
+  at("step").addEventListener("click", async () => {
+    const most = shown + 1, mine = ++run;
+    try {
+      if (!job && !tries.length) await begin(count());
+      if (job && tries[chosen].frames.length < most) await advance();
+    } catch (error) {
+      job = null;
+      return say(`The computation failed: ${error.message}.`, true);
+    }
+    if (mine !== run) return;
+    shown = Math.min(most, tries[chosen].frames.length);
+    draw();
+    tellStep(true);
+  });
+  at("reset").addEventListener("click", () => { stop(); shown = 0; draw(); tellStep(true); });
+  at("scrubber").addEventListener("input", () => { stop(); shown = Math.min(Number(at("scrubber").value), tries[chosen]?.frames.length ?? 0); draw(); tellStep(true); });
+  at("another").addEventListener("click", () => { job = null; think(count(), pace); });
+  at("until").addEventListener("click", untilRulesHold);
+  at("noise").addEventListener("input", () => { at("sigma").textContent = at("noise").value; forget(); });
+  at("steps").addEventListener("change", () => { at("steps").value = steps(); draw(); remember(); });
+  at("tries").addEventListener("change", forget);
+  at("typed").addEventListener("submit", (event) => {
+    event.preventDefault();
+    try {
+      setQuestion(family.read(at("text").value, model));
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error;
+      say(error.message, true);
+    }
+  });
+  at("share").addEventListener("click", async () => {
+    remember();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      say("The link is copied. It holds the puzzle and the settings.");
+    } catch {
+      say("The address of this page holds the puzzle and the settings: copy it.");
+    }
+  });
+
+  // ---- entering and painting
+
+  function offerPad() {
+    let entries = [];
+    if (family.brushes) entries = family.brushes;
+    else if (model.family !== "addition")
+      entries = [...model.characters].map((character, token) => [character, token]).filter(([character, token]) => token && !"._?·".includes(character));
+    const open = family.open(model);
+    at("pad").setAttribute("aria-label", family.brushes ? "paint with" : "enter into the chosen cell");
+    const keys = entries.map(([name, token]) => {
+      const one = button(name, () => (family.brushes ? pickBrush(token) : edit(cursor, token)));
+      one.value = token;
+      return one;
+    });
+    if (!family.brushes && entries.length) keys.push(button("erase", () => edit(cursor, open)));
+    at("pad").replaceChildren(...keys);
+    if (family.brushes) pickBrush(brush);
+    buttons();
+  }
+
+  function pickBrush(token) {
+    brush = token;
+    for (const one of at("pad").children) one.setAttribute("aria-pressed", String(Number(one.value) === token));
+  }
+
+  function moveTo(i, focus = true) {
+    board.cells[cursor].tabIndex = -1;
+    board.cells[cursor].classList.remove("cursor");
+    cursor = i;
+    board.cells[i].tabIndex = 0;
+    if (focus) board.cells[i].focus({ preventScroll: true });
+  }
+
+  const cellAt = (event) => board.cells.indexOf(document.elementFromPoint(event.clientX, event.clientY));
+  at("board").addEventListener("pointerdown", (event) => {
+    const i = cellAt(event);
+    if (i < 0) return;
+    event.preventDefault();
+    moveTo(i);
+    if (brush === null) return;
+    at("board").setPointerCapture(event.pointerId);
+    edit(i, brush === WALL && question.tokens[i] === WALL ? ((at("board").dataset.erasing = "yes"), FREE) : (delete at("board").dataset.erasing, brush));
+  });
+  at("board").addEventListener("pointermove", (event) => {
+    if (brush === null || !event.buttons) return;
+    const i = cellAt(event);
+    if (i >= 0) edit(i, at("board").dataset.erasing ? FREE : brush);
+  });
+  at("board").addEventListener("keydown", (event) => {
+    const { rows, columns } = question, row = Math.floor(cursor / columns), column = cursor % columns;
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    if (moves[event.key]) {
+      const [down, right] = moves[event.key];
+      moveTo(Math.min(rows - 1, Math.max(0, row + down)) * columns + Math.min(columns - 1, Math.max(0, column + right)));
+    } else if (event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (family.brushes && (event.key === " " || event.key === "Enter")) edit(cursor, question.tokens[cursor] === brush ? FREE : brush);
+    else if (["Backspace", "Delete", "0", "."].includes(event.key)) edit(cursor, family.open(model));
+    else {
+      const token = [...model.characters].indexOf(family.brushes ? event.key.toUpperCase() : event.key);
+      if (token < 1 || token === PATH && family.brushes) return;
+      edit(cursor, token);
+    }
+    event.preventDefault();
+  });
+
+  // ---- the link
+
+  function remember() {
+    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps(), tries: at("tries").value, noise: at("noise").value });
+    history.replaceState(null, "", `#${values}`);
+  }
+
+  // What a link says, each value checked; what is not understood is told and left out.
+  function recall() {
+    const values = new URLSearchParams(location.hash.slice(1)), name = values.get("model");
+    const known = models.some((one) => one.name === name), text = values.get("puzzle");
+    pickModel(known ? name : models[0].name);
+    if (name !== null && !known) return say("The link names a model that this page does not hold.", true);
+    if (text !== null) {
+      try {
+        setQuestion(family.read(text.slice(0, 4000), model));
+      } catch (error) {
+        if (!(error instanceof Unreadable)) throw error;
+        return say(`The puzzle of the link: ${error.message}`, true);
+      }
+    }
+    const take = (id, fits) => values.has(id) && fits(Number(values.get(id))) && (at(id).value = Number(values.get(id)));
+    take("steps", (v) => Number.isInteger(v) && v >= 1 && v <= 512);
+    take("tries", (v) => [1, 4, 8].includes(v));
+    take("noise", (v) => v >= 0 && v <= 1);
+    at("sigma").textContent = at("noise").value;
+    remember();
+  }
+
+  at("models").append(...models.map((one) => {
+    const pick = button(one.title, () => pickModel(one.name));
+    pick.value = one.name;
+    return pick;
+  }));
+  recall();
+  addEventListener("hashchange", () => { if (location.hash.slice(1) !== "") recall(); });
+  globalThis.play = { thinker, models, state: () => ({ model: model.name, question, tries, chosen, shown, running }) }; // for tests
+}

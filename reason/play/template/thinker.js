@@ -1,0 +1,82 @@
+"use strict";
+// The page's end of the worker: calls become promises; a worker that fails is replaced at the next call.
+class Thinker {
+  constructor(source, runtime) {
+    Object.assign(this, { source, runtime, worker: null, waiting: new Map(), ticket: 0, job: 0, graphs: new Map() });
+  }
+
+  static bytes(text) {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  }
+
+  static async unpacked(text) {
+    const stream = new Blob([Thinker.bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  call(call, given) {
+    return new Promise((resolve, reject) => {
+      this.waiting.set(++this.ticket, { resolve, reject });
+      this.worker.postMessage({ call, ticket: this.ticket, ...given });
+    });
+  }
+
+  fail(reason) {
+    this.worker?.terminate();
+    this.worker = null;
+    this.graphs.clear();
+    for (const { reject } of this.waiting.values()) reject(new Error(reason));
+    this.waiting.clear();
+  }
+
+  async ready() {
+    if (this.worker) return;
+    this.worker = new Worker(URL.createObjectURL(new Blob([this.source], { type: "text/javascript" })));
+    this.worker.onerror = (event) => this.fail(event.message || "the worker ended");
+    this.worker.onmessage = ({ data: { ticket, answer, error } }) => {
+      const { resolve, reject } = this.waiting.get(ticket) ?? {};
+      this.waiting.delete(ticket);
+      if (error === undefined) resolve?.(answer);
+      else reject?.(new Error(error));
+    };
+    await this.call("load", { wasm: await Thinker.unpacked(this.runtime) });
+  }
+
+  // A batch of tries at one puzzle; `numbers`: from 1, the first sees the puzzle as it stands.
+  async begin(model, boards, numbers, { seed = 0, sigma = 0, state = null } = {}) {
+    await this.ready();
+    const { rows, columns } = boards[0], id = ++this.job;
+    const shape = model.any_size ? [boards.length, rows, columns] : [boards.length, rows * columns];
+    let graphs = null; // the worker keeps those it has seen
+    if (!this.graphs.has(model.name)) {
+      graphs = { start: await Thinker.unpacked(model.files.start), step: await Thinker.unpacked(model.files.step) };
+      this.graphs.set(model.name, true);
+    }
+    if (state === null && model.first) state = Object.fromEntries(model.state.map((name) => [name, new Float32Array(Thinker.bytes(model.first[name]).buffer)]));
+    const known = { name: model.name, graphs: model.graphs, drawn: model.drawn, state: model.state };
+    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, numbers, seed, sigma, state });
+    return id;
+  }
+
+  step(id) {
+    return this.call("step", { id });
+  }
+}
+
+// Of logits (B, S, V): the likeliest token of every cell, and its probability.
+function likeliest(logits, rows, tokens) {
+  const cells = logits.length / rows / tokens, found = [];
+  for (let row = 0; row < rows; row++) {
+    const answer = new Array(cells), sure = new Float32Array(cells);
+    for (let cell = 0; cell < cells; cell++) {
+      const from = (row * cells + cell) * tokens;
+      let best = 0, sum = 0;
+      for (let token = 1; token < tokens; token++) if (logits[from + token] > logits[from + best]) best = token;
+      for (let token = 0; token < tokens; token++) sum += Math.exp(logits[from + token] - logits[from + best]);
+      answer[cell] = best;
+      sure[cell] = 1 / sum;
+    }
+    found.push({ answer, sure });
+  }
+  return found;
+}

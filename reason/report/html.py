@@ -1,0 +1,29 @@
+"""What the pages share: templates that escape, JSON for a <script>, and files that stand in the page."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def environment(package: str) -> Environment:
+    """Templates of a package's folder `template`; values are escaped."""
+    return Environment(
+        loader=PackageLoader(package, "template"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def part(package: str, *names: str) -> Markup:
+    """Files of a package's folder `template`, one behind the other, as they stand."""
+    folder = files(package) / "template"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def as_json(value: Any) -> Markup:
+    """JSON that may stand in a <script>: nothing in it can end one."""
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

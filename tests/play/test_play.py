@@ -1,0 +1,134 @@
+"""reason play: the page is whole, holds what it needs and nothing of the web; test_play_browser tries what it does."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import tarfile
+import threading
+import urllib.error
+import urllib.request
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import output, refusal
+
+from reason.cli import play
+from reason.errors import ConfigError
+from reason.play import page, runtime
+from reason.play.page import play_page
+from reason.pretrained import FOLDER
+
+MODULE = "var a=import.meta.url;var b=1;export{a as Tensor,b as default,b as env};\n//# sourceMappingURL=x.map\n"
+
+
+def npm_package(**files: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in onnxruntime-web's place, which the pinned sum fits; nothing is kept in the package's folder."""
+    content = npm_package(**{runtime.SCRIPT: MODULE.encode(), runtime.BINARY: b"\0asm"})
+    monkeypatch.setattr(runtime, "INTEGRITY", base64.b64encode(hashlib.sha512(content).digest()).decode())
+    monkeypatch.setattr(play, "kept_in", lambda: tmp_path / "kept")
+    file = tmp_path / runtime.ARCHIVE
+    file.write_bytes(content)
+    return file
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One model of the package in place of all."""
+    monkeypatch.setattr(page, "pretrained_models", lambda: ["sudoku-6x6"])
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.mark.usefixtures("few")
+def test_the_page_is_one_file_and_made_at_once_the_second_time(tmp_path: Path, package: Path) -> None:
+    words = ["play", "--output", str(tmp_path / "page.html"), "--no-browser"]
+    output([*words, "--runtime", str(package)], "1 models")
+    first = (tmp_path / "page.html").read_text()
+    package.unlink()
+    output(words, "1 models")  # neither fetched nor exported again
+    assert (tmp_path / "page.html").read_text() == first
+    assert not re.search(r"""(?:src|href)=["'](?!data:)""", first)
+    model = data_of(first)["models"][0]
+    assert (model["name"], model["family"], model["rows"]) == ("sudoku-6x6", "sudoku", 6)
+    assert gzip.decompress(base64.b64decode(model["files"]["step"])).startswith(b"\x08")  # an ONNX graph
+    assert "const ort={Tensor:a,env:b};" in str(data_of(first)["worker"])
+
+
+def test_the_runtime_is_the_pinned_one(tmp_path: Path) -> None:
+    other = tmp_path / "other.tgz"
+    other.write_bytes(npm_package(a=b"b"))
+    with pytest.raises(ConfigError, match="its SHA-512 differs"):
+        runtime.runtime(tmp_path / "kept", other)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_module_becomes_a_script() -> None:
+    assert runtime.as_script(MODULE) == "var a=self.location.href;var b=1;const ort={Tensor:a,env:b};"
+
+
+def test_no_network_is_said_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", (tmp_path / "none").as_uri())
+    with pytest.raises(ConfigError, match="--runtime onnxruntime-web"):
+        runtime.runtime(tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_nothing_of_a_run_is_markup() -> None:
+    hostile = "</script><script>alert(1)</script>"
+    html = play_page([{"name": hostile, "title": hostile}], "const ort={};", b"")
+    assert "alert(1)</script>" not in html
+    assert data_of(html)["models"][0]["title"] == hostile
+
+
+def test_served_to_this_computer_alone() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *given: play._Page(b"<p>page", *given))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    with server:
+        with urllib.request.urlopen(f"{address}/") as answer:
+            assert answer.read() == b"<p>page"
+            assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{address}/../etc/passwd")
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("few")
+def test_what_cannot_be_is_refused(tmp_path: Path, package: Path) -> None:
+    refusal(["play", "--output", str(tmp_path)], "is a folder; name a file")
+    refusal(["play", str(tmp_path / "none"), "--no-browser"], "none")
+    words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
+    refusal([*words, "--serve", "99999"], "port 99999 cannot be used", "--serve 8001")
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_of_ones_own_stands_first(tmp_path: Path, package: Path) -> None:
+    own = tmp_path / "mine"
+    shutil.copytree(FOLDER / "addition", own)
+    words = ["play", str(own), "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
+    output(words, "2 models")
+    models = data_of((tmp_path / "p.html").read_text())["models"]
+    assert [model["name"] for model in models] == ["mine", "sudoku-6x6"]

@@ -1,0 +1,300 @@
+"""The page of reason play in a real browser. Run with -m browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from conftest import make_set, output
+
+from reason.config.overrides import derive, read_config
+from reason.data import PuzzleData
+from reason.interop.onnx import CPU, torch_answers
+from reason.models.layout import IMPOSSIBLE
+from reason.pretrained import FOLDER, pretrained_models
+from reason.runs.directory import load_run
+
+pytestmark = pytest.mark.browser
+api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+HARD = "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."
+
+
+HARDER = "....6.3...7...2.........48..1..................2..6.734..2.1.96.....5...8.3.4.5.."
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("play") / "play.html"
+    output(["play", "--output", str(path), "--no-browser"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    with api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser: Any, file: Path) -> Iterator[Open]:
+    """Opens the page, offline; what its console says and what it asks of the network must be nothing."""
+    said: list[str] = []
+    contexts = []
+
+    def open_page(link: str = "", script: str = "", expected: str | None = None, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "offline": True} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda one: said.append(one.url) if one.url[:4] not in ("file", "data", "blob") else None)
+        if script:
+            page.add_init_script(script)
+        page.goto(file.as_uri() + link)
+        page.locator("#speed").select_option("0")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def think(page: Any) -> dict[str, Any]:
+    """Press Think, wait for the end, and return what was computed."""
+    page.locator("#play").click()
+    return ended(page)
+
+
+def ended(page: Any) -> dict[str, Any]:
+    api.expect(page.locator("#step")).to_be_enabled(timeout=60_000)
+    api.expect(page.locator("#play")).to_have_text(re.compile("Think"), timeout=60_000)
+    return page.evaluate("play.state()")
+
+
+def link(**values: object) -> str:
+    return "#" + urlencode(values)
+
+
+SETS = {
+    "sudoku": "sudoku --train 5 --test 20 --seed 7",
+    "sudoku-1000": "sudoku --train 5 --test 20 --seed 8",
+    "sudoku-6x6": "sudoku --size 6 --train 5 --test 20 --seed 7",
+    "maze": "maze --size 10 --train 5 --test 20 --seed 7",
+    "addition": "addition --digits 3 --zero-pad --no-reverse --blank-answer --train 5 --test 20 --seed 7",
+}
+
+
+@pytest.mark.parametrize("name", pretrained_models())
+def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path: Path) -> None:
+    """Of 20 unseen puzzles: each step from torch's state, its logits; from the first state on, every answer."""
+    run = FOLDER / name
+    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
+    model = load_run(run, CPU, config, config.evaluation.weights).model
+    data = PuzzleData(make_set(SETS[name], tmp_path / "set"), "test")
+    model.add_shape(data.shape)
+    questions, (rows, columns) = data.inputs, data.shape.structure.grid
+    steps, page = config.rollout.trained_steps, opened(link(model=name))
+    compute = """async ([name, tokens, rows, columns, states]) => {
+      const model = play.models.find((one) => one.name === name), boards = [{ rows, columns, tokens }];
+      const [said, guided] = [[], []];
+      const all = async (list, id) => list.push(Array.from((await play.thinker.step(id)).logits));
+      const id = await play.thinker.begin(model, boards, [1]);
+      for (const _ of states) await all(said, id);
+      for (const state of states) await all(guided, await play.thinker.begin(model, boards, [1], { state }));
+      return [said, guided];
+    }"""
+    assert len(questions) == 20
+    for question in questions:
+        expected = torch_answers(model, question[None].long(), steps, config.seed)
+        states = [{part: z.ravel().tolist() for part, z in before.items()} for before in expected.before]
+        given = [name, question.tolist(), rows, columns, states]
+        said, guided = (np.array(each, np.float32)[:, None] for each in page.evaluate(compute, given))
+        there = (expected.logits > IMPOSSIBLE).ravel()
+        difference = np.abs(guided.ravel() - expected.logits.ravel())[there].max()
+        assert difference <= 1e-4 * np.abs(expected.logits.ravel()[there]).max()
+        shape = expected.logits.shape
+        assert (said.reshape(shape).argmax(-1) == expected.logits.argmax(-1)).all()
+
+
+def answers(state: dict[str, Any], characters: str, columns: int) -> list[list[str]]:
+    """The answers of the first try after each step, in lines."""
+    texts = ["".join(characters[token] for token in frame["tokens"]) for frame in state["tries"][0]["frames"]]
+    return [[text[i : i + columns] for i in range(0, len(text), columns)] for text in texts]
+
+
+def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened: Open) -> None:
+    page = opened()
+    page.locator("#text").fill(EASY)
+    page.locator("#typed button").click()
+    state = think(page)
+    told = json.loads(output(["solve", "sudoku", EASY, "--json", "training.precision=fp32"]))
+    assert answers(state, "..123456789", 9) == [step["answer"] for step in told["steps"]]
+    assert "The rules hold since step" in page.locator("#said").inner_text()
+    assert page.locator("#board i.given").count() == sum(character != "." for character in EASY)
+    assert page.locator("#board i.wrong").count() == 0
+
+
+def test_digits_are_typed_into_cells(opened: Open) -> None:
+    page = opened(link(model="sudoku", puzzle="." * 81))
+    page.locator("#board i").first.click()
+    for key in ("5", "ArrowRight", "3", "ArrowDown", "7", "Backspace"):
+        page.keyboard.press(key)
+    assert page.locator("#text").input_value() == "53" + "." * 79
+    page.locator("#pad button", has_text="8").click()
+    assert page.locator("#text").input_value() == "53" + "." * 8 + "8" + "." * 70
+    assert page.locator("#board i").first.get_attribute("aria-label") == "row 1, column 1: 5, clue"
+
+
+def test_a_maze_is_painted_and_solved(opened: Open) -> None:
+    page = opened(link(model="maze"))
+    page.locator("#examples button", has_text="empty").click()
+    cells, walls = page.locator("#board i"), range(15 * 4, 15 * 4 + 14)  # one opening at the right
+    boxes = [cells.nth(i).bounding_box() for i in (walls[0], walls[-1])]
+    page.mouse.move(boxes[0]["x"] + 5, boxes[0]["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(boxes[1]["x"] + 5, boxes[1]["y"] + 5, steps=60)
+    page.mouse.up()
+    typed = page.locator("#text").input_value()
+    assert typed.split("\n")[4] == "#" * 14 + "."
+    state = think(page)
+    told = json.loads(output(["solve", "maze", typed, "--json", "--restarts", "1", "training.precision=fp32"]))
+    assert answers(state, "?# SGo", 15) == [step["answer"] for step in told["steps"]]
+    page.locator("#pad button", has_text="goal").click()
+    cells.nth(7).click()
+    assert page.locator("#text").input_value().count("G") == 1
+    assert page.evaluate("play.state().tries.length") == 0  # what was computed belonged to another maze
+
+
+def test_puzzles_without_an_answer_are_told(opened: Open) -> None:
+    page = opened(link(model="sudoku", puzzle="55" + "." * 79))
+    said = page.locator("#said")
+    assert "A clue stands twice" in said.inner_text()
+    assert page.locator("#board i.wrong").count() == 2
+    for puzzle, words in {
+        "1234567........8.." + "." * 63: "no grid has all of these clues",
+        "." * 81: "several grids fit",
+        "." * 40 + "3" + "." * 40: "several grids fit",
+    }.items():
+        page.locator("#text").fill(puzzle)
+        page.locator("#typed button").click()
+        assert words in said.inner_text()
+    page.goto(page.url.partition("#")[0] + link(model="maze", puzzle="S#.\n##.\n..G"))
+    api.expect(said).to_contain_text("no path leads there")
+
+
+def test_what_cannot_be_read_is_refused_and_the_puzzle_stays(opened: Open) -> None:
+    page = opened(link(model="sudoku", puzzle=EASY))
+    for text, words in {"12": "2 cells, 81 are needed", "x" * 81: "“x” is no cell", "": "0 cells"}.items():
+        page.locator("#text").fill(text)
+        page.locator("#typed button").click()
+        assert words in page.locator("#said").inner_text()
+        assert page.evaluate("play.state().question.tokens.filter((token) => token > 1).length") == 30
+    page.locator("#models button", has_text="Addition").click()
+    page.locator("#text").fill("1+2+3")
+    page.locator("#typed button").click()
+    assert "Write 2 whole numbers" in page.locator("#said").inner_text()
+
+
+def test_a_sum_and_a_small_sudoku(opened: Open) -> None:
+    page = opened(link(model="addition", puzzle="999+1"))
+    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
+    assert page.locator("#board").inner_text().replace("\n", "") == "999+001=1000"
+    page.locator("#models button", has_text="6×6").click()
+    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
+
+
+def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
+    page = opened(link(model="sudoku-1000", puzzle=HARDER, tries=4, steps=6))  # the first try needs 7 steps
+    page.locator("#until").click()
+    api.expect(page.locator("#said")).to_have_text(re.compile("The rules hold since"), timeout=120_000)
+    state = ended(page)
+    assert len({try_["number"] for try_ in state["tries"]}) == len(state["tries"]) > 1
+    for one in state["tries"]:
+        clues = [
+            token
+            for token, asked in zip(one["frames"][-1]["tokens"], state["question"]["tokens"], strict=True)
+            if asked > 1
+        ]
+        assert not one["frames"][-1]["holds"] or clues == [token for token in state["question"]["tokens"] if token > 1]
+    tiles = page.locator("#tiles button")
+    assert tiles.count() == len(state["tries"])
+    tiles.last.click()
+    assert tiles.last.get_attribute("aria-pressed") == "true"
+    numbers = [one["number"] for one in state["tries"]]
+    page.locator("#another").click()
+    assert ended(page)["tries"][-1]["number"] > max(numbers)
+
+
+def test_steps_one_by_one_and_back(opened: Open) -> None:
+    page = opened(link(model="sudoku", puzzle=HARD))
+    for step in (1, 2, 3):
+        page.locator("#step").click()
+        api.expect(page.locator("#said")).to_have_text(re.compile(f"step {step}:"), timeout=30_000)
+    page.locator("#scrubber").fill("1")
+    assert "step 1:" in page.locator("#said").inner_text()
+    changed = page.locator("#board i.changed").count()
+    assert changed == 81 - sum(character != "." for character in HARD)
+    page.locator("#reset").click()
+    assert page.locator("#board i.changed").count() == 0
+
+
+def test_a_worker_that_fails_is_told_and_replaced(opened: Open) -> None:
+    broken = "const Real = Worker; let first = true; globalThis.Worker = class { constructor(url) { "
+    broken += "if (first) { first = false; throw new Error('no worker here'); } return new Real(url); } };"
+    page = opened(link(model="sudoku", puzzle=EASY), script=broken)
+    page.locator("#play").click()
+    api.expect(page.locator("#said")).to_have_text(re.compile("no worker here.*Press Think to begin again"))
+    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
+    page.evaluate("play.thinker.fail('it was ended')")
+    page.locator("#another").click()
+    assert len(ended(page)["tries"]) == 2
+
+
+def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> None:
+    page = opened(link(model="maze", puzzle="S..\n##.\nG..", steps=7, tries=4, noise=0.3))
+    state = page.evaluate("play.state()")
+    assert (state["question"]["rows"], state["model"]) == (3, "maze")
+    values = [page.locator(f"#{name}").input_value() for name in ("steps", "tries", "noise")]
+    assert values == ["7", "4", "0.3"]
+    markup = "<img src=x onerror=alert(1)>"
+    page = opened(link(model=markup, puzzle=markup, steps="1e9", tries="<b>", noise="-4"))
+    assert "The link names a model that this page does not hold" in page.locator("#said").inner_text()
+    page = opened(link(model="sudoku", puzzle=markup, steps="1e9", tries="<b>", noise="-4"))
+    assert page.locator("#said").inner_text() == "The puzzle of the link: “<” is no cell of this puzzle."
+    assert page.locator("main img").count() == 0
+    assert [page.locator(f"#{name}").input_value() for name in ("steps", "tries", "noise")] == ["32", "1", "0"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> None:
+    options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme, "has_touch": width < 400}
+    for name in pretrained_models():
+        page = opened(link(model=name), **options)
+        before = page.locator("#board").bounding_box()
+        think(page)
+        assert page.locator("#board").bounding_box() == before  # nothing moves
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        unnamed = "[...document.querySelectorAll('button, input, select, textarea, [role=grid]')].filter((one) => "
+        unnamed += "!one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label')).length"
+        assert page.evaluate(unnamed) == 0
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.screenshot(path=str(Path(folder) / f"play-{name}-{width}-{scheme}.png"), full_page=True)
