@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.terminal import held_back
@@ -34,11 +33,6 @@ SPAWN = multiprocessing.get_context("spawn")
 def seeded(seed: int, *key: int) -> np.random.Generator:
     """The generator that (seed, key) names. Only its `random` is used, whose bits numpy promises to keep."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def progress(total: int, title: str, unit: str) -> Any:
-    """A tqdm bar on the error stream, silent where nobody watches; a context manager."""
-    return tqdm(total=total, desc=title, unit=unit, disable=None, dynamic_ncols=True, smoothing=0.05)
 
 
 def distinct(

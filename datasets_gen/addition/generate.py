@@ -11,7 +11,8 @@ import numpy as np
 from datasets_gen.addition import Addition
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import SPLITS, DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, progress, seeded
+from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.progress import Progress
 
 BATCH = 1024
 NOISE = 1  # names the generator of wrong digits
@@ -113,7 +114,7 @@ def addition_splits(
         taken = sum(all(fewest <= len(str(number)) <= most for number in key) for key in seen)
         _check_enough(puzzle, counts[name] + taken, fewest, most, mixed)
         draws = _draws(puzzle.operands, fewest, most, mixed, seeded(seed, ORDER.index(name)))
-        with progress(counts[name], f"{name}: sums of {fewest}-{most} digits", "sum") as bar:
+        with Progress(total=counts[name], desc=f"{name}: sums of {fewest}-{most} digits", unit="sum") as bar:
             chosen = distinct(draws, counts[name], seen, bar, lambda _: None)
         examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
         inputs, labels = (np.array(rows) for rows in examples)

@@ -21,7 +21,8 @@ from datasets_gen.declared.rules import evaluate, named
 from datasets_gen.declared.solver import LIGHT, Solver, TooHard
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.pages import page_named
-from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
+from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.progress import Progress
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
@@ -253,7 +254,7 @@ def declared_splits(
 
     for split in (split for split in ORDER if counts.get(split)):
         tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())
-        with progress(counts[split], f"{split}: {name}", "puzzle") as bar:
+        with Progress(total=counts[split], desc=f"{split}: {name}", unit="puzzle") as bar:
             chunks = map(found, ordered_map(declared_chunk, tasks, processes))
             made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
     every = [each for split in made.values() for each in split]

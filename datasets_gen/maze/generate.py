@@ -13,7 +13,8 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.maze import Maze
 from datasets_gen.maze.paths import FREE, GOAL, search_mazes, solve
-from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
+from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.progress import Progress
 
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
@@ -140,7 +141,7 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     heaviest = _heaviest(kind, seed) if any(counts.values()) else 0.0
     for name in (name for name in ORDER if counts.get(name)):
         tasks = (Chunk(kind, seed, ORDER.index(name), number, heaviest) for number in itertools.count())
-        with progress(counts[name], f"{name}: {kind.size}x{kind.size} maze", "maze") as bar:
+        with Progress(total=counts[name], desc=f"{name}: {kind.size}x{kind.size} maze", unit="maze") as bar:
             found = distinct(map(signed, ordered_map(maze_chunk, tasks, processes)), counts[name], seen, bar, hopeless)
         mazes = np.array(found)
         labels, lengths, _ = solve(mazes)

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, ordered_map, progress, seeded
+from datasets_gen.parallel import ORDER, ordered_map, seeded
+from datasets_gen.progress import Progress
 from datasets_gen.sudoku import bins_of
 from datasets_gen.sudoku.branching import MIXED, completions, minimise, the_solution, thin
 from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
@@ -268,7 +269,7 @@ def extreme_splits(
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
         limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
         lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
-        with progress(counts[name], f"{name}: {size}x{size} Sudoku", "puzzle") as bar:
+        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             if not min_rating:
                 roots = (Lineage(size, seed, split, number) for number in itertools.count())
                 for chunk in ordered_map(easy_chunk, roots, processes):

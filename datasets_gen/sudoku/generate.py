@@ -12,7 +12,8 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, ordered_map, progress, seeded
+from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.progress import Progress
 from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.extreme import CHUNK, extreme_splits
@@ -148,7 +149,7 @@ def random_splits(
     splits = {}
     for name in (name for name in ORDER if counts.get(name)):
         tasks = (Chunk(size, clues, seed, ORDER.index(name), number) for number in itertools.count())
-        with progress(counts[name], f"{name}: {size}x{size} Sudoku", "puzzle") as bar:
+        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             chosen = distinct(
                 map(Puzzles.signed, ordered_map(random_chunk, tasks, processes)), counts[name], seen, bar, hopeless
             )

@@ -359,7 +359,7 @@ def _refuse_other_puzzles(
             )
 
 
-PROGRESS = re.compile(r"\b\d+%\||\b\d+\w* \[\d+:\d+,")  # tqdm's bar, with and without a total
+PROGRESS = re.compile(r"\b\d+%(\||.*\[\d+:)|\b\d+\w* \[\d+:\d+,")  # a bar or a line, with and without a total
 
 
 class Queue:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from tqdm import tqdm
 
 from datasets_gen.layout import splits_of
+from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
 from reason.ablation import (
     EVALUATION,
@@ -103,7 +103,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
     queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.ablate")
     with (
         StopRequest(others=HANG_UP) as stop,
-        tqdm(total=len(cells), unit="run", desc="ablation", dynamic_ncols=True) as bar,
+        Progress(total=len(cells), unit="run", desc="ablation") as bar,
         contextlib.closing(queue.run(stop)) as done,
     ):
         for cell in done:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from tqdm import tqdm
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
 from reason.cli.asked import asked_run
 from reason.config.describe import has_mark
@@ -113,7 +113,7 @@ def main(argv: list[str]) -> int:
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
     if arguments.output:
         return _solve_each(puzzles, arguments.output, partial(solve_text, run, trained.model, config), limits)
-    with tqdm(desc="restarts", unit="restart", leave=False, disable=not sys.stderr.isatty(), delay=1) as bar:
+    with Progress(desc="restarts", unit="restart", leave=False, delay=1) as bar:
         solution = solve_text(run, trained.model, config, _text(words[1]), *limits, progress=bar.update)
     solved = solution.describe() | {"run": run.resolve().name}
     if solved["rules_hold"] is False:
@@ -154,7 +154,10 @@ def _puzzles(file: Path, output: Path) -> list[str]:
 def _solve_each(puzzles: list[str], output: Path, solve: Callable[..., Solution], limits: tuple[Any, ...]) -> int:
     """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
     solved = 0
-    with output.open("x", newline="", encoding="utf-8") as file, tqdm(puzzles, unit="puzzle", desc="solving") as bar:
+    with (
+        output.open("x", newline="", encoding="utf-8") as file,
+        Progress(puzzles, unit="puzzle", desc="solving") as bar,
+    ):
         writer = csv.writer(file)
         writer.writerow(["question", "answer", "solved", "restarts", "seconds", "error"])
         for text in bar:

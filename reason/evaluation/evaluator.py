@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from datasets_gen.progress import Progress
 from datasets_gen.puzzles import Puzzle
 from datasets_gen.structure import GridSymmetry
 from reason.data import Moved, PuzzleData, draw_symmetries, task_of
@@ -221,7 +221,7 @@ class Evaluator:
         rules = self._rules_hold if self.puzzle is not None and self.puzzle.several else None
         started, aside = time.perf_counter(), 0.0
         total = steps * len(range(own.start, own.stop, size))
-        with tqdm(total=total, unit="step", desc="evaluating", disable=not self.progress, dynamic_ncols=True) as bar:
+        with Progress(total=total, unit="step", desc="evaluating", disable=not self.progress) as bar:
             for first in range(own.start, own.stop, size):
                 rows = self.examples[first : min(first + size, own.stop)]
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows

@@ -13,8 +13,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from tqdm import tqdm
-
+from datasets_gen.progress import Progress
 from reason.errors import ConfigError
 from reason.files import written_beside
 
@@ -40,7 +39,7 @@ def fetched() -> bytes:
         with urllib.request.urlopen(address(), timeout=30) as answer:
             size = int(answer.headers.get("Content-Length") or 0)
             parts = []
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=f"onnxruntime-web {VERSION}") as bar:
+            with Progress(total=size or None, unit="B", unit_scale=True, desc=f"onnxruntime-web {VERSION}") as bar:
                 while part := answer.read(1 << 18):
                     parts.append(part)
                     bar.update(len(part))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from dataclasses import dataclass
-from typing import Any, TextIO
 
 import torch
-from tqdm import tqdm
 
+from datasets_gen.progress import Progress
 from reason.errors import RunLost
 from reason.losses import evaluate_terms
 from reason.losses.balance import weighted_sum
@@ -29,26 +27,6 @@ class Outcome:
 
     step: int
     stopped_by: str | None
-
-
-class Unread:
-    """A stream whose reader may leave, as `tee` does at Ctrl-C: what is written then is lost, and training goes on."""
-
-    def __init__(self, stream: TextIO):
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        """Write, if anyone reads."""
-        with contextlib.suppress(BrokenPipeError):
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        """Flush, if anyone reads."""
-        with contextlib.suppress(BrokenPipeError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 class Trainer(TrainingState):
@@ -111,8 +89,7 @@ class Trainer(TrainingState):
             tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
             log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
             self.record = (self.run / "config.json").read_bytes()  # which no checkpoint holds
-        shown: Any = {"file": Unread(sys.stderr), "disable": not self.world.first, "dynamic_ncols": True}
-        bar = tqdm(total=total, initial=self.step, unit="step", desc="training", **shown)
+        bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         try:
             with StopRequest(patient=self.world.size > 1) as stop:
                 while self.step < goal and not self.world.any(stop.name is not None):
@@ -150,7 +127,7 @@ class Trainer(TrainingState):
                 f"step {self.step}, without older checkpoints, metrics and evaluations; go on with --resume"
             )
 
-    def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: tqdm) -> None:
+    def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: Progress) -> None:
         c = self.config
         self.refuse_broken()
         means = self.meters.read()

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
-from tqdm import tqdm
 
 from datasets_gen.layout import splits_of
+from datasets_gen.progress import Progress
 from reason.data import PuzzleData
 from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
@@ -189,7 +189,7 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
     model, data, steps = evaluator.model.eval(), evaluator.data, evaluator.steps
     exact, taken = np.zeros(len(examples), bool), np.zeros(len(examples), np.int64)
     started = time.perf_counter()
-    for first in tqdm(
+    for first in Progress(
         range(0, len(examples), evaluator.settings.batch_size), desc=policy.name, disable=not evaluator.progress
     ):
         rows = examples[first : first + evaluator.settings.batch_size]
