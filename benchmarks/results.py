@@ -216,7 +216,7 @@ def against_the_first(groups: list[list[Json]]) -> list[str]:
                 {run["seed"]: run["exact"][step] for run in runs if step in run["exact"]}
                 for step, runs in zip(steps, (group, base), strict=True)
             )
-            found = difference([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
+            found = difference(ours, theirs)
             between = "" if found["low"] is None else f" ({100 * found['low']:+.1f} to {100 * found['high']:+.1f})"
             cells.append("" if found["mean"] is None else f"{100 * found['mean']:+.1f}{between}: {found['verdict']}")
         rows.append(cells)

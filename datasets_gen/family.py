@@ -101,6 +101,10 @@ class Puzzle(ABC):
         rows = None if relations is None else relations[None]
         return None if self.solved(question[None], answer[None], rows)[0] else "the answer breaks a rule"
 
+    def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """An answer (S,) in a line, as a person would write it; None: the board says it."""
+        return None
+
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
         return None

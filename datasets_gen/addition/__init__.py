@@ -170,6 +170,13 @@ class Addition(Puzzle):
         order = ", lowest digit first" if self.reverse else ""
         return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
+    def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
+        """The sum, its highest digit first."""
+        drawn = self.draw(self.frames(question, answer[None])[1]).partition("=")[2]
+        digits = drawn.strip().partition(CHARACTERS[EOS])[0]
+        total = digits[::-1] if self.reverse else digits
+        return " + ".join(map(str, self.read(question))) + f" = {total.lstrip('0') or total[-1:] or '?'}"
+
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` is None."""
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)

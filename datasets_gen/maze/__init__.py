@@ -142,11 +142,16 @@ class Maze(SquareBoard):
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
 
+        Walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
+
         Raises:
             DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
         lines = _lines(text)
-        typed = "".join(line.ljust(self.size) for line in lines) if len(lines) > 1 else "".join(lines)
+        typed = "".join(lines)
+        if len(lines) > 1:
+            width = max(map(len, lines))
+            typed = "".join(line.ljust(width).ljust(self.size, "#") for line in lines).ljust(self.seq_len, "#")
         for place, character in enumerate(typed):
             if character not in READ:
                 raise DatasetError(
@@ -157,7 +162,7 @@ class Maze(SquareBoard):
             raise DatasetError("the maze is empty; draw it row by row: '#' walls, ' ' or '.' free cells, S and G")
         if len(typed) != self.seq_len:
             raise DatasetError(
-                f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected; draw it square"
+                f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected; draw it in lines"
             )
         tokens = np.array([READ[character] for character in typed], np.uint8)
         if ends := _wrong_ends(tokens):

@@ -43,8 +43,9 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
 
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
-A maze is a square of characters, one line a row: '#' a wall, ' ' or '.' a free cell, one S and one G; a frame of '|'
-and '+--+' may be drawn round it, and a line that ends early, or is empty, is filled up with free cells:
+A maze is drawn in characters, one line a row: '#' a wall, ' ' or '.' a free cell, one S and one G; a frame of '|' and
+'+--+' may stand round it. A line that ends before the longest one, or is empty, goes on with free cells. Walls fill
+what is no square up to one:
 
   S..#
   .#..
@@ -216,6 +217,8 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
             console.print(f"{apart}[bold]step {m}[/bold]: {cells}{_said(row)}")
             if m in drawn:
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
+    if reply := puzzle.reply(question, solution.thought.answers[-1]):
+        console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
     if exact := solved.get("exact"):
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"

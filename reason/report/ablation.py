@@ -30,7 +30,6 @@ def summary(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) 
     for name in variants:
         found = runs.get(name, {})
         exact = {seed: _exact(results) for seed, results in found.items()}
-        paired = [exact[seed] - base[seed] for seed in sorted(exact.keys() & base.keys())]
         rows.append(
             {
                 "variant": name,
@@ -39,7 +38,7 @@ def summary(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) 
                 "puzzles": next((results["puzzles"] for results in found.values()), None),
                 "exact": spread(list(exact.values())),
                 "last": spread([results["exact_by_step"][-1] for results in found.values()]),
-                "difference": None if name == variants[0] else difference(paired),
+                "difference": None if name == variants[0] else difference(exact, base),
             }
         )
     return rows
@@ -58,14 +57,18 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def difference(paired: Sequence[float]) -> dict[str, Any]:
-    """Mean of differences paired by seed, its 95 % interval by Student's t, and a verdict.
+def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[str, Any]:
+    """Mean of the differences ours − theirs, {seed: exact}, its 95 % interval by Student's t, and a verdict.
 
     Of one pair, and of equal ones, there is no interval.
     """
+    seeds = sorted(ours.keys() & theirs.keys())
+    paired = [ours[seed] - theirs[seed] for seed in seeds]
     if not paired:
         return {"mean": None, "low": None, "high": None, "verdict": "not run"}
     mean = float(np.mean(paired))
+    if not any(ours[seed] or theirs[seed] for seed in seeds):
+        return {"mean": mean, "low": None, "high": None, "verdict": "all at 0 %"}
     if len(paired) == 1:
         return {"mean": mean, "low": None, "high": None, "verdict": "one seed"}
     if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ

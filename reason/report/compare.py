@@ -26,7 +26,7 @@ from reason.report.section import Results, Table, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # of an evaluation, beside the settings of its run
-    "preset", "checkpoint_step", "parameters", "weights", "precision", "dataset", "split", "puzzles", "steps",
+    "preset", "checkpoint_step", "parameters", "weights", "precision", "device", "dataset", "split", "puzzles", "steps",
 )  # fmt: skip
 Settings = Mapping[str, Sequence[Any]]  # {"section.key": the value in each run}
 
@@ -57,7 +57,8 @@ def figures(evaluations: Sequence[Results]) -> Table:
 
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
     """A row for everything that is not alike in all runs: facts of the evaluations, then settings of the runs."""
-    values = {key: [results.get(key, ...) for results in evaluations] for key in FACTS} | dict(settings)
+    facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
+    values = facts | {key: found for key, found in settings.items() if key not in facts}  # "auto" says less than a fact
     rows = [[key, _by_value(found)] for key, found in values.items() if any(value != found[0] for value in found)]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
 

@@ -71,13 +71,15 @@ def test_differences_are_paired_by_seed() -> None:
     rng = np.random.default_rng(0)
     base = rng.random(5)
     other = base + 0.01 + 0.001 * rng.random(5)
-    found, expected = difference(list(other - base)), ttest_rel(other, base).confidence_interval(0.95)
+    ours, theirs = dict(enumerate(other)), dict(enumerate(base))
+    found, expected = difference(ours, theirs), ttest_rel(other, base).confidence_interval(0.95)
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
     assert found["verdict"] == "better"
-    assert difference(list(base - other))["verdict"] == "worse"
-    assert difference([0.1, -0.1, 0.05])["verdict"] == "not seen"
-    assert difference([0.1])["verdict"] == "one seed"
-    assert difference([])["verdict"] == "not run"
+    assert difference(theirs, ours)["verdict"] == "worse"
+    assert difference({0: 0.6, 1: 0.4, 2: 0.55}, dict.fromkeys(range(3), 0.5))["verdict"] == "not seen"
+    assert difference(dict.fromkeys(range(3), 0.0), dict.fromkeys(range(3), 0.0))["verdict"] == "all at 0 %"
+    assert difference({0: 0.6}, {0: 0.5, 1: 0.5})["verdict"] == "one seed"
+    assert difference({0: 0.5}, {})["verdict"] == "not run"
 
 
 def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
@@ -214,11 +216,11 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     def begun() -> list[int]:
         return [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
 
-    first, stamps = output(words, "h_cycles=1", "one seed"), begun()
+    first, stamps = output(words, "h_cycles=1", "all at 0 %"), begun()
     assert len(stamps) == 2
     assert output(words) == first
     assert begun() == stamps
-    assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "one seed"
+    assert json.loads((runs / "summary/summary.json").read_text())["rows"][1]["difference"]["verdict"] == "all at 0 %"
 
     words += ["--also-on", str(shutil.copytree(sudoku_4x4, within / "another"))]
     output(words, "sudoku-4x4 on another: 2 of 2 runs")

@@ -100,7 +100,7 @@ WRONG = {
         "--output-dir data/sudoku-6x6`",
     ),
     "an empty maze": (["solve", "maze", ""], "the maze is empty"),
-    "a maze that is no square": (["solve", "maze", "S..\n..G"], "draw it square"),
+    "a maze in one line": (["solve", "maze", "S....G"], "draw it in lines"),
     "evaluate two": (["evaluate", "a", "b"], "one run at a time"),
     "bad minutes": (["train", "sudoku-4x4", "--max-minutes", "nan"], "--max-minutes nan: must be above 0"),
     "shortcut and long form": (["train", "sudoku-4x4", "data=a", "data.directory=b"], "given twice: a and b"),

@@ -189,3 +189,11 @@ def test_an_empty_line_within_a_maze_is_a_free_row() -> None:
     ):
         assert Maze(9).sized(text).size == 4
         assert (Maze(4).parse(text) == whole).all()
+
+
+def test_walls_fill_a_rectangle_up_to_a_square() -> None:
+    typed = "S..#\n.#\n...G"
+    maze = Maze(2).sized(typed)
+    assert maze.size == 4
+    assert maze.draw(maze.parse(typed)).split("\n")[1:-1] == ["|S  #|", "| #  |", "|   G|", "|####|"]
+    assert Maze(2).sized("S\n.\nG").parse("S\n.\nG").reshape(3, 3)[:, 1:].tolist() == [[1, 1]] * 3
