@@ -174,12 +174,10 @@ def _picture(
     path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]
 ) -> None:
     """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram of shares."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2 + len(statistics), figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
+    figure = Figure(figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
+    axes = figure.subplots(1, 2 + len(statistics))
     question = split.inputs[index]
     for axis, title, tokens in zip(axes, ("question", "answer"), (question, split.labels[index]), strict=False):
         axis.imshow(np.asarray(board_picture(puzzle, tokens, question, pixels=960)))
@@ -197,4 +195,3 @@ def _picture(
         axis.set_ylabel("share of examples")
         axis.legend()
     figure.savefig(path, dpi=110)
-    plt.close(figure)

@@ -56,8 +56,8 @@ KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) c
 presets are varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their
 own. Ctrl-C, SIGTERM, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; a
 larger seeds=N or one more --also-on adds what is missing. Prints mean ± deviation, the differences from the base
-paired by seed, and a verdict (all at 0 %: train longer); writes summary.html, .png and .json, in a folder for every set that is read.
-With seeds=N and nothing varied, N seeds of one recipe.
+paired by seed, and a verdict ("all at 0 %": train longer); writes summary.html, .png and .json, in a folder for every
+set that is read. With seeds=N and nothing varied, N seeds of one recipe.
 """
 
 

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
 from reason.report.palette import GREY, INK, LINE, in_css, styled
 from reason.report.section import Results, share, wilson_interval
-
-matplotlib.use("agg")
 
 LABEL = 9.5  # points
 POWERS = [2**k for k in range(17)]
@@ -194,23 +192,21 @@ def save_png(charts: Sequence[Chart], path: Path) -> None:
     down = -(-len(charts) // across)
     width, height = charts[0].size[0], max(chart.size[1] for chart in charts)
     with matplotlib.rc_context(STYLE):
-        figure = plt.figure(figsize=(width * across, height * down), dpi=150, layout="constrained")
+        figure = Figure(figsize=(width * across, height * down), dpi=150, layout="constrained")
         for place, chart in enumerate(charts, start=1):
             axes = figure.add_subplot(down, across, place)
             chart.draw(axes)
             axes.set_title(chart.title, fontsize=8 if chart.small else None)
         figure.savefig(path, facecolor="white")
-    plt.close(figure)
 
 
 def svg(chart: Chart, name: str) -> str:
     """The chart as an <svg> that says what it shows; `name` makes its ids differ from those of others on the page."""
     with matplotlib.rc_context(STYLE | {"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure = plt.figure(figsize=chart.size, layout="constrained")
+        figure = Figure(figsize=chart.size, layout="constrained")
         chart.draw(figure.subplots())
         out = StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    plt.close(figure)
     text = out.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
     text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text).replace("xlink:href", "href")
