@@ -44,12 +44,7 @@ def page(results: Results, sections: Sequence[Section], drawings: Mapping[str, S
             }
             for section in sections
         ],
-        facts={
-            key: f"{value:,.3g}" if isinstance(value, float) else value
-            for key, value in results.items()
-            if isinstance(value, str | int | float)
-        }
-        | dict(results.get("settings", {})),
+        provenance=provenance(results),
         boards=as_json(viewed(results["boards"])) if results.get("boards") and results["boards"]["puzzles"] else None,
         **_parts(),
     )
@@ -78,11 +73,27 @@ def cards(results: Results) -> list[tuple[str, str, str]]:
         found.append((f"exact at step {steps}", share(exact[-1]), interval(exact[-1], count)))
     if trained != 1:
         found.append(("exact at step 1", share(exact[0]), interval(exact[0], count)))
-    if results.get("valid_by_step"):
-        valid = results["valid_by_step"][-1]
+    valid = (results.get("valid_by_step") or exact)[-1]
+    if valid != exact[-1]:
         found.append((f"rules hold at step {steps}", share(valid), interval(valid, count)))
     found.append((f"cells at step {steps}", share(results["cell_by_step"][-1]), f"{count:,} puzzles"))
     return found
+
+
+def provenance(results: Results) -> list[str]:
+    """Where the figures come from, in sentences."""
+    r = results
+    model = f"Run {r['run']}, of preset {r['preset']}, has {r['parameters']:,} parameters"
+    left_out = f" {r['unscored']:,} puzzles without a label were left out." if r.get("unscored") else ""
+    said = [
+        f"{model}. These are its {r['weights']} weights after optimizer step {r['checkpoint_step']:,}; training took "
+        f"{r['trained_steps']} supervision steps a puzzle.",
+        f"They were read on {r['puzzles']:,} puzzles of the {r['split']} split of {r['dataset']} (SHA-256 "
+        f"{r['fingerprint']}), {r['steps']} supervision steps each, in {r['precision']} on {r['device']}, by version "
+        f"{r['version']}.{left_out}",
+    ]
+    changed = ", ".join(f"{key}={value}" for key, value in r.get("settings", {}).items())
+    return [*said, f"Settings of the evaluation: {changed}."] if changed else said
 
 
 def viewed(boards: Mapping[str, Any]) -> dict[str, Any]:

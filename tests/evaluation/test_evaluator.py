@@ -34,6 +34,7 @@ from reason.training.distributed import World
 Trained = tuple[Any, PuzzleData]
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
+MORE |= {"weights": "ema", "precision": "float32", "device": "cpu", "version": "0", "fingerprint": "f0"}
 
 
 def test_one_pass_whoever_looks_on(trained: Trained) -> None:

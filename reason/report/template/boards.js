@@ -98,18 +98,24 @@
     puzzle = data.puzzles[index];
     frames = unfold(puzzle);
     slider.max = frames.length - 1;
-    [...picks.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)));
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)));
     show(0);
   }
 
-  data.puzzles.forEach((one, number) => {
+  for (const name of ["solved", "failed"])
+    if (data.puzzles.some((one) => one.solved === (name === "solved"))) {
+      const group = document.createElement("span");
+      group.className = name;
+      group.append(`${name}: `);
+      picks.append(group);
+    }
+  const buttons = data.puzzles.map((one, number) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.className = one.solved ? "solved" : "failed";
-    button.textContent = `${one.solved ? "✓" : "✗"} ${one.example}`;
-    button.title = one.solved ? "solved" : "failed";
+    button.textContent = one.example;
     button.addEventListener("click", () => { stop(); pick(number); });
-    picks.append(button);
+    picks.querySelector(one.solved ? ".solved" : ".failed").append(button);
+    return button;
   });
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
   play.addEventListener("click", () => {
