@@ -15,20 +15,20 @@ LINE = "{desc}: {percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {
 ENDLESS = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]"
 
 
-class Unread:
-    """A stream whose reader may leave, as `tee` does at Ctrl-C: what is written then is lost, and the work goes on."""
+class Lossy:
+    """A stream that may fail: its reader leaves, as `tee` does at Ctrl-C, or its disk is full. The work goes on."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write, if anyone reads."""
-        with contextlib.suppress(BrokenPipeError):
+        """Write, if that can be done."""
+        with contextlib.suppress(OSError):
             self._stream.write(text)
 
     def flush(self) -> None:
-        """Flush, if anyone reads."""
-        with contextlib.suppress(BrokenPipeError):
+        """Flush, if that can be done."""
+        with contextlib.suppress(OSError):
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +43,7 @@ class Progress(tqdm):
         self._due, self._lines = time.monotonic() + EVERY, 0
         if self.log:
             settings["bar_format"] = LINE if arguments or settings.get("total") else ENDLESS
-        given: dict[str, Any] = {"file": Unread(sys.stderr), "dynamic_ncols": True, "smoothing": 0.05} | settings
+        given: dict[str, Any] = {"file": Lossy(sys.stderr), "dynamic_ncols": True, "smoothing": 0.05} | settings
         super().__init__(*arguments, **given)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:

@@ -20,11 +20,17 @@ INSTALLED = {
 def typed(text: str) -> str:
     """Name a text's commands as they can be typed here: `python train.py` in a checkout, else `reason train`."""
     called = Path(sys.argv[0])
-    if "reason" not in (called.stem, called.parent.name) or (Path.cwd() == ROOT and Path("train.py").is_file()):
+    if "reason" not in (called.stem, called.parent.name) or _in_checkout():
         return text
     for script, command in INSTALLED.items():
         text = text.replace(script, command)
     return text
+
+
+def _in_checkout() -> bool:
+    """Whether the working folder, which may have been removed, is the root of a checkout."""
+    script = Path("train.py")
+    return script.is_file() and script.resolve().parent == ROOT
 
 
 def quoted(path: Path | str) -> str:

@@ -65,7 +65,11 @@ COMMANDS = {  # the module of each, and its function where that is not main
 def main(argv: list[str] | None = None) -> int:
     """`reason COMMAND …`; returns the exit status."""
     open_missing_streams()
-    arguments = sys.argv[1:] if argv is None else argv
+    return guarded(_chosen, sys.argv[1:] if argv is None else argv)
+
+
+def _chosen(arguments: list[str]) -> int:
+    """The command that the first word names."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_usage())
         return 0 if arguments else 2
@@ -78,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = f"; did you mean {near[0]}?" if near else ""
         print(f"error: unknown command {printable(command)}{hint}\n\n{_usage()}", file=sys.stderr)
         return 2
-    return guarded(lambda words: _run(command, words), rest)
+    return _run(command, rest)
 
 
 def _usage() -> str:
@@ -111,6 +115,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
+        _refuse_removed_folder()  # before torch is imported, whose libraries end the process there
         _refuse_controls(arguments)
         status = command(import_asked(arguments))
         sys.stdout.flush()
@@ -127,6 +132,14 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
             return 130
         print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
+
+
+def _refuse_removed_folder() -> None:
+    """Raises ConfigError where the working folder is no more."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise ConfigError("the working folder was removed; change to one that exists") from None
 
 
 def _refuse_controls(arguments: list[str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
@@ -23,10 +23,17 @@ ReadoutKind = Literal["norm", "raw", "final-only"]
 class Shape(BaseConfig):
     """What a data set asks of a model: cells S, vocabulary V, how many puzzle identifiers, and the cells' structure."""
 
-    seq_len: int = Field(ge=1)
-    vocab_size: int = Field(ge=1)
-    num_puzzle_identifiers: int = Field(1, ge=1)
+    seq_len: int = Field(ge=1, le=2**24)  # bounds: sizes of tensors that int64 holds
+    vocab_size: int = Field(ge=1, le=2**20)
+    num_puzzle_identifiers: int = Field(1, ge=1, le=2**31)
     structure: Structure = Structure()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """The structure is that of S cells and V tokens."""
+        if fault := self.structure.fault(self.seq_len, self.vocab_size):
+            raise ValueError(fault)
+        return self
 
     def __str__(self) -> str:
         return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"

@@ -257,7 +257,8 @@ def read_shape(run: Path) -> Shape:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, ("shape", *first["loc"])))
-        raise ConfigError(f"{run / 'config.json'}: {where}: {first['msg'].lower()}; put the file back") from None
+        what = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{run / 'config.json'}: {where}: {what[:1].lower()}{what[1:]}; put the file back") from None
 
 
 def read_record(run: Path) -> dict[str, Any]:

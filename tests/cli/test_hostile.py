@@ -170,6 +170,33 @@ def test_output_that_nobody_reads_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("command", ["--help", "presets"])
+def test_a_full_disk_is_one_line(command: str) -> None:
+    command = f"{sys.executable} -m reason {command} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use cannot be removed")
+def test_a_removed_working_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    command = f"cd gone && rmdir ../gone && {sys.executable} -m reason evaluate"
+    ended = {"capture_output": True, "text": True, "cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    done = subprocess.run(["bash", "-c", command], **ended)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: the working folder was removed; change to one that exists"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [("seq_len", 10**9, "less than or equal to 16777216"), ("vocab_size", 2**63 - 1, "less than or equal to 1048576"),
+     ("seq_len", 17, "grid 4x4 does not hold the 17 cells")],
+)  # fmt: skip
+def test_sizes_that_no_tensor_has_are_refused(half: Path, key: str, value: int, said: str) -> None:
+    change_json(half / "config.json", lambda record: record["shape"].update({key: value}))
+    assert said in one_line("evaluate half")
+
+
 def test_settings_with_control_characters_are_refused(half: Path) -> None:
     """In config.json, as an archive may bring it, and typed."""
     change_json(half / "config.json", lambda record: record["config"].update(init_from="\x1b]0;title\x07"))

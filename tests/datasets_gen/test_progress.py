@@ -1,7 +1,11 @@
 """Progress in a log: whole lines, none of short work, and a reader that may leave."""
 
+import errno
 import io
+import os
 import sys
+
+import pytest
 
 from datasets_gen import progress
 from datasets_gen.progress import Progress
@@ -55,14 +59,19 @@ def test_a_terminal_has_a_bar(capsys, monkeypatch):
     assert "100%|" in drawn
 
 
-class Left(io.StringIO):
-    """A pipe whose reader has gone."""
+class Broken(io.StringIO):
+    """A pipe whose reader has gone, or a file on a full disk."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
 
     def write(self, text):
-        raise BrokenPipeError
+        raise OSError(self.number, os.strerror(self.number))
 
 
-def test_work_goes_on_when_nobody_reads(monkeypatch):
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.ENOSPC])
+def test_work_goes_on_when_nothing_can_be_written(monkeypatch, number):
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    monkeypatch.setattr(sys, "stderr", Left())
+    monkeypatch.setattr(sys, "stderr", Broken(number))
     worked(total=3)

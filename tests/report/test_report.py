@@ -28,7 +28,8 @@ SMALL = RecursiveConfig(
 EVERYTHING = EvaluationConfig(policies=True, restarts=3, probes=True, probed=2, spectra=1, boards=2, batch_size=5)
 MORE = {
     "run": "runs <x> $a$", "preset": "p", "dataset": "data/set", "split": "test", "parameters": 10,
-    "checkpoint_step": 4, "weights": "ema", "precision": "float32", "device": "cpu", "version": "0", "fingerprint": "f0",
+    "checkpoint_step": 4, "weights": "ema", "precision": "float32", "device": "cpu", "version": "0",
+    "fingerprint": "f0",
 }  # fmt: skip
 
 
