@@ -130,7 +130,7 @@ class Carry:
     steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
     halted: Tensor  # (B,) bool
     loader: Batch  # the loader's last batch, which `same-batch` goes back to
-    survival: Tensor  # (B,) float32, Σ log(1 − λ) over the steps taken: the exit gate has not left yet
+    survival: Tensor  # (B,) float32, log probability that the exit gate has not exited so far: Σ log(1 − λ)
 
 
 @dataclass(frozen=True)
@@ -170,10 +170,10 @@ def first_carry(model: Reasoner, batch: Batch) -> Carry:
 def supervise(
     model: Reasoner, carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, index: int, loops: int = 1
 ) -> tuple[Carry, Unroll]:
-    """Take supervision step number `index` (counted from 0): refill rows, take `loops` steps, decide which rows halt.
+    """Take supervision step number `index` (from 0): refill the halted rows, step the model, decide which rows halt.
 
-    `loops` is T steps of the model, with the gradient through all of them. The new carry holds no gradient. Halted rows
-    are refilled at the beginning of a step, not at the end of the step in which they halted.
+    The model takes T = `loops` steps, with the gradient through all of them. The new carry holds no gradient. Halted
+    rows are refilled at the beginning of a step, not at the end of the step in which they halted.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
@@ -251,7 +251,7 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
         done = readout.q_halt > readout.q_continue
     else:
         done = readout.q_halt > 0
-    # A head that is always obeyed would never learn what one more step does to a puzzle that it holds for solved.
+    # Exploration: some rows go on although the head says halt, so that it also learns from later steps.
     explores = torch.rand_like(survival) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
@@ -266,7 +266,7 @@ def unroll(
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
 ) -> Iterator[StepRecord]:
-    """`steps` supervision steps from the initial state; `start` may change that state, `after` the one of each step."""
+    """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step."""
     x = model.encode(batch)
     state = model.initial_state(x)
     state = state if start is None else start(state)

@@ -97,7 +97,7 @@ class FixedWeights:
 
 
 class AlgGradNorm:
-    """λ such that λ_n ‖∇_w L_n‖ nears c_n times their mean, times r_n^α (CMM eq. 51-56).
+    """Adapts λ so that G_n = λ_n ‖∇_w L_n‖ approaches c_n · mean(G) · r_n^α (CMM eq. 51-56).
 
     One update, of the terms that are active (L_n and g_n exceed 1e-12 and are finite; the others keep λ_n and leave
     N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step (`measured` says which):
@@ -194,13 +194,12 @@ class AlgGradNorm:
 
 
 def measured(index: int, window: int, period: int) -> bool:
-    """Is supervision step number `index` (from 0) the measured one of its window of so many?
+    """Is supervision step number `index` (from 0) the measured one of its window?
 
-    `period` is N_super, on several sets in turn as many times that. Where rows take their steps in phase, step `index`
-    is every row's m = index mod N_super + 1 of one set, and a window's first step alone would be m = 1 for ever where
-    N_super divides the window. L_n^(m) is per segment, so the measured place in the window moves on by one once the
-    windows have begun at every place of the period that they can begin at: each m of each set is measured equally often
-    in lcm(window, period) updates (ours: the paper does not say at which segment it measures).
+    `period` is N_super times the number of sets. If rows take their steps in phase, step `index` is the same m for all
+    rows, and always measuring the first step of a window could measure m = 1 alone. So the measured place moves by one
+    after the windows have begun at every place of the period: each m of each set is measured equally often in
+    lcm(window, period) updates (ours: the paper does not say at which segment it measures).
     """
     number, place = divmod(index, window)
     beginnings = period // math.gcd(window, period)

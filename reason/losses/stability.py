@@ -51,7 +51,7 @@ def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
 
 
 def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
-    """The unroll of the first rows: rows hold puzzles drawn at random, so some stand for all (ours)."""
+    """The unroll of its first rows, which are a random sample, because rows hold random puzzles (ours)."""
     if config.rows is None or config.rows >= len(unroll.active):
         return unroll
     few = slice(0, config.rows)

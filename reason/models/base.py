@@ -87,7 +87,7 @@ class ModelConfig(BaseConfig):
 
     @property
     def fuses_steps(self) -> bool:
-        """Whether the kernel computes whole steps, which leaves torch.compile nothing to do; else compiled layers."""
+        """Whether the kernel computes whole supervision steps, so nothing is left to compile; else layers."""
         return False
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
@@ -145,10 +145,10 @@ class Reasoner(nn.Module, ABC):
         return None
 
     def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """`map`, 0 at positions beyond the edge: what a Jacobian is taken of (ours).
+        """`map` with its output set to 0 at positions beyond the edge: Jacobians are taken of this map (ours).
 
-        Such positions send nothing, so the eigenvalues of the others stay. Their own eigenvalues mean nothing: x̂ is 0
-        there, where a norm has the derivative 1/√ε.
+        These positions send no messages, so the eigenvalues of the others do not change. Their own eigenvalues mean
+        nothing: x̂ is 0 there, and a norm has the derivative 1/√ε at 0.
         """
         g, z = self.map(state, x, kind)
         inside = self.inside(x)

@@ -122,7 +122,7 @@ class Layout(nn.Module):
         return x if self.outside is None else x.masked_fill((tokens == self.outside)[..., None], 0.0)
 
     def _open(self, tokens: Tensor) -> Tensor:
-        """(B, S·K): the symbols that a cell holds, and in a cell without one those that no cell of its groups holds."""
+        """(B, S·K): 1 for the symbol of a given cell; in a blank cell, for those that no cell of its groups holds."""
         assert self.columns is not None, "open symbols are of symbols"
         assert self.spread is not None, "open symbols need groups"
         given = tokens[..., None] == self.columns  # (B, S, K)
@@ -198,7 +198,7 @@ class Layouts(nn.Module):
         """Start with the shape that the model is built for.
 
         Raises:
-            ConfigError: the shape lacks what the model config.
+            ConfigError: the shape lacks what the config requires.
         """
         super().__init__()
         if reason := config.lacking(shape):

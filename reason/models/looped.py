@@ -112,8 +112,8 @@ class LoopedModel(LaidOut):
 
     r is the final norm, the identity, or the identity in the loops before `final_from` alone.
 
-    γ, N and + x̂ are options, applied in this order to the block's argument, before the first loop as before all
-    others, so that one map is iterated; the readout sees the block's value before them (ours). Dropout acts in
+    N, γ and + x̂ are optional and act on the input of the block, in this order. They act before every loop, the first
+    included, so each loop is the same map. The readout reads the output of the block (ours). Dropout acts in
     training alone, and never in `map` (ours).
     """
 

@@ -81,7 +81,7 @@ class MixingConfig(ModelConfig):
         return False
 
     def embeddings(self, shape: Shape) -> int:
-        """Rows of the token embedding: V, or with symbols two, and one for every token that is no symbol."""
+        """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
         return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
 
     def values_of(self, shape: Shape) -> int:

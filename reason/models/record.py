@@ -13,7 +13,7 @@ from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One supervision step of a batch, nothing halting; what follows from its state is computed once, where it is read.
+    """One step of a batch without halting. Readout, answer and accuracy are computed on first access.
 
     step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, where they come from one.
     """
@@ -58,7 +58,7 @@ class StepRecord:
 
     @cached_property
     def exact(self) -> Tensor:
-        """(B,) bool: every scored cell is right, and there is one; of several right answers, the rules hold."""
+        """(B,) bool: every scored cell, one at least, is right; with several solutions, the rules hold."""
         if self.rules is not None:
             return self.rules(self)
         scored = self.batch.labels != IGNORE

@@ -189,8 +189,8 @@ class RecursiveModel(LaidOut):
     def _stages(self) -> tuple[Tensor, int]:
         """The table of a step for the kernel, and how many of its last rows learn.
 
-        The loops of `recursion` run on registers in place of tensors. Each call of a block adds a row: the block, the
-        registers that its input sums up, and the register that it writes.
+        The loops of `recursion` run on symbolic states, and each call of a block is recorded as a row: the block, the
+        registers that are summed as its input, and the register that it writes.
         """
         rows: list[tuple[int, int, int]] = []
         c, each = self.config, self.config.num_layers
@@ -235,7 +235,7 @@ class RecursiveModel(LaidOut):
                     block.fuse(fused)
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The output projection of F_H's last block, and the token embedding (ours: rep x reaches no other)."""
+        """The output projection of F_H's last block, and the token embedding (ours: the term rep_x reaches no other weight)."""
         return [self._f_h.output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:
@@ -264,7 +264,7 @@ class RecursiveModel(LaidOut):
 
 @dataclass(frozen=True)
 class _Register:
-    """Stands for a state, or for a sum of states, where the loops write the table of the kernel."""
+    """A symbolic state, or a sum of states, with which the loops record the table of the kernel."""
 
     bits: int  # 1: z_H, 2: z_L, 4: x̂
 

@@ -25,7 +25,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """(B, S, D) -> (B, S, D); `rotary` as from `rotary_table`, or None; `dropout` of the attention weights.
 
-        With `recall` x is the end of a text, and the keys and values of what stands before it are called back.
+        With `recall`, x holds the new cells of a text alone; `recall` adds the keys and values of the earlier cells.
         """
         batch, cells, width = x.shape
         q, k, v = self.qkv(x).view(batch, cells, 3, self.num_heads, width // self.num_heads).permute(2, 0, 3, 1, 4)
@@ -42,7 +42,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, dropout: float
 
     There may be more keys than queries: the queries are then those of the last cells.
 
-    The fused kernel, but for bfloat16 on a CPU: there its backward pass takes 13 times as long as these
+    PyTorch's fused attention, except for bfloat16 on a CPU: its backward pass takes 13 times as long there as these
     three products (B 128, 36 cells, 4 heads of 32).
     """
     if q.device.type == "cpu" and q.dtype == torch.bfloat16:

@@ -16,9 +16,9 @@ Pair = tuple[Tensor, Tensor]  # keys and values, each (B, heads, S, D/heads)
 class StackCache:
     """Keys and values of one stack of layers that is applied `loops` times.
 
-    A loop reads its own slot. After `share` one tail for all loops holds the last or first loop's keys and values, or
-    their mean over loops, of every token since, and of the prompt too unless that is kept loop by loop; a new token
-    sees its own keys and values of the loop that it is in (ours).
+    Each loop reads its own slot. After `share`, all loops share one tail: the keys and values of the last loop, of the
+    first, or their mean. The tail covers all later tokens, and the prompt too unless `keep_prompt` is set. A new token
+    reads its own keys and values of the current loop (ours).
     """
 
     def __init__(self, num_layers: int, loops: int):

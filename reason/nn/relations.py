@@ -29,7 +29,7 @@ class Links(NamedTuple):
 class Related(Tensor):
     """x̂ together with the instances of its puzzles: for each relation (B, M, C + P'), numbers first, −1 absent.
 
-    Rows taken of it and what it is detached to keep them. Every other result is a plain tensor.
+    `x[rows]` and `x.detach()` keep the relations. Every other operation returns a plain tensor.
     """
 
     relations: tuple[Tensor, ...]
