@@ -235,7 +235,7 @@ class RecursiveModel(LaidOut):
                     block.fuse(fused)
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The output projection of F_H's last block, and the token embedding (ours: the term rep_x reaches no other weight)."""
+        """The output projection of F_H's last block, and the token embedding (ours: rep_x reaches no other)."""
         return [self._f_h.output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:

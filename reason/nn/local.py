@@ -21,8 +21,8 @@ class LocalMixer(nn.Module):
     right (k 3: five cells, the ones that a maze's step leads to), gathered beside one another for one product: 0.55 of
     the arithmetic, and compiled 1.5 times as fast.
 
-    The mixer reads zeros beyond the edge, and at cells that stand for the outside (the walls of a maze): such a cell has
-    a state but sends no message. So a puzzle gives the same result inside a larger grid of such cells (ours).
+    The mixer reads zeros beyond the edge, and at cells that stand for the outside (the walls of a maze). Such a cell
+    has a state but sends no message. So a puzzle gives the same result inside a larger grid of such cells (ours).
 
     Weight and state are channels-last in memory, (2I, n·D) for n cells and (B, S, D): the convolution needs no copy.
     """
