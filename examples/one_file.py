@@ -64,7 +64,7 @@ def batches(inputs: Tensor, labels: Tensor, size: int, seed: int) -> Iterator[tu
 # The model. States are (S, B, D), cells first: mixing over cells is then one matrix product.
 def weight(rows: int, width: int, std: float | None = None) -> nn.Parameter:
     """Normal with σ = 1/√width, cut at two deviations."""
-    left = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))  # of σ = 1 by the cut
+    left = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))  # σ after the cut
     drawn = nn.init.trunc_normal_(torch.empty(rows, width), a=-2.0, b=2.0)
     return nn.Parameter(drawn * ((width**-0.5 if std is None else std) / left))
 
@@ -169,8 +169,8 @@ def train(folder: Path, steps: int = STEPS, batch: int = BATCH) -> tuple[Reasone
         loss = lm + 0.5 * F.binary_cross_entropy_with_logits(q, exact.float())  # the head learns whether it is right
         loss.backward()
         update(weights, moments, list(averaged.parameters()), step)
-        z_h, z_l = z_h.detach(), z_l.detach()  # the thoughts go on, the gradient does not
-        # A row halts when it says so. Now and then it must go on for a while: else it would never see what comes after.
+        z_h, z_l = z_h.detach(), z_l.detach()  # the state goes on, the gradient does not
+        # Exploration: some rows go on although the head says halt, so that it also learns from later steps.
         explores = torch.rand(batch) < EXPLORE
         least = torch.randint(2, SUPERVISION_STEPS + 1, (batch,), dtype=torch.int32) * explores
         halted = (m >= SUPERVISION_STEPS) | ((q > 0) & (m >= least))

@@ -177,7 +177,7 @@ def supervise(
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
-    before = state = _where(carry.halted & active, model.initial_state(x), carry.state)
+    before = state = _where(carry.halted & active, model.initial_state(x), carry.state)  # halted rows begin anew
     steps = torch.where(carry.halted, 0, carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):

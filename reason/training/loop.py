@@ -48,7 +48,7 @@ class Trainer(TrainingState):
             # Measuring is eager. Gradient checkpointing repeats calls in the backward pass, and the repeated calls must
             # save the same tensors as the first ones: so these are eager, too.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                own_index = self.index // len(self.carries)  # supervision steps of this set alone
+                own_index = self.index // len(self.carries)  # of this set alone; self.carry is its carry
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
                 terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured:

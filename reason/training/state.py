@@ -76,7 +76,7 @@ class TrainingState:
 
     @property
     def carry(self) -> Carry:
-        """Of that set."""
+        """The rows of the set whose turn it is; each set has a carry of its own."""
         return self.carries[self.turn]
 
     @carry.setter

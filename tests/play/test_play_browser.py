@@ -95,7 +95,6 @@ def link(**values: object) -> str:
 
 SETS = {
     "sudoku": "sudoku --train 5 --test 20 --seed 7",
-    "sudoku-1000": "sudoku --train 5 --test 20 --seed 8",
     "sudoku-6x6": "sudoku --size 6 --train 5 --test 20 --seed 7",
     "maze": "maze --size 10 --train 5 --test 20 --seed 7",
     "addition": "addition --digits 3 --zero-pad --no-reverse --blank-answer --train 5 --test 20 --seed 7",
