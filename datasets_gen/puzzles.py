@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets_gen.addition import Addition
 from datasets_gen.arc import Arc
-from datasets_gen.declared import FACTS, Declared
+from datasets_gen.declared import FACTS, FORMS, Declared
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
@@ -69,7 +69,8 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
     """
     settings = {key: value for key, value in task.items() if key != "labels"}
     name = settings.pop("name", None)
-    page = FAMILIES.get(name, Declared) if isinstance(name, str) else None
+    typed = FORMS.get(str(settings.pop("form", "")), Declared)  # of a page of one's own
+    page = FAMILIES.get(name, typed) if isinstance(name, str) else None
     if isinstance(page, type) and issubclass(page, Declared) and FACTS.keys() <= settings.keys():
         return page.of_task(task, structure)
     if not isinstance(name, str) or name not in FAMILIES:

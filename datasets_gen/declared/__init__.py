@@ -4,8 +4,9 @@ from datasets_gen.declared import shapes
 from datasets_gen.declared.expressions import Runs, unseen
 from datasets_gen.declared.lazily import cp
 from datasets_gen.declared.puzzle import FACTS, Declared, Drawn
-from datasets_gen.declared.text import WithCages, WithEdges, WithRuns, WithSigns
+from datasets_gen.declared.text import FORMS, WithCages, WithEdges, WithRuns, WithSigns
 
 __all__ = [
-    "FACTS", "Declared", "Drawn", "Runs", "WithCages", "WithEdges", "WithRuns", "WithSigns", "cp", "shapes", "unseen",
+    "FACTS", "FORMS", "Declared", "Drawn", "Runs", "WithCages", "WithEdges", "WithRuns", "WithSigns", "cp", "shapes",
+    "unseen",
 ]  # fmt: skip

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.declared.expressions import Instance
-from datasets_gen.declared.puzzle import ABSENT, BLANK, FIRST, Declared, NoSolution, signature
+from datasets_gen.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, NoSolution, signature
 from datasets_gen.declared.relations import gather, partitioned, rows
 from datasets_gen.declared.rules import evaluate, named
 from datasets_gen.declared.solver import LIGHT, Solver, TooHard
@@ -37,6 +38,7 @@ REASONS = {  # why a draw brings no puzzle, and what mends it
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
     """Add the command of one page."""
     page = page_named(name)
+    stem = Path(name).stem
     summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
     solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
     parser = add_command(
@@ -47,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same"
         f"{' up to a renaming of the values' if page.interchangeable else ''}. "
         "The same options and seed give the same bytes, with the same OR-Tools.",
-        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{name}",
+        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{stem}",
     )
     add_output(parser, train=1000, test=1000)
     if page.unique:
@@ -124,7 +126,10 @@ def make(puzzle: Declared, rng: np.random.Generator) -> Made | None:
         TooHard: CP-SAT needs too long.
         DatasetError: the page contradicts itself.
     """
-    drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    with puzzle.code():
+        drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    if not isinstance(drawn, Drawn):
+        raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, optional=…)")
     answer = np.asarray(drawn.answer, np.int64).ravel()
     absent = np.zeros(answer.shape, bool) if drawn.absent is None else np.asarray(drawn.absent).ravel()
     givens, own = puzzle.read(drawn.shown)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from datasets_gen.declared.expressions import Instance, instances, numbered
 from datasets_gen.declared.lazily import cp
-from datasets_gen.declared.relations import holds, listed, rows
+from datasets_gen.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.declared.rules import check, constraint
-from datasets_gen.declared.solver import Solver
+from datasets_gen.declared.solver import Solver, TooHard
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
@@ -51,6 +54,7 @@ class Declared(Puzzle):
     lowest: int = 1  # the value of the first character
     shown_only: str = ""  # values that stand only where they are shown, as a wall does
     interchangeable: bool = False  # may any two values change places?
+    form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/declared/text.py
     unique: bool = True  # has every puzzle one solution? If not, the rules alone judge answers
     fewest: int = 0  # clues that the generator leaves at least
     moves: GridSymmetry | None = None  # moves of the cells that keep every puzzle's rules
@@ -101,7 +105,7 @@ class Declared(Puzzle):
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps: enough to check and draw puzzles without the page."""
         facts = {name: getattr(self, name) for name in FACTS}
-        return {"name": self.name, **facts, "grid": list(self.grid)}
+        return {"name": self.name, **facts, "grid": list(self.grid), **({"form": self.form} if self.form else {})}
 
     @property
     def structure(self) -> Structure:
@@ -145,6 +149,37 @@ class Declared(Puzzle):
         rows, columns = self.grid
         return GridSymmetry(1, rows, 1, columns, False, (FIRST, self.vocab_size - 1), moves=False)
 
+    # -- the page's own code
+
+    @classmethod
+    def refuse_faults(cls, taken: Iterable[str]) -> None:
+        """Raises DatasetError where a page lacks its board, or has values that cannot be told apart."""
+        page = Path(cls.puzzle.__code__.co_filename).name if cls.puzzle is not Declared.puzzle else cls.__name__
+        sizes = cls.grid if isinstance(cls.grid, tuple | list) else ()
+        if len(sizes) != 2 or any(not isinstance(n, int) or n < 1 for n in sizes) or tuple(sizes) == (1, 1):
+            raise DatasetError(f"{page}: grid = {cls.grid!r}; state (rows, columns), as grid = (6, 6)")
+        shown = [character for character in str(cls.values) if character.isprintable() and character not in " ."]
+        if not shown or len(set(shown)) < len(cls.values):
+            raise DatasetError(
+                f"{page}: values = {cls.values!r}; state a different character for each value, no space and no dot"
+            )
+        if cls.name in taken:
+            raise DatasetError(f"{page}: name = {cls.name!r} belongs to a puzzle of the package; choose another")
+
+    @contextlib.contextmanager
+    def code(self) -> Iterator[None]:
+        """The page's own functions; an exception of theirs names the file and the line."""
+        try:
+            yield
+        except (DatasetError, NoSolution, TooHard):
+            raise
+        except Exception as error:
+            files = {f.__code__.co_filename for f in (type(self).always, type(self).puzzle)}
+            own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+            where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else self.name
+            said = (str(error) or "without words").splitlines()[0]
+            raise DatasetError(f"{where}: {type(error).__name__}: {said}") from error
+
     # -- cells, variables and constraints
 
     @cached_property
@@ -183,7 +218,11 @@ class Declared(Puzzle):
     @cached_property
     def always_instances(self) -> list[Instance]:
         """What `always` declares."""
-        givens, found = self.read(self.always(self.cells))
+        with self.code():
+            rules = self.always(self.cells)
+            if not isinstance(rules, Iterable):
+                raise DatasetError(f"{self.name}: `always` returns {rules!r}; return a list of constraints")
+            givens, found = self.read(rules)
         if givens:
             raise DatasetError(f"{self.name}: `always` shows a clue; show it in `puzzle`")
         return found
@@ -260,7 +299,8 @@ class Declared(Puzzle):
             if not holds(Structure(relations=(one,)), row, self._values(answer[None]))[0]:
                 held = " ".join(self._shown(answer[cell]) for cell in cells)
                 clues = "".join(f" {number}" for number in numbers)
-                return f"{relation.name}{clues} is broken by {held} at {', '.join(map(self.place, cells))}"
+                name, where = relation.name.removesuffix(IN_GROUPS), ", ".join(map(self.place, cells))
+                return f"{name}{clues} is broken by {held} at {where}"
         raise AssertionError("holds and mistake disagree")
 
     def _shown(self, token: int) -> str:
@@ -374,7 +414,10 @@ class Declared(Puzzle):
             DatasetError: the text is no puzzle of this kind, in words with the place.
         """
         board = [line for line in text.splitlines() if ":" not in line]
-        tokens = super().parse("\n".join(board))
+        names = {relation.name for relation in self.structure.relations}
+        if broken := next((line for line in board if line.split()[:1] and line.split()[0] in names), None):
+            raise DatasetError(f"{broken!r}: a colon is missing before the cells")
+        tokens = super().parse("\n".join(board).replace(" ", ""))
         found = [self._typed_relation(line) for line in text.splitlines() if ":" in line]
         table = rows(self.structure.relations, [found])
         return tokens, None if table is None else table[0]
@@ -389,7 +432,10 @@ class Declared(Puzzle):
         try:
             clues, cells = tuple(map(int, numbers)), tuple(map(int, tail.split()))
         except ValueError:
-            raise DatasetError(f"{line!r}: type `{name} NUMBER…: CELL CELL…`, cells counted from 0") from None
+            form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
+            raise DatasetError(f"{line!r}: type `{form}`, cells counted from 0") from None
+        if len(clues) > relation.clues:
+            raise DatasetError(f"{line!r}: {name} takes {relation.clues or 'no'} number before the colon")
         stranger = next((cell for cell in cells if not 0 <= cell < self.seq_len), None)
         if stranger is not None:
             raise DatasetError(f"{line!r}: there is no cell {stranger}; cells are 0 to {self.seq_len - 1}")

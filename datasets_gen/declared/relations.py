@@ -13,6 +13,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Relation, Structure
 
 DIFFERENT = ["alldifferent", "x"]
+IN_GROUPS = "_in_groups"  # ends the name of a relation that networks read as groups
 MOST = 2**15 - 1  # cells and clue numbers are stored as int16
 
 
@@ -80,7 +81,7 @@ def partitioned(
             left = [each for each in left if each not in part]
             numbers = {cell: number for number, each in enumerate(part) for cell in each}
             groups[f"{relation.name}_{len(groups) + 1}"] = tuple(numbers[cell] for cell in range(cells))
-        hidden = {"name": f"{relation.name}_in_groups", "instances": tuple(filling), "seen": False}
+        hidden = {"name": f"{relation.name}{IN_GROUPS}", "instances": tuple(filling), "seen": False}
         if left or own or not filling:
             found.append(relation.model_validate({**dict(relation), "instances": tuple(left)}))
         found += [relation.model_validate({**dict(relation), **hidden, "clues": 0, "highest": 0})] if filling else []

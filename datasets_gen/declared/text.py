@@ -24,6 +24,8 @@ class WithSigns(Declared):
     Spaces in a row are passed over; a sign below a row stands under the cell's character.
     """
 
+    form = "signs"
+
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Every second character is a cell."""
         rows, columns = self.grid
@@ -67,6 +69,8 @@ class WithSigns(Declared):
 
 class WithCages(Declared):
     """A board, then the same board with a letter for each cage; where cages have sums, lines of `A=12 B=7`."""
+
+    form = "cages"
 
     def caged(self, x: Any, cages: list[Any], sums: Sequence[int]) -> list[Any]:
         """The constraints of cages, each an index of cells."""
@@ -114,6 +118,8 @@ class WithCages(Declared):
 class WithRuns(Declared):
     """Rows, each followed by the lengths of its runs; then `columns: 1 2, 3, …`. An empty line has the run 0."""
 
+    form = "runs"
+
     def lines(self, x: Any) -> list[Any]:
         """The rows, then the columns."""
         return [*x, *x.T]
@@ -153,6 +159,8 @@ class WithRuns(Declared):
 class WithEdges(Declared):
     """Words in any order: `3=R` for a node of a known colour, `12=.` for an open one, `3-12` for an edge."""
 
+    form = "edges"
+
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Nodes, then edges."""
         asked = tokens if question is None else question
@@ -176,3 +184,6 @@ class WithEdges(Declared):
             elif edge:
                 found.append(x[ends[0]] != x[ends[1]])
         return self.of_constraints(found, np.arange(self.seq_len) > largest)
+
+
+FORMS = {form.form: form for form in (WithSigns, WithCages, WithRuns, WithEdges)}

@@ -36,6 +36,6 @@ def find_run(source: Path | str) -> Path:
         return FOLDER / name
     if Path(source).exists():
         return Path(source)
-    if near := difflib.get_close_matches(name, models, n=1, cutoff=0.7):
+    if near := difflib.get_close_matches(name, models, n=1, cutoff=0.6):
         raise ConfigError(f"no run at {name}, and no model of that name; did you mean {near[0]}? see: reason models")
     return Path(source)

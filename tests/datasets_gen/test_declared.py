@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from datasets_gen.__main__ import main
-from datasets_gen.declared import Declared
+from datasets_gen.declared import FORMS, Declared
 from datasets_gen.declared.generate import Chunk, declared_chunk, make
 from datasets_gen.declared.relations import gather, rows
 from datasets_gen.layout import DatasetError, read_metadata, read_split
@@ -71,7 +71,11 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
     assert puzzle.draw(answers[0], questions[0], own).count("\n") == puzzle.draw(questions[0], None, own).count("\n")
     task = json.loads(json.dumps(puzzle.task)) | {"name": "mine"}  # the set judges without its page
     alone = family_of(task, puzzle.seq_len, puzzle.vocab_size, puzzle.structure)
-    assert type(alone) is Declared
+    assert type(alone) is FORMS.get(puzzle.form, Declared)
+    if puzzle.form:  # as a person types it, too
+        text = alone.draw(questions[0], None, own)
+        assert text == puzzle.draw(questions[0], None, own)
+        assert (alone.typed(text)[0] == questions[0]).all()
     assert alone.valid(questions, answers, relations).all()
     assert alone.task["name"] == "mine"
 
@@ -223,6 +227,34 @@ def test_a_faulty_page_is_refused_in_one_line_and_writes_nothing(case, tmp_path,
     assert not (tmp_path / "set").exists()
 
 
+SLIPS = {  # what is typed in place of something else, and what is said
+    "no board": ('    grid, values = (1, 3), "123"', '    values = "123"', "grid = (1, 1); state (rows, columns)"),
+    "one side": ("(1, 3)", "(3,)", "grid = (3,); state (rows, columns)"),
+    "equal values": ('"123"', '"122"', "state a different character for each value"),
+    "a dot": ('"123"', '"12."', "state a different character for each value"),
+    "no values": (', values = (1, 3), "123"', " = (1, 3)", "values = ''; state a different character"),
+    "a taken name": ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
+    "no rules": ("return [cp", "[cp", "`always` returns None; return a list of constraints"),
+    "no Drawn": ("return Drawn(answer, ", "return dict(answer=answer, ", "`puzzle` returns dict; return Drawn(answer"),
+    "a misspelt word": ("fill()", "fil()", "an_own_page.py, line 14: NameError: name 'fil' is not defined"),
+    "and": ("cp.AllDifferent(x[0])", "1 < x[0, 0] < 3", "an_own_page.py, line 11: ValueError: "),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_a_page_is_one_line_with_its_place(slip, tmp_path, capsys):
+    written, typed, words = SLIPS[slip]
+    path = tmp_path / "an_own_page.py"
+    page = OWN.format(always="unseen(x[0, 0] < 9)", shown=SHOWN)
+    assert page.count(written) == 1
+    path.write_text(page.replace(written, typed), encoding="utf-8")
+    assert main([str(path), "--train", "1", "--test", "1", "--output-dir", str(tmp_path / "set")]) == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: ")
+    assert words in told
+    assert not (tmp_path / "set").exists()
+
+
 def test_a_file_that_is_no_page_is_refused(tmp_path, capsys):
     (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
@@ -276,6 +308,9 @@ TYPED = {
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
         (8 * "........\n" + "sum_eq_1: 1 99", "no cell 99"),
+        (8 * "........\n" + "sum_eq_1 1 2", "'sum_eq_1 1 2': a colon is missing before the cells"),
+        (8 * "........\n" + "sum_eq_1 5: 1 2", "sum_eq_1 takes no number before the colon"),
+        (8 * "........\n" + "sum_eq_1: a b", "type `sum_eq_1: CELL CELL…`, cells counted from 0"),
     ],
 }
 
