@@ -25,7 +25,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from reason.cli import main as reason
 
 EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
-HARD = "....6.3...7...2.........48..1..................2..6.734..2.1.96.....5...8.3.4.5.."
+HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 STEPS = 32
 COMPUTE = """async ([name, size, steps]) => {
   const model = play.models.find((one) => one.name === name), milliseconds = [];
