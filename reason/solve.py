@@ -208,7 +208,7 @@ def doubts(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> list[str]:
         found.append(f"the halting head gives {thought.halting[-1]:.1%} that it is right")
     late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
     if restless := int((late[1:] != late[:-1]).any(0).sum()):
-        found.append(f"no fixed point: {_cells(restless)} changed in the last quarter of the steps")
+        found.append(f"the answer does not settle: {_cells(restless)} changed in the last quarter of the steps")
     return found
 
 

@@ -199,7 +199,10 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
     """The question, the steps that change something, and the verdict."""
     puzzle, question, frames = solution.puzzle, solution.question, solution.frames
     console.print("[bold]question[/bold]")
-    console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)))
+    if solution.relations is None:
+        console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)))
+    else:  # with its constraints, as it is typed
+        console.print(puzzle.draw(question, None, solution.relations), markup=False)
     drawn = _drawn([row["step"] for row in solved["steps"] if row["changed"]], every)
     for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
         rows = list(group)
@@ -219,8 +222,11 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
     if reply := puzzle.reply(question, solution.thought.answers[-1]):
         console.print(f"\n{reply}", markup=False)
+    exact = solved.get("exact")
+    if exact and exact["solutions"] > 1 and not puzzle.several:
+        console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
     console.print(f"\n{_verdict(solution, solved)}")
-    if exact := solved.get("exact"):
+    if exact:
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
         console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
 

@@ -142,6 +142,8 @@ def test_restarts_go_on_while_there_is_time(
     assert batches == [1, 7, 8, 16, 32, 64, 64, 64]
     assert "not solved in 256 restarts" in out
     assert "an exact solver finds one solution:\n1234\n3412\n2143\n4321" in out
+    assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0"]) == 1
+    assert "the puzzle has several solutions; the model was trained on puzzles with one" in capsys.readouterr().out
     batches.clear()
     assert main(["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "--json"]) == 1
     assert batches == [1]
