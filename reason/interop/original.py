@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from reason.errors import ConfigError
@@ -176,7 +177,12 @@ def inferred(
         "gradient": "last-call" if hrm else "last-cycle",
     }
     identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
-    return section, Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers), assumed
+    try:
+        shape = Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{first['loc'][0]} {first['input']}: {first['msg'].lower()}") from None
+    return section, shape, assumed
 
 
 def _depth(weights: Mapping[str, Tensor], stack: str) -> int:

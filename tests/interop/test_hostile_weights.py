@@ -118,5 +118,6 @@ def test_a_model_of_terabytes_is_counted_not_built(weights: Weights, here: Path,
     save_file(weights, here / "w.safetensors")
     (here / "all_config.yaml").write_text("arch: {pos_encodings: learned}")
     words = ["model.positions=learned", "model.hidden_size=16384", "model.num_layers=1024", "model.num_heads=2"]
-    told = refused("w.safetensors", "cells=99999999", *words)
-    assert "the weights of this model for 99999999 cells" in told
+    assert "seq_len 99999999: input should be less" in refused("w.safetensors", "cells=99999999", *words)
+    told = refused("w.safetensors", "cells=9999999", *words)
+    assert "the weights of this model for 9999999 cells" in told

@@ -73,8 +73,8 @@ def test_a_model_of_terabytes_is_counted_not_built(shape: dict[str, int]) -> Non
 
 
 def test_a_run_that_says_so_is_not_built_either(half: Path) -> None:
-    change_json(half / "config.json", lambda tree: tree["shape"].update(vocab_size=10**13))
-    refusal("solve half 1...............", "the weights of this model for 16 cells, 10000000000000 tokens")
+    change_json(half / "config.json", lambda tree: tree["shape"].update(seq_len=2**22, structure={}))
+    refusal("solve half 1...............", "the weights of this model for 4194304 cells, 6 tokens")
     change_json(half / "config.json", lambda tree: tree["shape"].update(vocab_size="many"))
     refusal("solve half 1...............", "config.json: shape.vocab_size: input should be a valid integer")
 
