@@ -57,5 +57,5 @@ def main(argv: list[str]) -> int:
     except FileExistsError:
         raise ConfigError(f"{path} is there already: type another name, or remove the file") from None
     print(f"{path} is written; change it, then make a set:")
-    print(typed(f"  python -m datasets_gen {path} --train 1000 --test 200 --output-dir data/{name}"))
+    print(typed(f"  reason generate {path} --train 1000 --validation 100 --test 200 --output-dir data/{name}"))
     return 0

@@ -63,7 +63,7 @@ def _own(names: list[str]) -> list[Model]:
 
 
 def _told(name: str) -> None:
-    print(f"{name} is exported for the page, once", file=sys.stderr)
+    print(f"{name} is exported for the page, once (about 15 seconds)", file=sys.stderr)
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
