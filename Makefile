@@ -43,6 +43,7 @@ play: $(STAMP)  ## the page in which the trained models compute, docs/play/index
 	$(BIN)/reason play --output docs/play/index.html --no-browser
 
 wheel: play  ## the package with everything that `reason play` needs, in dist/
+	rm -rf build/lib build/bdist.* dist  # what an earlier wheel left would get into this one
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 docs: play  ## the site, in build/site; every link is followed
