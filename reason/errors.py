@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ConfigError(ValueError):
@@ -20,6 +24,21 @@ class RunLost(RuntimeError):
 
 class PartnerLost(RuntimeError):
     """Another process of the same training no longer answers."""
+
+
+class Fault(NamedTuple):
+    """What a schema objects to in one entry."""
+
+    where: str  # "section.key"; "" for the whole
+    what: str  # in words that begin small
+    value: Any
+
+
+def first_fault(error: ValidationError) -> Fault:
+    """The first of the faults that pydantic found."""
+    first = error.errors()[0]
+    what = first["msg"].removeprefix("Value error, ")
+    return Fault(".".join(map(str, first["loc"])), what[:1].lower() + what[1:], first["input"])
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

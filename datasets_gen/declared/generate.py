@@ -24,6 +24,7 @@ from datasets_gen.layout import DatasetError, Split
 from datasets_gen.pages import page_named
 from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
+from datasets_gen.puzzles import FAMILIES
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
@@ -38,7 +39,8 @@ REASONS = {  # why a draw brings no puzzle, and what mends it
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
     """Add the command of one page."""
     page = page_named(name)
-    stem = Path(name).stem
+    if name not in FAMILIES:  # a file of one's own
+        page.refuse_faults(FAMILIES)
     summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
     solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
     parser = add_command(
@@ -49,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same"
         f"{' up to a renaming of the values' if page.interchangeable else ''}. "
         "The same options and seed give the same bytes, with the same OR-Tools.",
-        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{stem}",
+        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
     )
     add_output(parser, train=1000, test=1000)
     if page.unique:

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from reason.errors import ConfigError
+from reason.errors import ConfigError, first_fault
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveModel
 from reason.nn.mlp import inner_width
@@ -180,8 +180,8 @@ def inferred(
     try:
         shape = Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{first['loc'][0]} {first['input']}: {first['msg'].lower()}") from None
+        where, what, value = first_fault(error)
+        raise ConfigError(f"{where} {value}: {what}") from None
     return section, shape, assumed
 
 

@@ -44,12 +44,7 @@ def shipped(folder: Path, told: Callable[[str], None]) -> list[Model]:
     Raises:
         ConfigError: a package of the extra `onnx` is missing.
     """
-    models = [_kept(name, folder, told) for name in sorted(pretrained_models(), key=_order)]
-    seen = Counter(model["title"] for model in models)
-    return [
-        {**model, "title": f"{model['title']} ({model['name']})"} if seen[model["title"]] > 1 else model
-        for model in models
-    ]
+    return [_kept(name, folder, told) for name in sorted(pretrained_models(), key=_order)]
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -121,8 +116,9 @@ def _text(content: bytes) -> str:
 
 
 def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
-    """The page; `script` and `binary`: see `runtime`."""
-    own = "reason.play"
+    """The page; `script` and `binary`: see `runtime`. Models of one title are told apart by their names."""
+    own, seen = "reason.play", Counter(model["title"] for model in models)
+    told_apart = [m | {"title": f"{m['title']} ({m['name']})"} if seen[m["title"]] > 1 else m for m in models]
     worker = "\n".join([script, part(own, "random.js", "worker.js")])
     return (
         environment(own)
@@ -131,6 +127,6 @@ def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
             style=Markup(css()) + part("reason.report", "page.css") + part(own, "play.css"),
             script=part("reason.report", "board.js") + part(own, "random.js", "rules.js", "thinker.js", "play.js"),
             runtime=_text(binary),
-            data=as_json({"models": list(models), "worker": worker}),
+            data=as_json({"models": told_apart, "worker": worker}),
         )
     )

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.errors import ConfigError, printable
+from reason.errors import ConfigError, first_fault, printable
 from reason.files import read_json, written_beside
 from reason.machine.check import refuse_large_model
 from reason.models import build_model
@@ -255,10 +255,9 @@ def read_shape(run: Path) -> Shape:
     try:
         return Shape.model_validate(read_record(run)["shape"])
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, ("shape", *first["loc"])))
-        what = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{run / 'config.json'}: {where}: {what[:1].lower()}{what[1:]}; put the file back") from None
+        where, what, _ = first_fault(error)
+        entry = f"shape.{where}" if where else "shape"
+        raise ConfigError(f"{run / 'config.json'}: {entry}: {what}; put the file back") from None
 
 
 def read_record(run: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from reason.config.overrides import leaves
-from reason.errors import ConfigError, printable
+from reason.errors import ConfigError, first_fault, printable
 from reason.files import read_json
 from reason.pretrained import FOLDER, pretrained_models
 from reason.training.log import read_metrics
@@ -62,10 +62,8 @@ def compared(results: Any) -> dict[str, Any]:
     try:
         read = Compared.model_validate(results)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{where}: {message[:1].lower()}{message[1:]}" if where else message) from None
+        where, what, _ = first_fault(error)
+        raise ConfigError(f"{where}: {what}" if where else what) from None
     return {key: _on_one_line(value) for key, value in read.model_dump().items()}
 
 

@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from reason.errors import ConfigError
+from reason.errors import ConfigError, first_fault
 from reason.files import read_json, refuse_irregular
 from reason.training.monitor import Reading
 
@@ -61,9 +61,8 @@ def saved_state(folder: Path) -> SavedState:
     try:
         return SavedState.model_validate(tree)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"state.json: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        where, what, _ = first_fault(error)
+        raise ConfigError(f"state.json: {where}: {what}") from None
 
 
 def sha256(path: Path) -> str:

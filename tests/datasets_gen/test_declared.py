@@ -214,17 +214,22 @@ FAULTS = {
 }
 
 
+def refused(page, count, tmp_path, capsys):
+    """The line that refuses `count` puzzles a split of a page; nothing is written."""
+    path = tmp_path / "an_own_page.py"
+    path.write_text(page, encoding="utf-8")
+    counts = ["--train", str(count), "--test", str(count), "--processes", "1"]
+    assert main([str(path), *counts, "--output-dir", str(tmp_path / "set")]) == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: ")
+    assert not (tmp_path / "set").exists()
+    return told
+
+
 @pytest.mark.parametrize("case", FAULTS)
 def test_a_faulty_page_is_refused_in_one_line_and_writes_nothing(case, tmp_path, capsys):
     always, shown, words = FAULTS[case]
-    path = tmp_path / f"{case.replace(' ', '_')}.py"
-    path.write_text(OWN.format(always=always, shown=shown), encoding="utf-8")
-    set_ = ["--train", "30", "--test", "30", "--processes", "1", "--output-dir", str(tmp_path / "set")]
-    assert main([str(path), *set_]) == 1
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("error: ")
-    assert words in told
-    assert not (tmp_path / "set").exists()
+    assert words in refused(OWN.format(always=always, shown=shown), 30, tmp_path, capsys)
 
 
 SLIPS = {  # what is typed in place of something else, and what is said
@@ -244,15 +249,9 @@ SLIPS = {  # what is typed in place of something else, and what is said
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_in_a_page_is_one_line_with_its_place(slip, tmp_path, capsys):
     written, typed, words = SLIPS[slip]
-    path = tmp_path / "an_own_page.py"
     page = OWN.format(always="unseen(x[0, 0] < 9)", shown=SHOWN)
     assert page.count(written) == 1
-    path.write_text(page.replace(written, typed), encoding="utf-8")
-    assert main([str(path), "--train", "1", "--test", "1", "--output-dir", str(tmp_path / "set")]) == 1
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("error: ")
-    assert words in told
-    assert not (tmp_path / "set").exists()
+    assert words in refused(page.replace(written, typed), 1, tmp_path, capsys)
 
 
 def test_a_file_that_is_no_page_is_refused(tmp_path, capsys):
