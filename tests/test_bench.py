@@ -110,6 +110,22 @@ def test_the_authors_code_is_timed_where_it_lies(
     assert str(checkout) not in sys.path
 
 
+@pytest.mark.slow
+def test_the_authors_code_is_timed_compiled(checkout: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile imports what lies in `models` by name, after the model was made."""
+    (checkout / "models/common.py").write_text("SCALE = 2.0\n")
+    trm = checkout / "models/recursive_reasoning/trm.py"
+    forward = "    def forward(self):\n        return self.weight * common.SCALE\n"
+    trm.write_text(f"from models import common\n{TRM}\n{forward}")
+    (checkout / "models/losses.py").write_text(LOSSES.replace("self.model.weight", "self.model()"))
+    few = ("--rounds", "1", "--steps", "1", "--training-only", "--original", str(checkout), "--original-compiled")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", *few)
+    assert row["ratio_to_original"]["median"] > 0
+    for name in [name for name in sys.modules if name.split(".")[0] == "models"]:
+        del sys.modules[name]
+
+
 @pytest.mark.parametrize(("name", "message"), [
     ("maze-10x10", "models with attention or an MLP mixer"),
     ("sudoku-6x6-hrm", "name a checkout of the HRM code"),

@@ -81,7 +81,7 @@ def original_step(
         sizes |= {
             "mlp_t": model.mixer == "mlp", "puzzle_emb_len": model.puzzle_emb_len, "no_ACT_continue": of_halting
         }  # fmt: skip
-    with _importable(directory), torch.device(device):
+    with _importable(directory, lasting=compiled), torch.device(device):
         try:
             theirs = getattr(importlib.import_module(module), name)(sizes)
             head = importlib.import_module("models.losses").ACTLossHead(theirs, "stablemax_cross_entropy")
@@ -128,12 +128,17 @@ def _theirs(batch: Batch) -> dict[str, Tensor]:
 
 
 @contextlib.contextmanager
-def _importable(directory: Path) -> Iterator[None]:
-    """Within the block `models` is theirs."""
+def _importable(directory: Path, lasting: bool) -> Iterator[None]:
+    """Within the block `models` is theirs; `lasting`: after it, too, as torch.compile imports it by name later."""
     sys.path.insert(0, str(directory.resolve()))
     try:
         yield
     finally:
-        sys.path.remove(str(directory.resolve()))
-        for name in [name for name in sys.modules if name == "models" or name.startswith("models.")]:
-            del sys.modules[name]
+        if not lasting:
+            _forget(directory)
+
+
+def _forget(directory: Path) -> None:
+    sys.path.remove(str(directory.resolve()))
+    for name in [name for name in sys.modules if name == "models" or name.startswith("models.")]:
+        del sys.modules[name]

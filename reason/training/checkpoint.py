@@ -199,7 +199,8 @@ def first_infinite(tensors: Mapping[str, Tensor]) -> str | None:
     floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point() and tensor.numel()}
     if not floating:
         return None
-    finite = torch.stack([tensor.isfinite().all() for tensor in floating.values()]).tolist()
+    device = max(floating.values(), key=lambda tensor: tensor.is_cuda).device  # AdamW counts its steps on the CPU
+    finite = torch.stack([tensor.isfinite().all().to(device) for tensor in floating.values()]).tolist()
     return next((name for name, good in zip(floating, finite, strict=True) if not good), None)
 
 

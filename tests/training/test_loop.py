@@ -71,10 +71,10 @@ def untimed(run: Path) -> list[dict[str, object]]:
     return [{k: v for k, v in line.items() if k not in MEASURED} for line in read_metrics(run)]
 
 
-def resumed(config: Config, run: Path) -> Trainer:
+def resumed(config: Config, run: Path, device: str = "cpu") -> Trainer:
     """A trainer at the newest checkpoint of a run, whatever another process left in the random generators."""
     torch.manual_seed(12345)
-    trainer = trainer_of(config, run)
+    trainer = trainer_of(config, run, device)
     trainer.resume(next(checkpoint.readable(run)))
     return trainer
 
@@ -87,11 +87,11 @@ def hold_equal(one: Path, other: Path) -> None:
     assert untimed(one) == untimed(other)
 
 
-def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3) -> None:
+def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3, device: str = "cpu") -> None:
     """A training stopped after so many steps comes to the end of one that was not."""
-    trainer_of(config, folder / "whole").train()
-    assert trainer_of(config, folder / "parts").train(max_steps=steps).stopped_by == f"--max-steps {steps}"
-    assert resumed(config, folder / "parts").train().stopped_by is None
+    trainer_of(config, folder / "whole", device).train()
+    assert trainer_of(config, folder / "parts", device).train(max_steps=steps).stopped_by == f"--max-steps {steps}"
+    assert resumed(config, folder / "parts", device).train().stopped_by is None
     hold_equal(folder / "parts", folder / "whole")
 
 
@@ -99,6 +99,13 @@ def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3) -> None:
 def test_resuming_equals_not_stopping(changes: dict[str, str], tiny: Config, tmp_path: Path) -> None:
     """Stopped at step 3 of 6, between two log lines: weights, EMA, moments, carry, random states and metrics."""
     resumes_to_the_bit(override(tiny, changes), tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", ["trm-mlp", "cmm", "muon"])
+def test_resuming_on_a_gpu_equals_not_stopping(family: str, tiny: Config, tmp_path: Path) -> None:
+    """Its random streams are the device's, and AdamW and Muon keep their step count on the host."""
+    resumes_to_the_bit(override(tiny, VARIANTS[family]), tmp_path, device="cuda")
 
 
 def test_metrics_are_those_of_an_unbroken_run(tiny: Config, tmp_path: Path) -> None:

@@ -105,17 +105,20 @@ def test_every_preset_fits_into_sixteen_gigabytes(prefix: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["cmm-1-trm", "cmm-1-hrm"])
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_a_gpu_holds_what_was_estimated(name: str, precision: str, tmp_path: Path) -> None:
-    """Two optimizer steps at full size: measured within 15 % of the estimate, and at most 16 GB."""
+@pytest.mark.parametrize("compiled", ["none", "inductor"])
+def test_a_gpu_holds_what_was_estimated(name: str, precision: str, compiled: str, tmp_path: Path) -> None:
+    """Two optimizer steps at full size: eager within 15 % of the estimate, compiled 0.65 to 1 of it; at most 16 GB."""
     preset = PRESETS[name]
     tokens = np.random.default_rng(0).integers(1, preset.shape.vocab_size, (512, preset.shape.seq_len))
     write_dataset(tmp_path / "set", {"train": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=11)
-    config = override(preset.config(), {"training.precision": precision, "data.directory": str(tmp_path / "set")})
+    settings = {"training.precision": precision, "training.compile": compiled, "data.directory": str(tmp_path / "set")}
+    config = override(preset.config(), settings)
     trainer = trainer_of(config, tmp_path / "run", "cuda")
     torch.cuda.reset_peak_memory_stats()
     for _ in range(2):
         trainer.optimizer_step()
     measured = peak_memory(trainer.device)
     memory = estimate_memory(config, trainer.model.shape, Dtypes(trainer.model.dtype), "cuda")
-    assert measured == pytest.approx(memory.total, rel=0.15)
+    low, high = (0.85, 1.15) if compiled == "none" else (0.65, 1.0)
+    assert low <= measured / memory.total <= high
     assert measured <= 16e9

@@ -1,0 +1,99 @@
+"""Train the recipe for real Sudokus at D 128 on a GPU for a given time, and pack its weights.
+
+    python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
+    python -m benchmarks.gpu_sudoku data/sudoku-real runs/real-128 --minutes 20 [section.key=value …]
+
+The cosine schedule needs the number of steps. So a run of SPEED steps is timed first, in its second half, and the
+training has as many steps as fit in the rest of the time. RUN-weights.tar.gz is the run without the states of its
+batch, a few MiB: for evaluate.py, solve and init_from, not for --resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from reason.training.checkpoint import readable, save_checkpoint, step_of
+
+RECIPE = {
+    "data.augment": "true",
+    "data.hints": "4",
+    "model.hidden_size": "128",
+    "model.open_symbols": "true",
+    "optimizer.muon_lr": "0.015",
+    "optimizer.lr": "0.002",
+    "optimizer.schedule.warmup_steps": "300",
+    "ema.decay": "0.999",
+    "training.batch_size": "448",
+    "training.precision": "bf16",
+    "training.compile": "inductor",
+    "training.monitor.puzzles": "0",
+    "training.checkpoint_every": "3000",
+}
+SPEED = 160  # steps
+RESERVE = 25  # seconds to start, to compile from the cache, and to pack
+TRAINING = 0.96  # of the rest; checkpoints take theirs
+
+
+def train(settings: dict[str, str], run: Path, *limit: str) -> None:
+    words = [f"{key}={value}" for key, value in settings.items()]
+    command = [sys.executable, "-m", "reason", "train", "sudoku-9x9", *words, f"run={run}", *limit]
+    subprocess.run(command, check=True)
+
+
+def steps_per_second(run: Path) -> float:
+    """From the log lines of the second half of a run."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    times = [(line["step"], line["seconds"]) for line in lines if "seconds" in line]
+    (first, began), (last, ended) = times[len(times) // 2], times[-1]
+    return float((last - first) / (ended - began))
+
+
+def pack(run: Path, packed: Path) -> None:
+    """Config, metrics and the newest checkpoint without the state of training."""
+    folder = next(readable(run))
+    weights, average = (load_file(folder / f"{name}.safetensors") for name in ("weights", "ema"))
+    thin = run.with_name(f"{run.name}-weights") / run.name
+    thin.mkdir(parents=True)
+    for name in ("config.json", "metrics.jsonl"):
+        shutil.copy(run / name, thin)
+    save_checkpoint(thin, step_of(folder), weights, average, {"step": step_of(folder)}, keep=1)
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(thin, run.name)
+    shutil.rmtree(thin.parent)
+    print(f"{packed}: {packed.stat().st_size / 2**20:.1f} MiB")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", help="the set, a directory")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("settings", nargs="*", metavar="section.key=value", help="in place of the recipe's")
+    parser.add_argument("--minutes", type=float, default=20)
+    arguments = parser.parse_intermixed_args()
+    ends = time.monotonic() + 60 * arguments.minutes
+    own = dict(word.split("=", 1) for word in arguments.settings)
+    settings = RECIPE | own | {"data.directory": arguments.data}
+    timed = arguments.run.with_name(f"{arguments.run.name}-speed")
+    train(settings, timed, "--max-steps", str(SPEED))
+    speed = steps_per_second(timed)
+    shutil.rmtree(timed)
+    left = ends - time.monotonic() - RESERVE
+    steps = max(1, int(speed * left * TRAINING))
+    print(f"{speed:.2f} steps/s: {steps} steps in {left:.0f} s", flush=True)
+    latest = str((left + RESERVE / 2) / 60)
+    train(settings | {"training.steps": str(steps)}, arguments.run, "--max-minutes", latest)
+    pack(arguments.run, arguments.run.with_name(f"{arguments.run.name}-weights.tar.gz"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
