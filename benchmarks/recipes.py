@@ -20,8 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
-from reason.losses import evaluate_terms
-from reason.losses.balance import weighted_sum
+from reason.losses import evaluate_terms, weighted_sum
 from reason.machine.auto import CUDA_ITSELF
 from reason.machine.estimate import estimate_memory, readable_size
 from reason.models import build_model

@@ -23,14 +23,13 @@ from reason.config.schema import Config
 from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
-from reason.models.record import StepRecord
 from reason.presets import preset
 from reason.pretrained import find_run
-from reason.rollout import unroll
-from reason.runs.archive import folder_of, is_archive, unpack_run
+from reason.rollout import StepRecord, unroll
+from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume as resume_run
 from reason.runs.build import start
-from reason.runs.directory import accept_shape, load_run, read_shape
+from reason.runs.directory import accept_shape, is_archive, load_run, read_shape
 from reason.runs.evaluation import evaluate_run
 from reason.runs.reading import refuse_unreadable
 from reason.solve import SECONDS, Solution, solve_text
@@ -154,7 +153,7 @@ class Run:
         """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.
 
         Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `x` and more
-        (`reason.models.record.StepRecord`).
+        (`reason.rollout.StepRecord`).
 
         Raises:
             ConfigError: the puzzles are no tokens of the model, or there is no step.

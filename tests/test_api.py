@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 import reason
 from datasets_gen.layout import DatasetError
 from reason.errors import ConfigError
-from reason.models.record import StepRecord
+from reason.rollout import StepRecord
 from reason.training.device import own_float32
 
 BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32, "num_heads": 2}}

@@ -124,3 +124,13 @@ def test_text_files_are_utf_8_whatever_the_locale(path: Path) -> None:
         opened = named == "open" and not ast.unparse(node.func).startswith(elsewhere) and not binary
         if named == "write_text" or named == "fdopen" or opened or (named == "read_text" and not node.args):
             assert any(keyword.arg == "encoding" for keyword in node.keywords), ast.unparse(node)
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_ten_files_lead_from_a_command_to_its_numbers(command: str) -> None:
+    """As docs/architecture.md lists them, one file a line."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    section = text.split(f"between `python {command}.py`")[1].split("\n\n")[1]
+    files = set(re.findall(r"`([^`]+\.py)`", section))
+    assert len(files) == len(section.splitlines()) == 10
+    assert [file for file in files if not (ROOT / file).is_file()] == []

@@ -18,7 +18,7 @@ from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
 from reason.errors import ConfigError
-from reason.evaluation.accuracy import SplitMonitor
+from reason.evaluation.monitor import SplitMonitor
 from reason.presets import preset
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading
@@ -160,8 +160,7 @@ class TinyRecursiveReasoningModel_ACTV1(torch.nn.Module):
 """
 TWINS_LOSSES = """
 import torch
-from reason.losses import evaluate_terms
-from reason.losses.balance import weighted_sum
+from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Batch
 from reason.presets import preset
 from reason.rollout import first_carry, supervise

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from reason.cli.asked import asked_run
 from reason.cli.help import Parser
-from reason.config.overrides import split_arguments
+from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
 from reason.report.section import headline
-from reason.runs.directory import newest_run
+from reason.runs.directory import newest_run, trained_run
 from reason.runs.evaluation import evaluate_run
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
@@ -26,8 +25,8 @@ def main(argv: list[str]) -> int:
         words = [str(newest_run())]
         print(f"no run named; taking the newest: {words[0]}")
     name = pairs.pop("name", None)
-    run, config = asked_run(words[0], pairs)
-    results, folder = evaluate_run(run, config, name)
+    run, own = trained_run(words[0])
+    results, folder = evaluate_run(run, override(own, pairs), name)
     if not results:  # a process that only took part
         return 0
     print_results(results, Console())

@@ -21,7 +21,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original
-from reason.machine.check import refuse_large_model
+from reason.machine.refuse import refuse_large_model
 from reason.models import RecursiveModel, build_model
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint

@@ -57,9 +57,9 @@ def _own(names: list[str]) -> list[Model]:
     """The runs that were named."""
     if not names:
         return []
-    from reason.cli.asked import asked_run  # torch
+    from reason.runs.directory import trained_run  # torch
 
-    return [exported(run, config, run.resolve().name) for run, config in [asked_run(name, {}) for name in names]]
+    return [exported(run, config, run.resolve().name) for run, config in map(trained_run, names)]
 
 
 def _told(name: str) -> None:

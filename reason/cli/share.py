@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from datasets_gen.typed import Parser, quoted, typed
-from reason.cli.asked import asked_run
-from reason.config.overrides import split_arguments
+from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.machine.estimate import readable_size
 from reason.pretrained.card import per_cent, shown_steps
-from reason.runs.archive import SUFFIX, is_archive, pack_run
-from reason.runs.directory import ROOT, read_record
+from reason.runs.archive import pack_run
+from reason.runs.directory import PACKED, ROOT, is_archive, read_record, trained_run
 from reason.runs.export import STORED, export_run, pull_model, push_model
 from reason.training.checkpoint import best_checkpoint, readable
 
 PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
 
-  reason pack runs/mine                        runs/mine{SUFFIX}
-  reason pack runs/mine /backup/mine{SUFFIX}
-  python train.py run=mine{SUFFIX} --resume     unpacks to runs/mine and resumes
-  python train.py mine{SUFFIX} run=DIR --resume unpacks to DIR
+  reason pack runs/mine                        runs/mine{PACKED}
+  reason pack runs/mine /backup/mine{PACKED}
+  python train.py run=mine{PACKED} --resume     unpacks to runs/mine and resumes
+  python train.py mine{PACKED} run=DIR --resume unpacks to DIR
 
 The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest."""
 
@@ -32,14 +31,14 @@ def pack(argv: list[str]) -> int:
     """Pack; returns the exit status."""
     parser = Parser(prog="reason pack", description=PACK)
     parser.add_argument("run", metavar="RUN")
-    parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{SUFFIX})")
+    parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{PACKED})")
     arguments = parser.parse_args(argv)
     run = Path(arguments.run.removeprefix("run="))
     read_record(run)
     named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
-    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + SUFFIX)
+    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + PACKED)
     if not is_archive(out):
-        raise ConfigError(f"{out}: an archive ends in {SUFFIX}")
+        raise ConfigError(f"{out}: an archive ends in {PACKED}")
     pack_run(run, out)
     print(f"{out}: {readable_size(out.stat().st_size)}")
     best = best_checkpoint(run)
@@ -83,7 +82,8 @@ def export(argv: list[str]) -> int:
         raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
     out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
-    run, config = asked_run(words[0], pairs)
+    run, own = trained_run(words[0])
+    config = override(own, pairs)
     if arguments.onnx:
         from reason.interop.onnx import export_onnx  # seconds
 

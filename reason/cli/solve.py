@@ -18,14 +18,13 @@ from rich.console import Console
 from datasets_gen.layout import DatasetError
 from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
-from reason.cli.asked import asked_run
 from reason.config.describe import has_mark
-from reason.config.overrides import split_arguments
+from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.files import read_stream, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
-from reason.runs.directory import load_run
+from reason.runs.directory import load_run, trained_run
 from reason.runs.reading import unread_lines
 from reason.settings.base import Mark
 from reason.solve import SECONDS, Solution, solve_text
@@ -99,7 +98,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             "--output writes the answers of a file of puzzles; --gif, --json and --all are for one puzzle"
         )
-    run, config = asked_run(words[0], pairs)
+    run, own = trained_run(words[0])
+    config = override(own, pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":
         raise ConfigError(

@@ -16,8 +16,9 @@ from reason.config.overrides import override, parsed, read_config, split_argumen
 from reason.errors import ConfigError
 from reason.plugins import IMPORTED
 from reason.presets import preset
-from reason.runs.archive import SUFFIX, folder_of, is_archive, unpack_run
+from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume, start, why_processes_differ
+from reason.runs.directory import PACKED, is_archive
 from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
@@ -134,7 +135,7 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
         raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
     if not archives:
         if Path(str(run_name)).is_file():
-            raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({SUFFIX})")
+            raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({PACKED})")
         return Path(str(run_name)), words
     archive = Path(archives[0])
     run = Path(run_name) if run_name else folder_of(archive)

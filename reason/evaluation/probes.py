@@ -16,10 +16,9 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
 from reason.models.base import Batch, MapKind, Reasoner, State
-from reason.models.record import StepRecord
 from reason.nn.draws import normal_like
 from reason.nn.dtypes import widest_float
-from reason.rollout import unroll
+from reason.rollout import StepRecord, unroll
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact
 

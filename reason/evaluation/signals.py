@@ -17,8 +17,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumn
 from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout
-from reason.models.record import StepRecord
-from reason.rollout import Halting
+from reason.rollout import Halting, StepRecord
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.evaluator import Consumer, Evaluator
+from reason.evaluation.evaluator import Accuracy, Consumer, Evaluator
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies.blind_spot import BLIND_SPOT, BlindSpot
 from reason.evaluation.studies.boards import Boards

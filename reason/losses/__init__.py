@@ -1,10 +1,11 @@
-"""Loss terms: each a function of one Unroll that returns a float32 scalar. They meet in balance.py alone."""
+"""Loss terms: each a function of one Unroll that returns a float32 scalar. They meet in `weighted_sum` alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
+import torch
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails
@@ -206,3 +207,8 @@ def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> 
     """The named terms, each a float32 scalar."""
     settings = {name: (getattr(config, setting) for setting in TERMS[name].settings) for name in names}
     return {name: TERMS[name].function(unroll, *settings[name]).float() for name in names}
+
+
+def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
+    """Σ λ_n L_n."""
+    return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()

@@ -27,11 +27,6 @@ def _alone(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
-    """Σ λ_n L_n."""
-    return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()
-
-
 class BalanceConfig(BaseConfig):
     """Who chooses λ."""
 

@@ -21,8 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from reason.config.schema import Config
-from reason.losses import evaluate_terms
-from reason.losses.balance import weighted_sum
+from reason.losses import evaluate_terms, weighted_sum
 from reason.models import build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes

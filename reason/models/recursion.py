@@ -16,8 +16,8 @@ carry a gradient, counted from the end (`Cycles.learned`):
 The earlier calls run without a graph: they keep no activations, and the later calls start from the states that they
 reached. Between two supervision steps `reason.rollout` detaches the states, whatever `learned` is.
 
-`move` says how one call changes a state. The papers' arrow z ← F(z + injected) is an Euler step of length 1. Other step
-lengths, other integrators and noise (CMM's NODE and NSDE) are other moves in the same loops.
+`move` says how one call changes a state: `arrow` as the papers write it. That is an Euler step of length 1. Other step
+lengths, other integrators and noise (CMM's NODE and NSDE, `reason.dynamics`) are other moves in the same loops.
 """
 
 from __future__ import annotations
@@ -55,6 +55,11 @@ class Cycles(NamedTuple):
         """
         left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and those that follow it
         return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.learned)
+
+
+def arrow(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
+    """z ← F(z + injected), shapes as z."""
+    return f(z if injected is None else z + injected)
 
 
 def two_states(

@@ -21,6 +21,7 @@ from reason.models.recursion import (
     Move,
     Network,
     RecursiveState,
+    arrow,
     averaged,
     one_state,
     recomputed,
@@ -154,15 +155,14 @@ class RecursiveModel(LaidOut):
     def _move(self, noise: Noise) -> Move:
         """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
         c = self.config
+        if (c.integrator, c.dt, c.substeps, noise) == ("euler", 1.0, 1, "none"):
+            return arrow
 
         def move(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
-            def f_of(z: Tensor) -> Tensor:
-                return f(z if injected is None else z + injected)
-
             if c.integrator != "euler":
-                return integrate(lambda z: f_of(z) - z, z, c.dt, c.substeps, c.integrator)
+                return integrate(lambda z: arrow(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
             for _ in range(c.substeps):
-                z = euler_maruyama(z, f_of(z), c.dt / c.substeps, noise, c.sigma)
+                z = euler_maruyama(z, arrow(f, z, injected), c.dt / c.substeps, noise, c.sigma)
             return z
 
         return move

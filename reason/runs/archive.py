@@ -12,25 +12,19 @@ import zlib
 from pathlib import Path
 
 from reason.errors import ConfigError
-from reason.runs.directory import ROOT, read_record, refuse_existing
+from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing
 from reason.runs.folders import new_path, scratch_beside
 from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, torn
 
-SUFFIX = ".tar.gz"
 BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
     rf"{'|'.join(map(re.escape, BESIDE))}|checkpoints/step-[0-9]{{6,18}}/[\w-]+\.(json|safetensors)", re.A
 )
 
 
-def is_archive(name: str | Path) -> bool:
-    """Whether a run is named by its archive."""
-    return str(name).endswith(SUFFIX)
-
-
 def folder_of(archive: Path) -> Path:
     """The folder under runs/ that an archive unpacks to unless another is named."""
-    return ROOT / archive.name.removesuffix(SUFFIX)
+    return ROOT / archive.name.removesuffix(PACKED)
 
 
 def pack_run(run: Path, out: Path) -> None:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,9 +20,9 @@ from reason.config.overrides import Changes, derive, read_config
 from reason.config.schema import Config
 from reason.data import task_of
 from reason.errors import ConfigError
-from reason.evaluation.accuracy import SplitMonitor
-from reason.machine.auto import Resolved, choices
-from reason.machine.check import Machine, check
+from reason.evaluation.monitor import SplitMonitor
+from reason.machine.auto import Resolved, choices, resolve
+from reason.machine.refuse import refuse_large_model, refuse_large_training, refuse_other_sizes, refuse_unfused
 from reason.models import build_model
 from reason.plugins import require_imports
 from reason.runs.directory import (
@@ -51,6 +53,13 @@ from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 from reason.training.sets import Samplers, TrainingSets
 from reason.training.warm_start import train_gate_alone, warm_start
+
+
+class Machine(NamedTuple):
+    """The device of this process, and the processes that train together."""
+
+    device: torch.device
+    world: World = World()
 
 
 def start(
@@ -167,6 +176,36 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     """
     machine = Machine(data.device, world or World())
     return build(check(config, data, machine), run, data, machine)
+
+
+def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
+    """Refuse a training that the machine, the set or the processes cannot have; decide what `auto` is.
+
+    Nothing is allocated: models are built without memory.
+
+    Raises:
+        ConfigError: naming the setting, the reason and what to type.
+    """
+    device, processes = machine.device, machine.world.size
+    batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
+    if batch_size % processes:
+        near = max(1, round(batch_size / processes)) * processes
+        raise ConfigError(
+            f"training.batch_size={batch_size} does not divide among {processes} processes; "
+            f"type training.batch_size={near}"
+        )
+    if config.data.hints and not data.shape.structure.alphabet:
+        raise ConfigError(
+            f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
+            "type data.hints=0"
+        )
+    refuse_large_model(config.model, data.shape, device)
+    config, reasons = resolve(config, shapes, device, processes)
+    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # GPUs may differ in memory
+    refuse_unfused(config, device)
+    refuse_other_sizes(config, data)
+    refuse_large_training(config, shapes, device, processes)
+    return Resolved(config, reasons)
 
 
 def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) -> Trainer:

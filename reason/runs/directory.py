@@ -6,6 +6,7 @@ import contextlib
 import json
 import platform
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, first_fault, printable
 from reason.files import read_json, written_beside
-from reason.machine.check import refuse_large_model
+from reason.machine.refuse import refuse_large_model
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED
+from reason.pretrained import find_run
 from reason.runs.folders import directory_lock, plain_name
 from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_state, step_of
 from reason.training.compatible import refuse_other_config
@@ -31,6 +33,12 @@ from reason.training.precision import dtypes, fuses
 from reason.version import __version__
 
 ROOT = Path("runs")
+PACKED = ".tar.gz"  # ends the name of a run in one file
+
+
+def is_archive(name: str | Path) -> bool:
+    """Whether a run is named by its archive."""
+    return str(name).endswith(PACKED)
 
 
 def reserve_run(name: str) -> Path:
@@ -81,6 +89,20 @@ def refuse_full_disk(run: Path, size: int) -> None:
             f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; free some "
             "space, or name another run=DIR"
         )
+
+
+def trained_run(name: str) -> tuple[Path, Config]:
+    """The folder and the config of a run, or of a model of the package.
+
+    Raises:
+        ConfigError: there is none, or it is an archive.
+    """
+    run = find_run(name)
+    if run.is_file() and is_archive(run):
+        raise ConfigError(
+            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
+        )
+    return run, read_config(run / "config.json")
 
 
 def newest_run() -> Path:

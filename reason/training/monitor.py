@@ -41,7 +41,7 @@ class Reading:
 
 
 class Monitor(Protocol):
-    """Validation during training (reason/evaluation/accuracy.py); training imports no evaluation."""
+    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
 
     @property
     def sets(self) -> Sequence[PuzzleData]:

@@ -13,9 +13,8 @@ from reason.evaluation import probes as P
 from reason.evaluation.studies import blind_spot as S
 from reason.models import LoopedConfig, LoopedModel
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
-from reason.models.record import StepRecord
 from reason.nn.norms import Norm
-from reason.rollout import unroll
+from reason.rollout import StepRecord, unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)
 PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}

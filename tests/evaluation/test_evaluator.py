@@ -15,20 +15,18 @@ from rich.console import Console
 
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
 from reason.evaluation.studies.caches import Caches
 from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, evaluate, print_results, write_report
-from reason.models.record import StepRecord
 from reason.nn import kernels
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
-from reason.rollout import unroll
+from reason.rollout import StepRecord, unroll
 from reason.training.distributed import World
 
 Trained = tuple[Any, PuzzleData]

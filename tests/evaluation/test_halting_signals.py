@@ -10,8 +10,8 @@ import torch
 
 from reason.evaluation.signals import signals
 from reason.models.base import IGNORE, Batch, Readout
-from reason.models.record import StepRecord
 from reason.models.recursive import RecursiveState
+from reason.rollout import StepRecord
 
 
 def recorded(logits: torch.Tensor, labels: torch.Tensor) -> StepRecord:

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Columns, Evaluator
+from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies import policies as P
 from reason.evaluation.studies.policies import Policy, calibrated, outcome

@@ -10,8 +10,7 @@ from evaluators import evaluator_of, small
 
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.evaluator import Columns, PuzzleSeeds
+from reason.evaluation.evaluator import Accuracy, Columns, PuzzleSeeds
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.dynamics import Dynamics

@@ -11,9 +11,8 @@ from evaluators import evaluator_of, small
 from datasets_gen.maze.paths import solve
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData, draw_symmetries, task_of
-from reason.evaluation.accuracy import Accuracy
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds
+from reason.evaluation.evaluator import Accuracy, Columns, Evaluator, PuzzleSeeds
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies import restarts as R
 from reason.evaluation.studies.by_step import Rules

@@ -11,8 +11,7 @@ import torch
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.interop.original import to_original
-from reason.losses import evaluate_terms
-from reason.losses.balance import weighted_sum
+from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll

@@ -21,11 +21,10 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.probes import precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
-from reason.models.record import StepRecord
 from reason.report.chart import Chart, label_ends, log_axis, numbers, shares_axis
 from reason.report.palette import BLUE, GREY, ORANGE, styled
 from reason.report.section import Charts, Results, Section, Table, number, rows_shown, share
-from reason.rollout import unroll
+from reason.rollout import StepRecord, unroll
 
 ClampMode = Literal["rescale", "subtract"]
 Draw = Callable[[Axes, Results], None]

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
-from reason.models.record import StepRecord
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE
 from reason.report.section import Results, Section, Table, interval, rows_shown, share
+from reason.rollout import StepRecord
 
 
 class Rules(Consumer):

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
 from reason.generation.decoding import answer
-from reason.models.record import StepRecord
 from reason.nn.cache import Sharing
 from reason.report.chart import Chart
 from reason.report.palette import BLUE, ORANGE
 from reason.report.section import Results, Section, Table, number, share
+from reason.rollout import StepRecord
 
 WAYS: tuple[tuple[Sharing, bool], ...] = (
     ("per-loop", False),

@@ -16,11 +16,11 @@ from reason.evaluation.studies.difficulty import bins_of
 from reason.losses.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
-from reason.models.record import StepRecord
 from reason.nn.dtypes import widest_float
 from reason.report.chart import Chart, label_ends, shares_axis
 from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, cells, number, share
+from reason.rollout import StepRecord
 
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 

@@ -18,14 +18,13 @@ from torch import Tensor
 from datasets_gen.layout import splits_of
 from datasets_gen.progress import Progress
 from reason.data import PuzzleData
-from reason.evaluation.accuracy import Accuracy
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator
 from reason.evaluation.probes import rows_of
 from reason.evaluation.signals import SIGNALS, Signals, signals, survived
-from reason.models.record import StepRecord
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
+from reason.rollout import StepRecord
 from reason.training.distributed import World
 
 FIXED = "fixed"

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
 from reason.evaluation.signals import exact_logit
-from reason.models.record import StepRecord
 from reason.report.section import Results, Section, Table, share
+from reason.rollout import StepRecord
 
 
 class Votes(Consumer):

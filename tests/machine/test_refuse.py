@@ -10,16 +10,14 @@ from survivors import change_json
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine import check, estimate
-from reason.machine.check import Machine, refuse_large_model, refuse_large_training
+from reason.machine import estimate, refuse
 from reason.machine.estimate import available_memory, estimate_memory
+from reason.machine.refuse import refuse_large_model, refuse_large_training
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.training.distributed import World
 
 CPU = torch.device("cpu")
-ALONE = Machine(CPU)
 SMALL = Shape(seq_len=16, vocab_size=6)
 
 
@@ -41,20 +39,20 @@ def test_what_activations_take_is_estimated(tiny: Config, monkeypatch: pytest.Mo
     """The weights and the carry fit, and what autograd keeps of the cycles does not."""
     large = override(tiny, {"model.gradient": "all-cycles", "training.batch_size": "64"})
     needed = estimate_memory(large, SMALL, Dtypes(torch.float32), "cpu").total
-    monkeypatch.setattr(check, "available_memory", lambda _: needed - 1)
+    monkeypatch.setattr(refuse, "available_memory", lambda _: needed - 1)
     with pytest.raises(ConfigError, match=r"training would hold [0-9.]+ MB, [0-9.]+ MB are available on cpu"):
-        refuse_large_training(large, [SMALL], ALONE)
-    monkeypatch.setattr(check, "available_memory", lambda _: needed)
+        refuse_large_training(large, [SMALL], CPU)
+    monkeypatch.setattr(refuse, "available_memory", lambda _: needed)
     random = torch.get_rng_state()
-    refuse_large_training(large, [SMALL], ALONE)
-    refuse_large_training(override(large, {"training.batch_size": "128"}), [SMALL], Machine(CPU, World(0, 2)))
+    refuse_large_training(large, [SMALL], CPU)
+    refuse_large_training(override(large, {"training.batch_size": "128"}), [SMALL], CPU, 2)
     assert torch.equal(random, torch.get_rng_state())
 
 
 def test_small_runs_are_let_through_unestimated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate takes a second."""
-    monkeypatch.setattr(check, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
-    refuse_large_training(tiny, [SMALL], ALONE)
+    monkeypatch.setattr(refuse, "estimate_memory", lambda *_: pytest.fail("it was estimated"))
+    refuse_large_training(tiny, [SMALL], CPU)
 
 
 @pytest.mark.parametrize(

@@ -1,60 +1,18 @@
-"""Before training, what this machine cannot hold or compute is refused, and `auto` becomes a choice."""
+"""What this machine cannot hold or compute is refused before training."""
 
 from __future__ import annotations
-
-import json
-from typing import NamedTuple
 
 import torch
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine.auto import Resolved, choices, resolve
 from reason.machine.estimate import available_memory, estimate_memory, fake_model, readable_size, worth_estimating
 from reason.models import ModelConfig, build_model
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
-from reason.training.distributed import World
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
-
-
-class Machine(NamedTuple):
-    """The device of this process, and the processes that train together."""
-
-    device: torch.device
-    world: World = World()
-
-
-def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
-    """Refuse a training that the machine, the set or the processes cannot have; decide what `auto` is.
-
-    Nothing is allocated: models are built without memory.
-
-    Raises:
-        ConfigError: naming the setting, the reason and what to type.
-    """
-    device, processes = machine.device, machine.world.size
-    batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
-    if batch_size % processes:
-        near = max(1, round(batch_size / processes)) * processes
-        raise ConfigError(
-            f"training.batch_size={batch_size} does not divide among {processes} processes; "
-            f"type training.batch_size={near}"
-        )
-    if config.data.hints and not data.shape.structure.alphabet:
-        raise ConfigError(
-            f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
-            "type data.hints=0"
-        )
-    refuse_large_model(config.model, data.shape, device)
-    config, reasons = resolve(config, shapes, device, processes)
-    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # GPUs may differ in memory
-    refuse_unfused(config, device)
-    refuse_other_sizes(config, data)
-    refuse_large_training(config, shapes, machine)
-    return Resolved(config, reasons)
 
 
 def refuse_large_model(model: ModelConfig, shape: Shape, device: torch.device) -> None:
@@ -97,16 +55,16 @@ def refuse_other_sizes(config: Config, data: TrainingSets) -> None:
                 )
 
 
-def refuse_large_training(config: Config, shapes: list[Shape], machine: Machine) -> None:
+def refuse_large_training(config: Config, shapes: list[Shape], device: torch.device, processes: int = 1) -> None:
     """Refuse what a CPU, which gives no error of its own, would not hold by the estimate.
 
     Raises:
         ConfigError: with both numbers.
     """
-    device, available = machine.device, available_memory(machine.device)
+    available = available_memory(device)
     if available is None or device.type != "cpu":
         return
-    rows, processes = config.training.batch_size, machine.world.size
+    rows = config.training.batch_size
     share = derive(config, {"training.batch_size": rows // processes})
     for shape in shapes:
         if not worth_estimating(share, shape, available):
