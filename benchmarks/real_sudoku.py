@@ -2,11 +2,13 @@
 
     python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
     python -m benchmarks.real_sudoku train FILE.csv --first 1000 --output-dir data/sudoku-real-1k
+    python -m benchmarks.real_sudoku train FILE.csv --first 1000 --test DEV.csv --output-dir data/sudoku-real-1k
     python -m benchmarks.real_sudoku dev FILE.csv --output-dir data/sudoku-dev      a folder for each source
 
 `train` cuts 512 validation puzzles off. No validation puzzle's solution is the solution of a training puzzle under a
 symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, which are the field's
-training set.
+training set. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of the
+forums' hardest, the first of each in DEV.csv.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 
 FIELD = 1000  # the first rows, which the field trains on
 VALIDATION = 512
+TEST = {"puzzles2_17_clue": 270, "puzzles5_forum_hardest_1905_11+": 730}
 COMMON = 8  # a class of more puzzles than this is no class of its own: its grids are highly symmetric
 
 
@@ -63,6 +66,11 @@ def validation_classes(classes: list[tuple[object, ...]]) -> set[tuple[object, .
     return chosen
 
 
+def read(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def write(file: Path, rows: list[dict[str, str]]) -> Path:
     with file.open("w", newline="") as out:
         writer = csv.DictWriter(out, ["source", "question", "answer", "rating"])
@@ -81,10 +89,10 @@ def main() -> None:
     parser.add_argument("what", choices=["train", "dev"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--first", type=int, help="of the training rows these alone")
+    parser.add_argument("--test", type=Path, metavar="DEV.csv", help="make a test split of it")
     parser.add_argument("--output-dir", type=Path, required=True)
     options = parser.parse_args()
-    with options.file.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = read(options.file)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.what == "dev":
@@ -99,6 +107,11 @@ def main() -> None:
         kept = [row for row, each in zip(rows, classes, strict=True) if each not in apart]
         held = [row for row, each in zip(rows, classes, strict=True) if each in apart]
         files = [write(folder / "train.csv", kept[: options.first]), write(folder / "validation.csv", held)]
+        if options.test:
+            by_source = {source: [row for row in read(options.test) if row["source"] == source] for source in TEST}
+            chosen = [row for source, count in TEST.items() for row in by_source[source][:count]]
+            random.Random(0).shuffle(chosen)  # so that the first N have the proportion, too
+            files.append(write(folder / "test.csv", chosen))
         imported(files, options.output_dir)
 
 
