@@ -22,9 +22,9 @@ import torch
 from reason.config.overrides import read_config
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator
+from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.studies.policies import Policy, run_with
-from reason.evaluation.suite import consumers_of, evaluate
+from reason.evaluation.suite import consumers_of
 from reason.models.base import Reasoner
 from reason.runs.directory import load_run
 

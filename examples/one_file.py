@@ -3,13 +3,13 @@
     reason generate sudoku --size 6 --train 2500 --validation 500 --test 1000 --seed 0 --output-dir data/sudoku-6x6
     python examples/one_file.py data/sudoku-6x6
 
-The idea (TRM, "Less is More: Recursive Reasoning with Tiny Networks"): do not let a large network answer at once. Let a
-tiny one think in turns. Two states of the puzzle's own shape are refined again and again by the same weights:
+The idea (TRM, "Less is More: Recursive Reasoning with Tiny Networks"): instead of one pass through a large network, a
+tiny network is applied many times. The same weights update two states, each with one vector per cell:
 
-    z_H  the answer so far          z_L  the reasoning about it          x̂  the puzzle, which is added to every thought
+    z_H  the current answer      z_L  a latent state      x̂  the encoded puzzle, added to the input of every z_L update
 
 Torch and numpy are all that is needed. The first losses are those of the package's preset `sudoku-6x6` in float32: a
-test holds the two side by side. Shapes: B puzzles, S cells, D features, V tokens.
+test compares the two. Shapes: B puzzles, S cells, D features, V tokens.
 """
 
 import copy
@@ -27,13 +27,13 @@ from torch import Tensor, nn
 SIDE, BOX_ROWS, BOX_COLUMNS = 6, 2, 3  # the board, and the size of its boxes
 S, V = SIDE * SIDE, 8  # tokens: 0 padding, 1 an empty cell, 2 … 7 the digits
 D, INNER, LAYERS = 128, 256, 2
-H_CYCLES, L_CYCLES = 2, 3  # a supervision step: twice (three thoughts z_L, then one answer z_H), 8 network calls
-SUPERVISION_STEPS = 8  # a puzzle is thought about for so many of them in training, unless it is solved before
-EXPLORE = 0.1  # the chance that a puzzle has to go on although it says that it is solved
+H_CYCLES, L_CYCLES = 2, 3  # one supervision step: 2 × (3 updates of z_L, then 1 update of z_H) = 8 network calls
+SUPERVISION_STEPS = 8  # at most so many per puzzle in training; fewer if the halting head predicts a right answer
+EXPLORE = 0.1  # probability, per row and step, that halting needs a random minimum of steps, whatever the head predicts
 STEPS, BATCH, RATE, WARMUP, DECAY, BETAS = 800, 128, 1e-3, 50, 0.1, (0.9, 0.95)
 
 
-# Data: arrays as the generator wrote them; symmetries make as many puzzles of them as one likes.
+# Data: arrays as the generator wrote them; random symmetries augment them without limit.
 def read(folder: Path, split: str) -> tuple[Tensor, Tensor]:
     """Questions and answers of a split, each (N, S)."""
     arrays = [np.load(folder / split / f"all__{name}.npy") for name in ("inputs", "labels")]
@@ -54,7 +54,7 @@ def batches(inputs: Tensor, labels: Tensor, size: int, seed: int) -> Iterator[tu
         while len(order) < size:
             order = torch.cat([order, torch.randperm(len(inputs), generator=generator)])
         chosen, order = order[:size], order[size:]
-        torch.rand(2, size, generator=generator)  # the package draws one of a puzzle's variants here; there is one
+        torch.rand(2, size, generator=generator)  # unused: the package draws here, and the streams stay equal
         names = torch.cat([torch.arange(2).expand(size, 2), 2 + shuffled(size, SIDE)], dim=1)
         rows, columns = lines(SIDE // BOX_ROWS, BOX_ROWS), lines(SIDE // BOX_COLUMNS, BOX_COLUMNS)
         source = (rows[:, :, None] * SIDE + columns[:, None, :]).flatten(1)  # (B, S): where each cell comes from
@@ -75,7 +75,7 @@ def rms(h: Tensor, dim: int) -> Tensor:
 
 
 class Layer(nn.Module):
-    """Two gated MLPs, one over the cells and one over the features; no attention, no bias, norms after the sums."""
+    """Two gated MLPs, one over the cells and one over the features; no attention, no bias, post-norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,16 +91,16 @@ class Layer(nn.Module):
 
 
 class Reasoner(nn.Module):
-    """z_L ← F(z_L + z_H + x̂) and z_H ← F(z_H + z_L) with one network F, and two ways to read z_H."""
+    """z_L ← F(z_L + z_H + x̂) and z_H ← F(z_H + z_L) with one network F, and two readouts of z_H."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tokens = weight(V, D)
         self.f = nn.Sequential(*(Layer() for _ in range(LAYERS)))  # F, the same in every call
         self.head = weight(V, D)
-        self.q_head = nn.Linear(D, 2)  # "I am done", and HRM's "go on", which TRM does not train
+        self.q_head = nn.Linear(D, 2)  # q_halt, and HRM's q_continue, which TRM does not train
         nn.init.zeros_(self.q_head.weight)
-        nn.init.constant_(self.q_head.bias, -5.0)  # at first it is almost sure that it is not done
+        nn.init.constant_(self.q_head.bias, -5.0)  # at first almost no row halts early
         self.register_buffer("start_h", weight(1, D, std=1.0).data)  # where every puzzle begins, never trained
         self.register_buffer("start_l", weight(1, D, std=1.0).data)
 
@@ -109,16 +109,16 @@ class Reasoner(nn.Module):
         return (math.sqrt(D) * F.embedding(inputs, self.tokens)).transpose(0, 1).contiguous()
 
     def step(self, z_h: Tensor, z_l: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """One supervision step. Only the last cycle keeps a graph: those before it cost no memory."""
+        """One supervision step. Only the last cycle builds a graph; the earlier cycles store no activations."""
         for cycle in range(H_CYCLES):
             with torch.set_grad_enabled(torch.is_grad_enabled() and cycle == H_CYCLES - 1):
                 for _ in range(L_CYCLES):
-                    z_l = self.f(z_l + (z_h + x))  # think about the puzzle and the answer so far
-                z_h = self.f(z_h + z_l)  # improve the answer by what was thought; the puzzle is not shown here
+                    z_l = self.f(z_l + (z_h + x))  # update the latent state from the puzzle and the current answer
+                z_h = self.f(z_h + z_l)  # update the answer from z_L; x̂ is not added here
         return z_h, z_l
 
     def read(self, z_h: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (B, S, V), and q (B,) from the first cell: above 0 where the answer is held to be right."""
+        """Logits (B, S, V), and q (B,) from the first cell: positive if the model predicts that the answer is right."""
         answer = z_h.transpose(0, 1)  # (B, S, D)
         return F.linear(answer, self.head), self.q_head(answer[:, 0])[:, 0]
 
@@ -138,9 +138,9 @@ def update(weights: list[Tensor], moments: list[tuple[Tensor, Tensor]], averages
     for p, (m, v), average in zip(weights, moments, averages, strict=True):
         m.lerp_(p.grad, 1 - BETAS[0])
         v.lerp_(p.grad * p.grad, 1 - BETAS[1])
-        m_hat, v_hat = m * (1 / (1 - BETAS[0] ** step)), v * (1 / (1 - BETAS[1] ** step))  # both began at 0
+        m_hat, v_hat = m * (1 / (1 - BETAS[0] ** step)), v * (1 / (1 - BETAS[1] ** step))  # bias correction
         p.mul_(1 - rate * DECAY).add_(torch.atan2(m_hat, v_hat.sqrt()), alpha=-rate)
-        average.lerp_(p, 1 - min(0.999, (1 + step) / (10 + step)))  # 0.999 from the start would average the start
+        average.lerp_(p, 1 - min(0.999, (1 + step) / (10 + step)))  # small decay at first: forgets the initial weights
         p.grad = None
 
 

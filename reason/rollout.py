@@ -29,25 +29,31 @@ HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
 class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
-    supervision_steps: int = Field(16, ge=1, le=100_000, description="N_super: a row halts at the latest after so many")
+    supervision_steps: int = Field(
+        16, ge=1, le=100_000, description="N_super: maximum number of supervision steps per puzzle"
+    )
     accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
     grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
     carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
-        "the loader's row again; fresh: every loader batch resets all rows; handover: every loader batch "
-        "replaces all puzzles, states stay",
+        "its row of the current loader batch, often the same puzzle again; fresh: every loader batch resets all rows; "
+        "handover: every loader batch replaces all puzzles, states stay",
     )
     halting: Halting = Field(
         "bce",
-        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the exit "
-        "gate has left with probability above gate_quantile (Ouro); none: at N_super",
+        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the "
+        "cumulative exit probability exceeds gate_quantile (Ouro); none: at N_super",
     )
     gate_quantile: Annotated[float, When("halting", "gate")] = Field(
-        0.5, ge=0, le=1, description="halting=gate: q, 1 for never before N_super"
+        0.5, ge=0, le=1, description="halting=gate: the quantile q; 1 never halts before N_super"
     )
     halt_exploration_prob: float = Field(
-        0.1, ge=0, le=1, description="ε: chance that a step demands m ≥ uniform{2..N_super}"
+        0.1,
+        ge=0,
+        le=1,
+        description="ε: probability, at each step, that a row may halt only if m ≥ a random number, uniform in "
+        "{2..N_super}",
     )
     loops: LoopsConfig = LoopsConfig()
 
@@ -88,7 +94,10 @@ class RolloutConfig(BaseConfig):
         }
 
     def needs(self) -> list[can.Need]:
-        """A halting rule asks what it reads, and that it is trained; several loops, a gradient through them."""
+        """A halting rule needs the head or gate that it reads, and a loss that trains it.
+
+        Several loops need a gradient through all of them.
+        """
         setting, without = f"rollout.halting={self.halting}", "rollout.halting=none"
         found = [can.Need(setting, needed, without) for needed in HALTING_NEEDS[self.halting]]
         if self.several_loops:
@@ -99,7 +108,7 @@ class RolloutConfig(BaseConfig):
         return found
 
     def unused(self) -> dict[str, str]:
-        """What rows of a single step have no use for; exploration where nothing halts early."""
+        """With one supervision step: halting, exploration, carry (if accum_steps=1). Without halting: exploration."""
         found: dict[str, str] = {}
         if self.supervision_steps == 1:
             found |= dict.fromkeys(("halting", "halt_exploration_prob"), "every row halts after its one step")
@@ -110,13 +119,13 @@ class RolloutConfig(BaseConfig):
         return found
 
     def per_process(self) -> list[str]:
-        """Exploration."""
+        """Each process draws its own exploration."""
         explores = self.halt_exploration_prob > 0 and self.supervision_steps > 1
         return ["rollout.halt_exploration_prob draws per process"] if explores else []
 
     @property
     def trained_steps(self) -> int:
-        """Steps of the model from the initial state that training took: N_super · T."""
+        """Model steps from the initial state in training: N_super · T, of a random T the typical one."""
         return self.supervision_steps * self.loops.typical
 
 
@@ -128,7 +137,7 @@ class Carry:
     state: State
     steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
     halted: Tensor  # (B,) bool
-    loader: Batch  # the loader's last batch, which `same-batch` goes back to
+    loader: Batch  # with `same-batch` the current loader batch, which refills halted rows
     survival: Tensor  # (B,) float32, log probability that the exit gate has not exited so far: Σ log(1 − λ)
 
 
@@ -142,7 +151,7 @@ class Unroll:
     states: tuple[State, ...]  # after each of the T loops
     readouts: tuple[Readout, ...]  # of the supervised loops: all T, or the last alone
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
-    last: Tensor  # (B,) bool: m = N_super
+    last: Tensor  # (B,) bool: m ≥ N_super
     next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
     steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
@@ -172,7 +181,8 @@ def supervise(
     """Take supervision step number `index` (from 0): refill the halted rows, step the model, decide which rows halt.
 
     The model takes T = `loops` steps, with the gradient through all of them. The new carry holds no gradient. Halted
-    rows are refilled at the beginning of a step, not at the end of the step in which they halted.
+    rows are refilled at the beginning of a step, not at the end of the step in which they halted. `index` counts the
+    supervision steps of this carry; it decides when a loader batch starts.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     x = model.encode(carry.batch)
@@ -214,7 +224,7 @@ def _refilled(
     """
     all_rows = torch.ones_like(carry.halted)
     match config.carry:
-        case "persistent":
+        case "persistent":  # draws B puzzles every step, as HRM and TRM do; those of running rows are discarded
             return replace(carry, batch=_filled(carry, draw())), all_rows
         case "same-batch":
             loader = draw() if batch_start else carry.loader
@@ -258,7 +268,7 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, conf
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One step of a batch without halting. Readout, answer and accuracy are computed on first access.
+    """One evaluated step of a batch; evaluation never halts. Readout, answer and accuracy are computed on first access.
 
     step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, where they come from one.
     """
@@ -270,10 +280,10 @@ class StepRecord:
     before: State
     state: State
     rows: Tensor | None = None
-    rules: Callable[[StepRecord], Tensor] | None = None  # (B,) bool, of puzzles with several right answers
+    rules: Callable[[StepRecord], Tensor] | None = None  # (B,) bool: do the rules hold? for several solutions
 
     def read(self, state: State) -> Readout:
-        """The readout of any state, as of this step."""
+        """Read out any state with the readout of this step."""
         return self.model.readout(state, self.step)
 
     @cached_property
@@ -303,7 +313,7 @@ class StepRecord:
 
     @cached_property
     def exact(self) -> Tensor:
-        """(B,) bool: every scored cell, one at least, is right; with several solutions, the rules hold."""
+        """(B,) bool: all scored cells are right and there is at least one; with several solutions: the rules hold."""
         if self.rules is not None:
             return self.rules(self)
         scored = self.batch.labels != IGNORE
@@ -330,7 +340,7 @@ def unroll(
 
 
 def last_step(records: Iterator[StepRecord]) -> StepRecord:
-    """The last record of an unroll, whose states are let go one by one."""
+    """The last record of an unroll; earlier states are freed on the way."""
     return deque(records, maxlen=1).pop()
 
 

@@ -6,8 +6,8 @@ import torch
 
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate
+from reason.evaluation.evaluator import Evaluator, evaluate
+from reason.evaluation.suite import consumers_of
 from reason.models import LoopedConfig, RecursiveConfig, Shape, build_model
 from reason.models.base import Batch
 

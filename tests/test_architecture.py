@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("reason/**/*.py"), *ROOT.glob("datasets_gen/**/*.py")])
 
-# What no file of a package may import: the arrows of docs/extending.md never point back.
+# What no file of a package may import (the figure is in docs/architecture.md).
 NEVER = {
     "datasets_gen": {"reason"},
     "reason.errors": {"reason", "datasets_gen"},

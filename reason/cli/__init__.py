@@ -42,7 +42,7 @@ USAGE = """usage: reason COMMAND …
 """
 
 
-COMMANDS = {  # the module of each, and its function where that is not main
+COMMANDS = {  # the module of each command, with the function if it is not `main`
     "generate": "datasets_gen.__main__",
     "new-puzzle": "reason.cli.new_puzzle",
     "train": "reason.cli.train",
@@ -86,7 +86,7 @@ def _chosen(arguments: list[str]) -> int:
 
 
 def _usage() -> str:
-    """All commands; where there are no scripts, nothing of what equals them."""
+    """The usage text; where the scripts of a checkout cannot be typed, without the notes `(= python train.py)`."""
     return USAGE if typed(USAGE) == USAGE else re.sub(r" +\(= .*\)", "", USAGE)
 
 
@@ -101,7 +101,7 @@ def _run(command: str, words: list[str]) -> int:
 
 
 def _imported(place: str) -> Callable[[list[str]], int]:
-    """The function of a command; importing torch takes a second."""
+    """Import the module of a command, and return its function. Imported here, because torch takes a second."""
     module, _, name = place.partition(":")
     with ending_at_once("interrupted"):
         found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name or "main")
@@ -115,7 +115,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        _refuse_removed_folder()  # before torch is imported, whose libraries end the process there
+        _refuse_removed_folder()  # before torch is imported: its libraries abort in a removed folder
         _refuse_controls(arguments)
         status = command(import_asked(arguments))
         sys.stdout.flush()
@@ -135,7 +135,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
 
 
 def _refuse_removed_folder() -> None:
-    """Raises ConfigError where the working folder is no more."""
+    """Raises ConfigError if the working folder no longer exists."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -143,14 +143,14 @@ def _refuse_removed_folder() -> None:
 
 
 def _refuse_controls(arguments: list[str]) -> None:
-    """Raises ConfigError where a word would change the terminal that it is shown on."""
+    """Raises ConfigError if an argument contains control characters, which would affect the terminal that prints it."""
     for word in arguments:
-        if has_controls(word, "\n\t"):  # which a puzzle may hold
+        if has_controls(word, "\n\t"):  # newline and tab are allowed: puzzles contain them
             raise ConfigError(f"{word} holds control characters; leave them out")
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: numba and imports pass it on as one of their own."""
+    """Is Ctrl-C the cause of this error? numba and the import system raise their own exception for it."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -159,7 +159,11 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """One line for an error: what a user can mend as it says itself, another with the file of its traceback."""
+    """One line for an error.
+
+    For errors that the user can fix, their own message; for errors of the system and of memory, the reason; for any
+    other, its type, its message and the file with the traceback.
+    """
     from datasets_gen.layout import DatasetError  # numpy only where something went wrong
 
     if isinstance(error, ConfigError | DatasetError | Diverged | RunLost | PartnerLost):
@@ -175,7 +179,7 @@ def _said(error: Exception) -> str:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Of Python, of CUDA, or of torch's allocator on a CPU, which has no class of its own."""
+    """Out of memory in Python, in CUDA, or in torch's CPU allocator, which raises a plain RuntimeError."""
     text = str(error)
     return (
         isinstance(error, MemoryError)

@@ -9,7 +9,7 @@ from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
 from reason.report.section import headline
-from reason.runs.directory import newest_run, trained_run
+from reason.runs.directory import newest_run, run_and_config
 from reason.runs.evaluation import evaluate_run
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
@@ -25,9 +25,9 @@ def main(argv: list[str]) -> int:
         words = [str(newest_run())]
         print(f"no run named; taking the newest: {words[0]}")
     name = pairs.pop("name", None)
-    run, own = trained_run(words[0])
+    run, own = run_and_config(words[0])
     results, folder = evaluate_run(run, override(own, pairs), name)
-    if not results:  # a process that only took part
+    if not results:  # not rank 0
         return 0
     print_results(results, Console())
     print(headline(results))

@@ -57,9 +57,9 @@ def _own(names: list[str]) -> list[Model]:
     """The runs that were named."""
     if not names:
         return []
-    from reason.runs.directory import trained_run  # torch
+    from reason.runs.directory import run_and_config  # torch
 
-    return [exported(run, config, run.resolve().name) for run, config in map(trained_run, names)]
+    return [exported(run, config, run.resolve().name) for run, config in map(run_and_config, names)]
 
 
 def _told(name: str) -> None:

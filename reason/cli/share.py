@@ -13,7 +13,7 @@ from reason.errors import ConfigError
 from reason.machine.estimate import readable_size
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.archive import pack_run
-from reason.runs.directory import PACKED, ROOT, is_archive, read_record, trained_run
+from reason.runs.directory import PACKED, ROOT, is_archive, read_record, run_and_config
 from reason.runs.export import STORED, export_run, pull_model, push_model
 from reason.training.checkpoint import best_checkpoint, readable
 
@@ -82,7 +82,7 @@ def export(argv: list[str]) -> int:
         raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
     out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
-    run, own = trained_run(words[0])
+    run, own = run_and_config(words[0])
     config = override(own, pairs)
     if arguments.onnx:
         from reason.interop.onnx import export_onnx  # seconds

@@ -24,7 +24,7 @@ from reason.errors import ConfigError
 from reason.files import read_stream, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
-from reason.runs.directory import load_run, trained_run
+from reason.runs.directory import load_run, run_and_config
 from reason.runs.reading import unread_lines
 from reason.settings.base import Mark
 from reason.solve import SECONDS, Solution, solve_text
@@ -98,7 +98,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             "--output writes the answers of a file of puzzles; --gif, --json and --all are for one puzzle"
         )
-    run, own = trained_run(words[0])
+    run, own = run_and_config(words[0])
     config = override(own, pairs)
     device = pick_device(config.device)
     if arguments.gif and arguments.gif.suffix.lower() != ".gif":

@@ -23,7 +23,7 @@ from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 
-PARSER = Parser("train.py", ("data", "run"))  # whose page of help says what each is for
+PARSER = Parser("train.py", ("data", "run"))  # the options are described in reason.cli.help
 PARSER.add_argument("--resume", action="store_true")
 PARSER.add_argument("--max-steps", type=int, metavar="N")
 PARSER.add_argument("--max-minutes", type=float, metavar="M")
@@ -95,7 +95,7 @@ def _resume_line(run: Path) -> str:
 
 
 def _imports() -> str:
-    """What a command must repeat so that it knows the same files of one's own."""
+    """The `--import` options that a later command must repeat, to know the same files."""
     return "".join(f" --import {shlex.quote(file)}" for file in IMPORTED)
 
 
@@ -109,6 +109,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
     for key, why in unused(asked).items():
+        # Elsewhere: a setting that is not meant to change the training needs no warning.
         if key in pairs and not isinstance(why, Elsewhere):
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None

@@ -1,4 +1,4 @@
-"""The Evaluator takes every supervision step of a split once; consumers look at the records.
+"""The Evaluator computes every supervision step of a split once; consumers process the records of the steps.
 
 A new study is one file of reason/evaluation/studies, with a Consumer and a Section; both are listed in suite.py.
 """
@@ -26,6 +26,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Readout, Reasoner, State
+from reason.nn.dtypes import finite
 from reason.rollout import Halting, StepRecord, unroll
 from reason.training.device import await_device
 from reason.training.distributed import World
@@ -33,9 +34,10 @@ from reason.training.generators import seeded
 
 
 class PuzzleSeeds:
-    """A stream of random numbers for each of B puzzles: of a seed, a purpose and the puzzle's number in its split.
+    """One random stream for each of B puzzles, seeded by (seed, purpose, the puzzle's number in its split).
 
-    So neither the size of a batch, nor the number of processes, nor what else is evaluated changes what a puzzle gets.
+    So neither the size of a batch, nor the number of processes, nor what else is evaluated changes a puzzle's random
+    numbers.
     """
 
     def __init__(self, numbers: Tensor, seed: int, *purpose: int):
@@ -48,7 +50,7 @@ class PuzzleSeeds:
         return torch.from_numpy(drawn).to(z)
 
     def batch_seed(self) -> int:
-        """A seed for what is drawn for all of them at once, of the first of them; no stream goes on by it."""
+        """A seed for draws of the whole batch, derived from its first puzzle; it does not advance the streams."""
         return int(np.random.default_rng(self._keys[0]).integers(2**62))
 
     def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
@@ -63,20 +65,20 @@ class PuzzleSeeds:
 
 
 FOR_STARTS, FOR_RESTARTS = 0, 1  # what a puzzle's random numbers are for
-Columns = Mapping[str, np.ndarray]  # by name, the last axis over puzzles (or over batches, of a sum)
+Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
 
 def in_order(sums: np.ndarray) -> np.ndarray:
-    """The total of the batches' sums (..., batches), one after the other: to the bit, whatever their number."""
+    """Sums (..., batches) added over the batches in a fixed order: reproducible bit for bit, whatever their number."""
     return np.asarray(sum(np.moveaxis(sums, -1, 0)))
 
 
 class Consumer:
-    """One evaluation: it looks at the step records of a pass, and says what they come to."""
+    """One evaluation: it processes the step records of a pass and returns results."""
 
-    steps = 0  # how many of each batch it looks at
-    cost = ""  # what it costs beyond the one pass, in words
-    timed = True  # False: what it computes itself is left out of the seconds of the pass
+    steps = 0  # number of steps of each batch that it observes, from the first on
+    cost = ""  # its cost beyond the one pass, as text
+    timed = True  # False: its own time is not counted in the seconds of the pass
 
     def __init__(self, evaluator: Evaluator):
         """Take what is needed of the settings.
@@ -87,7 +89,7 @@ class Consumer:
         self.evaluator = evaluator
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Look at steps 1 … `steps` of a batch; at the last, say what to keep of the batch, on the host."""
+        """Process steps 1 … `steps` of a batch; at the last step, return the columns to keep, as numpy arrays."""
         return None
 
     def result(self, seen: Columns) -> dict[str, Any]:
@@ -96,10 +98,10 @@ class Consumer:
 
 
 class StepColumns:
-    """(B, …) tensors of one step after the other, by name: on the device until the batch ends, then over at once.
+    """(B, …) tensors of successive steps, by name: on the device until the batch ends, then copied, one transfer each.
 
-    Each has its place from the first step on. Small tensors that stay, between large ones that come and go, would keep
-    the allocator from using freed memory again: it grew by a state a step.
+    Memory is allocated at the first step. Small tensors that stay, between large temporary ones, had fragmented the
+    allocator's memory: it grew by a state a step.
     """
 
     def __init__(self, steps: int) -> None:
@@ -120,10 +122,10 @@ class StepColumns:
 
 
 class Accuracy(Consumer):
-    """`exact`, `right` (T, N): whole puzzles, and how many scored cells; `scored` (1, N): of how many.
+    """`exact` (T, N) bool; `right` (T, N), the number of right scored cells; `scored` (1, N), that of scored cells.
 
-    exact_by_step: share of puzzles whose every scored cell is right. cell_by_step: mean over puzzles of the share of
-    scored cells that are right. Of the last step alone where `first` = T.
+    exact_by_step: share of puzzles whose every scored cell is right (with several solutions: the rules hold).
+    cell_by_step: mean over puzzles of the share of scored cells that are right. Only the last step if `first` = T.
     """
 
     def __init__(self, evaluator: Evaluator, first: int = 1):
@@ -161,7 +163,7 @@ class Evaluator:
     seed: int = 0
     progress: bool = True
     world: World = field(default_factory=World)
-    fill: bool = False  # batches of one shape, for what is compiled: of equal size, the last one filled up
+    fill: bool = False  # equal batches, the last one padded, so that compiled code sees one shape
 
     @property
     def steps(self) -> int:
@@ -199,9 +201,10 @@ class Evaluator:
             return self.model.readout(self.model.initial_state(self.model.encode(batch)))
 
     def start(self, numbers: Tensor, restart: int = 0) -> Callable[[State], State] | None:
-        """What puts the own random state of each puzzle, by its number in the split, in place of a random one.
+        """A function that replaces a random initial state by one drawn from each puzzle's own stream.
 
-        None where the initial states are not random. The pass, the policies, the boards and the probes so begin alike.
+        numbers: (B,) the puzzles' numbers in their split. None: the initial states are not random. So the pass, the
+        policies, the boards and the probes start from the same states.
         """
         if not self.model.random_start:
             return None
@@ -223,7 +226,7 @@ class Evaluator:
         return -(-count // -(-count // size)) if self.fill and count else size
 
     def warm_up(self) -> None:
-        """Take a step of the first batch, so that the seconds of the pass are without those of compiling."""
+        """Take a step of the first batch, so that the measured time excludes compilation."""
         rows = self.examples[self._own.start :][: self._size]
         with torch.inference_mode(), self.own_randomness():
             next(unroll(self.model.eval(), self.data.take(rows), 1, rows))
@@ -259,7 +262,7 @@ class Evaluator:
                     record = replace(record, rules=rules)
                     for consumer in consumers:
                         if record.step <= consumer.steps:
-                            if not consumer.timed:  # what was asked of the device before is the pass's
+                            if not consumer.timed:  # wait for the queued work: its time is the pass's
                                 await_device(self.data.device)
                             before = time.perf_counter()
                             columns |= consumer.observe(record) or {}
@@ -277,6 +280,23 @@ class Evaluator:
         questions, answers = (narrow(tokens, record).cpu().numpy() for tokens in (record.batch.inputs, record.answer))
         held = self.puzzle.solved(questions, answers, self.data.instances_of(record.rows))
         return torch.from_numpy(held).to(record.answer.device)
+
+
+def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
+    """Make one pass and return every consumer's part of results.json; processes other than the first return nothing.
+
+    Random numbers come from the evaluator's seed, each process drawing from a stream of its own.
+    """
+    with evaluator.own_randomness():
+        with torch.inference_mode():
+            seen, seconds = evaluator.observe(consumers)
+        if not evaluator.world.first:
+            return {}
+        found: dict[str, Any] = {"puzzles": len(evaluator.examples), "unscored": evaluator.unscored, "seconds": seconds}
+        with torch.compiler.set_stance("force_eager"):  # few puzzles or shrinking batches: the shapes change each time
+            for consumer in consumers:
+                found |= consumer.result(seen)
+    return finite(found)
 
 
 def narrow(tokens: Tensor, record: StepRecord) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a step says of itself: how sure it is, and how much still moves. Stopping policies are thresholds on these.
+"""Signals of a step: confidence, and size of the update. Stopping policies are thresholds on these.
 
 Every signal is (B,) and grows with sureness: a policy stops a row at the first step where it exceeds the threshold.
 """

@@ -1,4 +1,4 @@
-"""Everything that an evaluation may hold: consumers, sections of the report, and the files of both."""
+"""All parts of an evaluation: consumers, sections of the report, and the files of both."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import torch
 from rich.console import Console
 
 from reason.evaluation.evaluator import Accuracy, Consumer, Evaluator
@@ -25,12 +23,11 @@ from reason.evaluation.studies.policies import POLICIES, Policies
 from reason.evaluation.studies.restarts import RESTARTS, Restarts
 from reason.evaluation.studies.training import TRAINING
 from reason.evaluation.studies.votes import VOTES, Votes
-from reason.nn.dtypes import finite
 from reason.report.chart import save_png
 from reason.report.page import Drawing, drawn, page
 from reason.report.section import Results, Section, view
 
-CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with what asks for it, or makes it possible
+CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with the condition under which it runs
     Accuracy: lambda _: True,
     Rules: lambda _: True,
     Signals: lambda _: True,
@@ -55,26 +52,9 @@ def consumers_of(evaluator: Evaluator) -> list[Consumer]:
     """The consumers that the settings ask for and the model allows.
 
     Raises:
-        ConfigError: what was asked for cannot be had.
+        ConfigError: a requested evaluation is not possible.
     """
     return [consumer(evaluator) for consumer, wanted in CONSUMERS.items() if wanted(evaluator)]
-
-
-def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
-    """Make one pass and return every consumer's part of results.json; processes other than the first return nothing.
-
-    Random numbers come from the evaluator's seed, each process drawing from a stream of its own.
-    """
-    with evaluator.own_randomness():
-        with torch.inference_mode():
-            seen, seconds = evaluator.observe(consumers)
-        if not evaluator.world.first:
-            return {}
-        found: dict[str, Any] = {"puzzles": len(evaluator.examples), "unscored": evaluator.unscored, "seconds": seconds}
-        with torch.compiler.set_stance("force_eager"):  # a few puzzles, or batches that shrink: other shapes each time
-            for consumer in consumers:
-                found |= consumer.result(seen)
-    return finite(found)
 
 
 def sections_of(results: Results) -> list[Section]:

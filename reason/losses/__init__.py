@@ -1,4 +1,4 @@
-"""Loss terms: each a function of one Unroll that returns a float32 scalar. They meet in `weighted_sum` alone."""
+"""Loss terms: each a function of one Unroll that returns a float32 scalar. Only `weighted_sum` combines them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from reason.settings.schedules import Horizon, ScheduleConfig
 
 
 class Term(NamedTuple):
-    """A loss term, `function(unroll, *settings)` → a float32 scalar, and its place among the others."""
+    """A loss term, `function(unroll, *settings)` → a float32 scalar, and its metadata."""
 
     function: Callable[..., Tensor]
     description: str
-    weight: float = 0.0  # λ where none is set
-    settings: tuple[str, ...] = ()  # of LossConfig, which the function takes
+    weight: float = 0.0  # default λ
+    settings: tuple[str, ...] = ()  # fields of LossConfig that are passed to the function
     needs: tuple[can.Capability, ...] = ()
-    gives: tuple[can.Capability, ...] = ()  # to a run whose loss it is part of
+    gives: tuple[can.Capability, ...] = ()  # capabilities that a run gains by training with this term
     compares_rows: bool = False
 
 
@@ -119,7 +119,7 @@ class LossConfig(BaseConfig):
         return found
 
     def unused(self) -> dict[str, str]:
-        """Settings of terms that take no part."""
+        """Settings that only terms of weight 0 would use."""
         taken = {setting for name in self.present for setting in TERMS[name].settings}
         users: dict[str, list[str]] = {}
         for name, term in TERMS.items():
@@ -128,7 +128,7 @@ class LossConfig(BaseConfig):
         return {s: f"no {' or '.join(names)} in this loss, to use it" for s, names in users.items() if s not in taken}
 
     def used_with(self) -> dict[str, can.Capability]:
-        """The weights, which a balancer does not read: its own begin at 1."""
+        """The loss weights: a balancer ignores their values and starts from λ = 1."""
         return {f"weights.{name}": can.CONSTANT_WEIGHTS for name in self.present}
 
     def per_process(self) -> list[str]:
@@ -180,12 +180,13 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("jsrr",),
         needs=(can.MAPS,)),
     "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
-    "equil_x": Term(equilibrium_x, "x̂ a point of rest (CMM: 1)", needs=(can.MAPS,)),
-    "equil_z": Term(equilibrium_z, "the solution z_H a point of rest (CMM: 1)", needs=(can.MAPS,)),
+    "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=(can.MAPS,)),
+    "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=(can.MAPS,)),
     "rh_unstable_x": Term(
-        rh_unstable_x, "Routh-Hurwitz: x̂ repels, by the trace alone (CMM: 10)", settings=("trace",), needs=(can.MAPS,)),
+        rh_unstable_x, "Routh-Hurwitz: x̂ unstable, judged by the trace only (CMM: 10)", settings=("trace",),
+        needs=(can.MAPS,)),
     "rh_stable_z": Term(
-        rh_stable_z, "Routh-Hurwitz: z_H attracts, by the trace alone (CMM: 1e4)", settings=("trace",),
+        rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("trace",),
         needs=(can.MAPS,)),
     "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)", compares_rows=True),
     "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)", compares_rows=True),
@@ -205,7 +206,7 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """The named terms, each a float32 scalar."""
-    settings = {name: (getattr(config, setting) for setting in TERMS[name].settings) for name in names}
+    settings = {name: [getattr(config, setting) for setting in TERMS[name].settings] for name in names}
     return {name: TERMS[name].function(unroll, *settings[name]).float() for name in names}
 
 

@@ -21,7 +21,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
     Degree 1 is 1 + x and 1/(1 − x). Horner's scheme; same shape as x.
     """
-    size = torch.where(x >= 0, x, -x)  # whose derivative at 0 is 1, not that of abs, 0
+    size = torch.where(x >= 0, x, -x)  # |x| with derivative 1 at 0 (abs has derivative 0 there)
     polynomial = torch.ones_like(size)
     for k in range(degree, 0, -1):
         polynomial = 1 + size / k * polynomial
@@ -30,7 +30,8 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
-    wide = logits.to(widest_float(logits.device))  # s grows slowly: Σ s hides small terms in float32 (HRM, TRM)
+    # s grows slowly, so float32 would lose small terms of Σ s (HRM, TRM).
+    wide = logits.to(widest_float(logits.device))
     scored = labels != IGNORE
     index = labels.clamp(min=0).unsqueeze(-1)
     if likelihood == "softmax":
@@ -48,13 +49,13 @@ def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor
 
 
 def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
-    """LM: `reduced` losses of the cells; the mean over readouts where there are several."""
+    """LM: the cell losses, averaged over the readouts, then reduced over cells and rows by `reduced`."""
     losses = [cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
     return reduced(unroll, torch.stack(losses).mean(0), reduction).float()
 
 
 def reduced(unroll: Unroll, cells: Tensor, reduction: Reduction) -> Tensor:
-    """A mean of values of cells (B, S), those of active rows and labelled cells alone.
+    """A mean of cell values (B, S), summed over the labelled cells of active rows.
 
     row: the mean over each row's labelled cells, summed over rows and divided by B (HRM, TRM); token: the sum over all
     cells divided by the labelled cells of all B rows (STARS, the readout blind spot).

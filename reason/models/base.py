@@ -1,4 +1,4 @@
-"""The model protocol: encode, initial_state, step and readout; a map where the dynamics are looked at."""
+"""The model protocol: encode, initial_state, step and readout; an optional map for the analysis of the dynamics."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Reasoner(nn.Module, ABC):
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
     products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
-    final_from: int = 0  # readouts before this step differ from a final one, where the model has two ways to read
+    final_from: int = 0  # of a model with two readouts: steps before this one use the intermediate readout
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
     random_start: bool = False  # are the initial states unit normals?
 
@@ -119,10 +119,16 @@ class Reasoner(nn.Module, ABC):
 
     @abstractmethod
     def step(self, state: State, x: Tensor) -> State:
-        """One supervision step; the gradient reaches back as far as the config says."""
+        """One step of the model: a supervision step of a recursive model, one loop of a looped model.
+
+        The config says how far back the gradient reaches.
+        """
 
     def path(self, state: State, x: Tensor) -> list[State]:
-        """The states after each network call of one `step`; the last one is what `step` returns."""
+        """The states after each network call of one `step` (each cycle where one integration is a cycle).
+
+        The last one is what `step` returns.
+        """
         return [self.step(state, x)]
 
     @abstractmethod
@@ -133,7 +139,7 @@ class Reasoner(nn.Module, ABC):
         """Compute each gated layer in one kernel, once compiled, or not; a family without such layers does nothing."""
 
     def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """(g, z): the map z ↦ g(z) named by `kind` and the point that the state is for it.
+        """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state.
 
         Raises:
             NotImplementedError: the family does not state `MAPS`.
@@ -141,7 +147,7 @@ class Reasoner(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def inside(self, x: Tensor) -> Tensor | None:
-        """(B, S', 1), 0 at positions that say what lies beyond the puzzle's edge; None: 1 everywhere."""
+        """(B, S', 1), 0 at positions beyond the puzzle's edge or of excluded symbols; None: 1 everywhere."""
         return None
 
     def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
@@ -158,7 +164,7 @@ class Reasoner(nn.Module, ABC):
         return lambda z: g(z) * kept, z
 
     def input_state(self, x: Tensor) -> State:
-        """The state at x̂: x̂ itself where a readout would look, the rest as `initial_state` has it (CMM eq. 32)."""
+        """The state at x̂: x̂ in place of the part that is read out, the others as in `initial_state` (CMM eq. 32)."""
         start = self.initial_state(x)
         return type(start)(*(x if z is start[0] else z for z in start))
 
@@ -171,7 +177,7 @@ class Reasoner(nn.Module, ABC):
         assert self.reads(shape), "asked before"
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """w of AlgGradNorm: weights of which every loss term reaches at least one; none: it cannot be balanced."""
+        """w of AlgGradNorm: every loss term has a gradient in at least one of them; an empty list: no balancing."""
         return []
 
     def freeze_embedding(self) -> None:

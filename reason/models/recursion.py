@@ -1,23 +1,24 @@
 """The recursion of HRM, TRM and CMM: two nested loops (docs/math.md §1).
 
-One supervision step takes a puzzle x̂ and the states z_H and z_L that the step before left:
+One supervision step takes a puzzle x̂ and the states z_H and z_L that the previous step returned:
 
     repeat N_H times:
         repeat N_L times:  z_L ← F_L(z_L + (z_H + x̂))
         z_H ← F_H(z_H + z_L)
 
-HRM has two networks, TRM and CMM have one: F_H = F_L. The three differ also in how many of the N_H·(N_L + 1) calls
-carry a gradient, counted from the end (`Cycles.learned`):
+HRM has two networks, TRM and CMM have one: F_H = F_L. The setting `model.gradient` says how many of the N_H·(N_L + 1)
+calls carry a gradient, counted from the end (`Cycles.learned`):
 
-    HRM  the last call of each network       2
-    TRM  the last H-cycle                    N_L + 1
-    CMM  every cycle ("all states")          N_H·(N_L + 1)
+    last-call     2                HRM: the last call of each network
+    last-cycle    N_L + 1          TRM and CMM: the last H-cycle
+    all-cycles    N_H·(N_L + 1)    CMM's rows "all states of the H-module", as read here (ours): every call
 
-The earlier calls run without a graph: they keep no activations, and the later calls start from the states that they
-reached. Between two supervision steps `reason.rollout` detaches the states, whatever `learned` is.
+The earlier calls run without a graph: they store no activations, and the later calls start from the states that they
+reached. Between two supervision steps `reason.rollout` detaches the states in every case.
 
-`move` says how one call changes a state: `arrow` as the papers write it. That is an Euler step of length 1. Other step
-lengths, other integrators and noise (CMM's NODE and NSDE, `reason.dynamics`) are other moves in the same loops.
+`move` is the update rule of one call. `arrow` is the rule of the papers, z ← F(z + injected), which is an Euler step of
+length 1. Other step lengths, other integrators and noise (CMM's NODE and NSDE, `reason.dynamics`) are other update
+rules in the same loops.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class RecursiveState(NamedTuple):
 
 
 class Cycles(NamedTuple):
-    """How often the states move in a supervision step, and how far back its gradient reaches."""
+    """Number of updates in a supervision step, and how many of the last calls carry a gradient."""
 
     high: int  # N_H
     low: int  # N_L, in each of the N_H cycles
@@ -93,7 +94,10 @@ def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move
 def averaged(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, flow: Flow
 ) -> Iterator[RecursiveState]:
-    """CMM eq. 18 and 19: z_H moves together with z_L, at 1/N_L of its speed. Yields the states after each cycle."""
+    """CMM eq. 18 and 19: z_H and z_L are integrated together; the velocity of z_H is divided by N_L.
+
+    Yields the states after each cycle.
+    """
 
     def velocity(pair: Tensor) -> Tensor:
         z_h, z_l = pair.unbind(1)

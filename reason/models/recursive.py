@@ -81,10 +81,10 @@ class RecursiveModel(LaidOut):
     def encode(self, batch: Batch) -> Tensor:
         """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
 
-        Every table is rounded to the states' type before it is scaled, as in the code of HRM and TRM.
+        Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
         layout = self.layouts.of_cells(batch.inputs)
-        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D)
+        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D), K symbols a cell, else 1
         if self.values is not None:
             x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
@@ -101,8 +101,8 @@ class RecursiveModel(LaidOut):
     def initial_state(self, x: Tensor) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
-        Beyond the edge x̂ is 0 (`mixer=local`). There z_H starts from its buffer instead: networks without biases would
-        keep it at 0 for ever, and the head would answer nothing (ours).
+        At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
+        biases would keep it at 0, and the head could not answer (ours).
         """
         match self.config.initial:
             case "buffer":
@@ -119,7 +119,10 @@ class RecursiveModel(LaidOut):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
-        """N_H cycles, the last calls of which carry a gradient; with noise in training, if the config has any."""
+        """N_H cycles. Only the last `cycles.learned` calls build a graph.
+
+        Noise, if the config has any, is added in training, and with `noise_when=always` at evaluation too.
+        """
         c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
         if self._in_one_kernel(x, noise):
@@ -131,7 +134,7 @@ class RecursiveModel(LaidOut):
             return last(self._states(f_l, f_h, state, x, c.cycles, noise))
 
     def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
-        """The state after every network call of a supervision step, without noise."""
+        """The state after every network call of a supervision step (equation averaged: every cycle), without noise."""
         with self.autocast():
             return list(self._states(*self._functions(x), state, x, self.config.cycles))
 
@@ -143,7 +146,7 @@ class RecursiveModel(LaidOut):
     def _states(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noise: Noise = "none"
     ) -> Iterator[RecursiveState]:
-        """The states on the way through `cycles`; the config names the equation and the moves."""
+        """Yield the states on the way through `cycles`; the config selects the equation and the update rule."""
         c = self.config
         if c.equation == "averaged":
             time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
@@ -153,7 +156,7 @@ class RecursiveModel(LaidOut):
         return two_states(f_l, f_h, state, x, cycles, self._move(noise))
 
     def _move(self, noise: Noise) -> Move:
-        """z after a time Δt of dz/dt = F(z + injected) − z, or of its Euler-Maruyama form where there is noise."""
+        """The update rule: integrate dz/dt = F(z + injected) − z over a time Δt; with noise, by Euler-Maruyama."""
         c = self.config
         if (c.integrator, c.dt, c.substeps, noise) == ("euler", 1.0, 1, "none"):
             return arrow
@@ -213,7 +216,7 @@ class RecursiveModel(LaidOut):
         return self.f_h or self.f_l
 
     def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
-        """Cell logits from z_H without the prefix; q in float32 from its first slot (or the mean over cells)."""
+        """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
         cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
@@ -235,7 +238,7 @@ class RecursiveModel(LaidOut):
                     block.fuse(fused)
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The output projection of F_H's last block, and the token embedding (ours: rep_x reaches no other)."""
+        """The output projection of F_H's last block, and the token embedding (ours, for rep_x, which has x̂ alone)."""
         return [self._f_h.output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:
@@ -273,5 +276,5 @@ class _Register:
 
 
 def last(states: Iterator[RecursiveState]) -> RecursiveState:
-    """The state at the end, those before it let go one by one."""
+    """The last state; earlier ones are freed on the way."""
     return deque(states, maxlen=1).pop()

@@ -44,7 +44,9 @@ class RecursiveConfig(MixingConfig):
     l_cycles: Readable[int] = Field(6, ge=1, le=10_000, description="N_L: updates of the low state in each of them")
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
     gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
-        "last-cycle", description="how far back it reaches: HRM, TRM, every cycle of the step, or the last k calls"
+        "last-cycle",
+        description="calls with a gradient: last-call, of each network (HRM); last-cycle (TRM, CMM); all-cycles; or "
+        "the last k calls",
     )
     initial: Literal["buffer", "input", "random"] = Field(
         "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"

@@ -69,11 +69,11 @@ def start(
     *,
     make_data: bool,
 ) -> Trainer:
-    """A new run; `held` keeps its folder locked and its processes joined.
+    """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
     run: None for runs/NAME-N, NAME that of the config.
 
-    make_data: a missing set is made as data.generate says.
+    make_data: generate a missing set with the options of data.generate.
 
     Raises:
         ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
@@ -141,7 +141,7 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
 
 
 def _recorded(config: Config, trainer: Trainer) -> Config:
-    """The config with what `auto` came to for this training, so that every --resume computes alike."""
+    """The config with every `auto` resolved, so that a resumed run computes in the same way."""
     return derive(config, choices(trainer.config))
 
 
@@ -179,9 +179,9 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
 
 
 def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
-    """Refuse a training that the machine, the set or the processes cannot have; decide what `auto` is.
+    """Raise an error if the machine, the set or the number of processes does not fit the config; resolve `auto`.
 
-    Nothing is allocated: models are built without memory.
+    Nothing is allocated: models are built on the meta device or of fake tensors.
 
     Raises:
         ConfigError: naming the setting, the reason and what to type.
@@ -211,8 +211,8 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
 def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
     """The model, its optimizer and the samplers, all of which come from config.seed.
 
-    All processes of a world draw the same puzzles and begin with the same weights; what else is random (exploration,
-    noise) each draws from a stream of its own, the first as a single process would.
+    All processes draw the same puzzles and start from the same weights. Each process draws all else that is random
+    (exploration, noise) from its own random stream; rank 0 uses the stream of a single-process run.
 
     Raises:
         ConfigError: the weights to begin from do not fit.
@@ -223,7 +223,7 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, device))
     for part in data.parts:
         model.add_shape(part.shape)
-    if config.init_from is not None and not checkpoints(run):  # else its own checkpoint is put in place
+    if config.init_from is not None and not checkpoints(run):  # a run with checkpoints loads its own weights later
         warm_start(model, Path(config.init_from), config.init_layers)
     if config.training.only == "gate":
         train_gate_alone(model)
@@ -234,6 +234,7 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     compiled = compile_model(model, config.training, device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     found = [None if each is None else each.symmetry for each in puzzles]
+    # Augment only by symmetries that map labels to labels.
     symmetries = [each if each is not None and each.keeps_label else None for each in found]
     samplers = Samplers(data, config.training.batch_size, data_seed, symmetries, config.data.hints)
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
@@ -248,5 +249,5 @@ def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor |
 
 
 def why_processes_differ(config: Config) -> list[str]:
-    """What keeps a run of several processes from having the loss curve of one, beyond the rounding of sums."""
+    """Reasons why several processes have another loss curve than one, apart from the rounding of sums."""
     return [reason for section in config.sections for reason in section.per_process()]

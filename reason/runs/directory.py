@@ -57,9 +57,9 @@ def reserve_run(name: str) -> Path:
 
 @contextlib.contextmanager
 def locked(run: Path, busy: str = "is being trained by another process", option: str = "run=DIR") -> Iterator[None]:
-    """Work in a folder alone: the folder itself is locked, and .lock where folders cannot be.
+    """Hold an exclusive lock on a folder: on its file .lock, and on the folder itself where the system can do that.
 
-    `busy` is what the error says of the folder where it is held, `option` what names another.
+    `busy` and `option` are parts of the error message: why the folder is locked, and the option that names another.
 
     Raises:
         ConfigError: another process works there, or nothing can be written there.
@@ -91,7 +91,7 @@ def refuse_full_disk(run: Path, size: int) -> None:
         )
 
 
-def trained_run(name: str) -> tuple[Path, Config]:
+def run_and_config(name: str) -> tuple[Path, Config]:
     """The folder and the config of a run, or of a model of the package.
 
     Raises:
@@ -187,7 +187,7 @@ def refuse_existing(run: Path) -> None:
 
 
 def has_lost_checkpoints(run: Path) -> bool:
-    """Whether a run without a checkpoint had one: training writes one before its first line of metrics."""
+    """Did a run that has no checkpoint lose it? Training writes a checkpoint before the first line of metrics."""
     folder = run / "checkpoints"
     return (run / "metrics.jsonl").exists() or folder.is_symlink() or folder.is_file()
 
@@ -203,13 +203,13 @@ class TrainedRun:
 
 
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
-    """A run's newest whole checkpoint, or its best, as a model on `device`, by a kernel of our own where it has one.
+    """Load the newest complete checkpoint of a run, or its best one, as a model on `device`.
 
-    `config` is the run's, perhaps overridden.
+    `config` is the run's, perhaps overridden. The model uses the fused kernel where config, types and device allow it.
 
     Raises:
-        ConfigError: there is no checkpoint, none is the best, it does not fit the config or the device, its weights
-            are not finite, or it has no EMA and one was asked for.
+        ConfigError: there is no checkpoint, no checkpoint is marked as best, it does not fit the config or the device,
+            its weights are not finite, or it has no EMA and one was asked for.
     """
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)
     refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
@@ -224,7 +224,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
-    """Have a run's model take the puzzles of a set, beside those that it was built for.
+    """Let the model of a run accept the puzzle shape of another set, beside the shapes that it accepts already.
 
     Raises:
         ConfigError: it cannot read them.
@@ -259,7 +259,7 @@ def which_weights(folder: Path, asked: str) -> str:
     Raises:
         ConfigError: the checkpoint has none of those asked for.
     """
-    exported = saved_state(folder).exported  # what it holds without its training
+    exported = saved_state(folder).exported  # kind of weights in an exported checkpoint
     has_ema = (folder / "ema.safetensors").exists() or exported == "ema"
     if asked == "ema" and not has_ema:
         raise ConfigError(f"evaluation.weights=ema: {folder} keeps no EMA; type evaluation.weights=raw")
@@ -283,7 +283,7 @@ def read_shape(run: Path) -> Shape:
 
 
 def read_record(run: Path) -> dict[str, Any]:
-    """What `create_run` wrote.
+    """The contents of config.json, which `create_run` wrote.
 
     Raises:
         ConfigError: the folder holds no run, or its config.json is damaged.

@@ -14,8 +14,8 @@ from reason.config.overrides import Changes, changes_between, leaves, read_confi
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate, write_report
+from reason.evaluation.evaluator import Evaluator, evaluate
+from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.machine.auto import resolve_reading
 from reason.pretrained import FOLDER
@@ -34,7 +34,7 @@ from reason.version import __version__
 def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[dict[str, Any], Path]:
     """Evaluate a run with a config that may differ from its own; returns the results and the folder they are in.
 
-    Of several sets that a run was trained on the first is read, unless the config names another.
+    If the run was trained on several sets, the first is evaluated, unless the config names another.
     Evaluations of a model of the package are written below runs/NAME.
     Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
 
@@ -124,7 +124,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
 
 
 def _written_to(run: Path) -> Path:
-    """The folder that evaluations of a run are written below: of a model of the package, one in runs/.
+    """The folder below which evaluations of a run are written: the run's own; for a model of the package, runs/NAME.
 
     Raises:
         ConfigError: a run of the user's own lies there.
@@ -141,7 +141,10 @@ def _written_to(run: Path) -> Path:
 
 
 def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], who: str) -> None:
-    """Raises ConfigError where a set holds other puzzles than a training had; `who` begins "… trained on"."""
+    """Raises ConfigError if the set has another puzzle family than the training set.
+
+    who: the trained model in the message, as "RUN was".
+    """
     for key in ("name", "causal"):
         was, now = trained.get(key), read.get(key)
         if trained and read and was != now:
@@ -154,7 +157,7 @@ def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mappin
 def _refuse_other_set(folder: Path, directory: str) -> None:
     """Raises ConfigError where an evaluation on another set of that name would be overwritten."""
     there = directory
-    with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # none, or a damaged one
+    with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # no file, or a damaged one
         there = str(read_json(folder / "results.json")["dataset"])
     if there != directory and Path(there).resolve() != Path(directory).resolve():
         raise ConfigError(f"{folder} holds an evaluation on {there}; type name=NAME for this one, on {directory}")
@@ -173,9 +176,9 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, changes: Changes) -> str:
-    """SET-SPLIT-T16 and the other settings that change, so that two evaluations of a run do not overwrite each other.
+    """SET-SPLIT-T16 and the other changed settings, so that two evaluations of a run do not overwrite each other.
 
-    A setting's section is left out where no other section has a setting of that name which may be typed.
+    The section of a setting is omitted if the setting's name is unique among the settings that evaluation accepts.
 
     Raises:
         ConfigError: that is no folder's name.

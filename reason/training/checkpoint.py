@@ -183,7 +183,7 @@ def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
     """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there.
 
     Raises:
-        ConfigError: one of them is no finite number.
+        ConfigError: one of them is not finite.
     """
     weights = load_file(folder / "weights.safetensors")
     averages = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages

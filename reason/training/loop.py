@@ -40,7 +40,7 @@ _NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, Safetenso
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why training stopped: None when it is finished."""
+    """The last optimizer step, and what stopped training (None: it is finished)."""
 
     step: int
     stopped_by: str | None
@@ -62,7 +62,8 @@ class Trainer:
         self.config, self.run, self.model, self.samplers, self.monitor = config, run, model, samplers, monitor
         self.world = world or World()
         self.device = samplers.data.device
-        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps  # puzzles a step
+        # Puzzles drawn per optimizer step.
+        drawn = config.training.batch_size * config.rollout.grad_steps / config.rollout.accum_steps
         self.horizon = Horizon(config.training.steps, samplers.data.groups / drawn)
         self.balancer = build_balancer(config.balance, config.loss, config.rollout, self.horizon, self.device)
         self.scaling = LossScaling(self.device, model.products or model.dtype)
@@ -76,12 +77,14 @@ class Trainer:
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         self.best: Reading | None = None
-        blanks = samplers.blanks(samplers.batch_size // self.world.size)  # shapes alone: every row has halted
-        self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]  # of each set
+        blanks = samplers.blanks(samplers.batch_size // self.world.size)  # of the right shapes
+        # One carry for each training set. All rows start halted, so the first step replaces the blank puzzles.
+        self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
-        self.compiled = False  # does torch.compile make the model's code?
-        self.reasons: list[str] = []  # for what `auto` came to
+        self.config_file = b""  # to restore config.json if the folder is removed; checkpoints do not contain it
+        self.compiled = False  # is the model compiled?
+        self.reasons: list[str] = []  # why each `auto` was resolved as it was
         self.saved: int | None = None  # the step of the newest checkpoint
 
     @property
@@ -111,10 +114,11 @@ class Trainer:
         for _ in range(grad_steps):
             measured = self.balancer.measures(self.index, len(self.samplers.each))
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
-            # Measuring is eager. Gradient checkpointing repeats calls in the backward pass, and the repeated calls must
-            # save the same tensors as the first ones: so these are eager, too.
+            # The balancer's measurement runs in eager mode. With gradient checkpointing the backward pass repeats
+            # forward calls, and these must save the same tensors as the first calls did. So the whole forward pass of
+            # a measured step is eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                own_index = self.index // len(self.carries)  # of this set alone; self.carry is its carry
+                own_index = self.index // len(self.carries)  # supervision steps on this set so far
                 self.carry, unroll = supervise(self.model, self.carry, self._draw, rollout, own_index, loops)
                 terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured:
@@ -124,7 +128,7 @@ class Trainer:
             self.index += 1
         self.world.average_gradients(self.model.parameters())
         norm = self.optimizers.step(self.step)
-        if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite
+        if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite: no error
             self.spoiled |= ~norm.isfinite()
         self.step += 1
         if self.scaling.stuck:
@@ -139,14 +143,14 @@ class Trainer:
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to config.training.steps, or to a limit or a signal; the last state is always saved.
 
-        `max_steps` counts optimizer steps of the run, `max_minutes` those of this call.
+        `max_steps` counts the optimizer steps of the run; `max_minutes` is the duration of this call.
 
         Raises:
             Diverged: a loss or a weight became infinite or NaN.
             RunLost: the run's folder was removed; it is there again with a checkpoint of this step.
         """
         if self.saved is None:
-            self.save(0)  # so that a run without a checkpoint is one that has lost it
+            self.save(0)  # so that a run with metrics but no checkpoint has lost it
         total, every = self.config.training.steps, self.config.training.checkpoint_every
         goal = total if max_steps is None else min(total, max_steps)
         started, earlier = time.perf_counter(), self.seconds
@@ -154,7 +158,7 @@ class Trainer:
         if self.world.first:
             tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
             log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
-            self.record = (self.run / "config.json").read_bytes()  # which no checkpoint holds
+            self.config_file = (self.run / "config.json").read_bytes()
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         try:
             with StopRequest(patient=self.world.size > 1) as stop:
@@ -164,7 +168,8 @@ class Trainer:
                     bar.update()
                     if self.step % self.config.training.log_every == 0 or self.step == total:
                         self._log(log, norm, bar)
-                    if self._read_monitor(log) or (self.step % every == 0 and self.step < goal):
+                    best = self._read_monitor(log)
+                    if best or (self.step % every == 0 and self.step < goal):
                         self._save(log)
                     if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                         stop.name = stop.name or f"--max-minutes {max_minutes:g}"
@@ -179,13 +184,17 @@ class Trainer:
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
     def _save(self, log: MetricsLog | None) -> None:
-        """A checkpoint, once metrics.jsonl is on the disk; in a folder made anew where it was removed."""
+        """Sync metrics.jsonl, then save a checkpoint. If the run's folder was removed, create it again first.
+
+        Raises:
+            RunLost: the folder was removed.
+        """
         file = self.run / "config.json"
         lost = self.world.any(self.world.first and not file.exists())
         if lost and self.world.first:
             self.run.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(self.record)
-        self.log_position = 0 if log is None else log.sync()  # where a further call goes on
+            file.write_bytes(self.config_file)
+        self.log_position = 0 if log is None else log.sync()  # where a later call continues
         self.save(self.log_position)
         if lost:
             raise RunLost(
@@ -338,9 +347,9 @@ class Trainer:
         """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
         term = self.meters.broken()
         if term is not None:
-            raise self.diverged(f"loss {term} is no finite number")
+            raise self.diverged(f"loss {term} is not finite")
         if self.spoiled:
-            raise self.diverged("the gradient is no finite number, though every loss is one,")
+            raise self.diverged("the gradient is not finite, though every loss is,")
 
     def refuse_infinite_weights(self) -> None:
         """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
@@ -350,7 +359,7 @@ class Trainer:
         for kind, tensors in (("weight", self.model.state_dict()), ("average of", averages), ("moment", moments)):
             name = checkpoint.first_infinite(tensors)
             if name is not None:
-                raise self.diverged(f"{kind} {name} is no finite number")
+                raise self.diverged(f"{kind} {name} is not finite")
 
     def diverged(self, what: str) -> Diverged:
         """The error with step, term, last good checkpoint and what to try."""
@@ -363,5 +372,5 @@ class Trainer:
 
 
 def _saved(part: Any) -> Any:
-    """A part of a carry as checkpoints hold it: batches without relations have three tensors."""
+    """A field of a carry as stored in a checkpoint: a batch without relations is stored as three tensors."""
     return part[:3] if isinstance(part, Batch) and not part.relations else part

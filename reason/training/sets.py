@@ -24,7 +24,7 @@ class TrainingSets:
 
     @property
     def groups(self) -> int:
-        """Base puzzles of all sets, each drawn once an epoch where the sets are of one size."""
+        """Base puzzles of all sets, each drawn (not always trained on) once an epoch if the sets are of one size."""
         return sum(part.groups for part in self.parts)
 
 

@@ -15,8 +15,8 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate
+from reason.evaluation.evaluator import Evaluator, evaluate
+from reason.evaluation.suite import consumers_of
 from reason.machine import auto
 from reason.machine.auto import resolve_reading
 from reason.machine.estimate import Work, work_of, work_of_reading

@@ -16,13 +16,13 @@ from rich.console import Console
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
 from reason.evaluation.studies.caches import Caches
 from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
-from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, evaluate, print_results, write_report
+from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
 from reason.nn import kernels
 from reason.report.chart import Chart
 from reason.report.section import Section, Table

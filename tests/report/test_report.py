@@ -15,8 +15,8 @@ from rich.console import Console
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.suite import consumers_of, evaluate, print_results, write_report
+from reason.evaluation.evaluator import Evaluator, evaluate
+from reason.evaluation.suite import consumers_of, print_results, write_report
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.report.compare import differences, notes_on, write_comparison
 from reason.report.page import viewed

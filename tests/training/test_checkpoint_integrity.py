@@ -97,7 +97,7 @@ def test_so_are_averages_and_moments(part: str, tiny: Config, tmp_path: Path) ->
     assert trainer.ema is not None
     tensors = trainer.ema._average if part == "average of" else [trainer.optimizers.state_dict()[0]["exp_avg"]]
     tensors[0].flatten()[-1] = float("nan")
-    with pytest.raises(Diverged, match=f"{part} .* is no finite number at step 1"):
+    with pytest.raises(Diverged, match=f"{part} .* is not finite at step 1"):
         trainer.save(0)
 
 

@@ -17,9 +17,9 @@ SELDOM = {"training.log_every": "100", "training.checkpoint_every": "2"}
 
 
 @pytest.mark.parametrize(("changes", "step", "value", "said"), [
-    ({}, 0, "nan", r"loss lm is no finite number at step 2; last good checkpoint: .*step-000000"),
+    ({}, 0, "nan", r"loss lm is not finite at step 2; last good checkpoint: .*step-000000"),
     (SELDOM, 2, "nan", r"at step 4; last good checkpoint: .*step-000002"),  # seen where a checkpoint is due
-    (EACH, 1, "inf", r"weight head.weight is no finite number at step 2; last good .*step-000001"),  # no loss is broken
+    (EACH, 1, "inf", r"weight head.weight is not finite at step 2; last good .*step-000001"),  # no loss is broken
 ])  # fmt: skip
 def test_what_is_broken_is_never_saved(
     changes: dict[str, str], step: int, value: str, said: str, tiny: Config, tmp_path: Path
@@ -43,7 +43,7 @@ def test_a_gradient_that_is_none_is_never_saved(tiny: Config, tmp_path: Path) ->
     """Every loss finite, one gradient NaN: the step before it stays the last good one."""
     trainer = trainer_of(override(tiny, EACH), tmp_path / "run")
     trainer.model.head.weight.register_hook(lambda gradient: gradient * float("nan") if trainer.step == 2 else gradient)
-    stops_with(trainer, r"the gradient is no finite number.* at step 3; last good .*step-000002", tmp_path / "run")
+    stops_with(trainer, r"the gradient is not finite.* at step 3; last good .*step-000002", tmp_path / "run")
 
 
 def stops_with(trainer: Trainer, said: str, run: Path) -> None:
