@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -37,15 +37,6 @@ def flip(file: Path, at: int) -> None:
     data = bytearray(file.read_bytes())
     data[at // 8 % len(data)] ^= 1 << at % 8
     file.write_bytes(data)
-
-
-def wait_for(stream: IO[str], text: str) -> None:
-    """Read what a process says until it has said `text`."""
-    said = ""
-    while text not in said:
-        more = stream.read(1)
-        assert more, f"it ended, and said {said!r}"
-        said += more
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

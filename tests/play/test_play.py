@@ -124,6 +124,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, package: Path) -> None:
     refusal([*words, "--serve", "99999"], "port 99999 cannot be used", "--serve 8001")
 
 
+@pytest.mark.slow  # an ONNX export
 @pytest.mark.usefixtures("few")
 def test_a_run_of_ones_own_stands_first(tmp_path: Path, package: Path) -> None:
     own = tmp_path / "mine"

@@ -164,7 +164,7 @@ def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
     command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
     # a terminal sends Ctrl-C to torchrun and its processes alike
     send = os.killpg if number == signal.SIGINT else os.kill
-    _, out, err = signalled(command, lambda process: send(process.pid, number))
+    _, out, err = signalled(command, run, lambda process: send(process.pid, number))
     assert f"python train.py run={run} --resume" in out, err
     assert len(checkpoints(run)) >= 1
     assert next(readable(run)) == checkpoints(run)[-1]

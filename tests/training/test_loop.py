@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import os
 import platform
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
@@ -17,7 +17,6 @@ import torch
 from conftest import TINY, pairs, trainer_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from survivors import wait_for
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
@@ -211,13 +210,14 @@ def test_a_full_disk_leaves_no_half_checkpoint(
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
-def signalled(command: list[str], send: Callable[[subprocess.Popen], object]) -> tuple[int, str, str]:
-    """Status, stdout and stderr of a training that gets a signal after its first line of metrics."""
+def signalled(command: list[str], run: Path, send: Callable[[subprocess.Popen], object]) -> tuple[int, str, str]:
+    """Status, stdout and stderr of a training in `run` that gets a signal after its first line of metrics."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-    speaking = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
-    process = subprocess.Popen(command, text=True, env=speaking, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload]
+    metrics, until = run / "metrics.jsonl", time.monotonic() + 120
     try:
-        wait_for(process.stderr, "puzzle-steps/s")
+        while process.poll() is None and time.monotonic() < until and not (metrics.exists() and metrics.read_bytes()):
+            time.sleep(0.05)
         send(process)
         out, err = process.communicate()
     finally:
@@ -230,7 +230,7 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config,
     run = tmp_path / "run"
     words = [f"data={tiny.data.directory}", f"run={run}", "training.steps=100000", "training.log_every=5"]
     command = [sys.executable, str(Path(__file__).parents[2] / "train.py"), "sudoku-4x4", *words]
-    status, out, err = signalled(command, lambda process: process.send_signal(number))
+    status, out, err = signalled(command, run, lambda process: process.send_signal(number))
     assert status == 0, err
     assert f"python train.py run={run} --resume" in out
     assert [path.name == "step-000000" for path in checkpoint.checkpoints(run)] == [True, False]
