@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
     also = "evaluate the runs on another set, too, as for transfer to other sizes; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
     parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (1); they share the cores")
+    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="runs at a time (1); they share the cores")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
     arguments = parser.parse_intermixed_args(argv)
     if not arguments.max_minutes > 0:

@@ -11,6 +11,7 @@ from reason.evaluation.suite import print_results
 from reason.report.section import headline
 from reason.runs.directory import newest_run, run_and_config
 from reason.runs.evaluation import evaluate_run
+from reason.runs.reading import refuse_unreadable
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
@@ -26,7 +27,9 @@ def main(argv: list[str]) -> int:
         print(f"no run named; taking the newest: {words[0]}")
     name = pairs.pop("name", None)
     run, own = run_and_config(words[0])
-    results, folder = evaluate_run(run, override(own, pairs), name)
+    config = override(own, pairs)
+    refuse_unreadable(pairs)  # a typed value that equals the run's own, too
+    results, folder = evaluate_run(run, config, name)
     if not results:  # not rank 0
         return 0
     print_results(results, Console())

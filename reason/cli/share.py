@@ -15,6 +15,7 @@ from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.archive import pack_run
 from reason.runs.directory import PACKED, ROOT, is_archive, read_record, run_and_config
 from reason.runs.export import STORED, export_run, pull_model, push_model
+from reason.runs.reading import refuse_unreadable
 from reason.training.checkpoint import best_checkpoint, readable
 
 PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
@@ -84,6 +85,7 @@ def export(argv: list[str]) -> int:
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
     run, own = run_and_config(words[0])
     config = override(own, pairs)
+    refuse_unreadable(pairs)  # a typed value that equals the run's own, too
     if arguments.onnx:
         from reason.interop.onnx import export_onnx  # seconds
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.layout import splits_of
-from reason.config.overrides import changes_between, derive, read_config
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -38,7 +38,7 @@ from reason.nn.draws import normal_like
 from reason.rollout import Halting, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
-from reason.runs.reading import halting_read, refuse_unreadable
+from reason.runs.reading import halting_read
 from reason.settings import capabilities as can
 from reason.training.generators import seeded
 from reason.version import __version__
@@ -139,7 +139,6 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     Raises:
         ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
     """
-    refuse_unreadable(changes_between(read_config(run / "config.json"), config))
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
     if reason := _unfit(model):

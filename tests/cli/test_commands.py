@@ -128,7 +128,9 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(half: Path, sudoku_4x4: Pa
 
 def test_a_trained_model_is_read_not_rebuilt(half: Path) -> None:
     refusal("evaluate half step=4", "unknown setting step;")
-    refusal("evaluate half model.hidden_size=32", "model.hidden_size cannot change for a trained model")
+    for width in (32, 16):  # 16 is its own
+        for command in ("evaluate half", "export half out", "export half out --onnx"):
+            refusal(f"{command} model.hidden_size={width}", "model.hidden_size cannot change for a trained model")
     for words in (["run=half"], ["half", "evaluation.weights=raw"], ["half", "model.l_cycles=4"]):
         assert main(["evaluate", *words, "steps=2"]) == 0
     names = {path.name for path in (half / "evaluation").iterdir()}
