@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.real_sudoku import imported, solution_class, write
+from benchmarks.real_sudoku import imported, write
 from datasets_gen.layout import read_split, splits_of
 from datasets_gen.parallel import ordered_map, seeded
 from datasets_gen.progress import Progress
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.neighbours import neighbour
+from datasets_gen.sudoku.signature import solution_classes
 
 CHUNK = 32  # parents per task
 AT_ONCE = 5  # neighbours whose depth is measured together
@@ -46,7 +47,7 @@ def boards(directory: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     return (read.inputs - 1).astype(np.uint8), (read.labels - 1).astype(np.uint8)
 
 
-def near(task: Task, each: int) -> list[tuple[str, str]]:
+def near(task: Task, each: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Neighbours of the parents: of each parent up to `each` of depth 2, and a fourth as many of depth 1."""
     rng = seeded(0, task.number)
     found = []
@@ -61,7 +62,7 @@ def near(task: Task, each: int) -> list[tuple[str, str]]:
                 if wanted.get(depth) and question.tobytes() not in known:
                     known.add(question.tobytes())
                     wanted[depth] -= 1
-                    found.append((digits(question), digits(answer)))
+                    found.append((question, answer))
             if not wanted[2]:
                 break
     return found
@@ -84,15 +85,19 @@ def main() -> None:
     parents = questions[depths(questions, answers).depth == 2]
     other = [(folder, split) for folder in (options.set, *options.apart) for split in splits_of(folder)]
     other.remove((options.set, "train"))
-    barred = {solution_class(digits(answer)) for folder, split in other for answer in boards(folder, split)[1]}
-    found: dict[str, str] = {}
+    barred = [np.empty(0, np.uint64), *(solution_classes(boards(folder, split)[1]) for folder, split in other)]
+    found: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
     with Progress(total=len(parents), desc=f"{options.set}: neighbours", unit="puzzle") as bar:
         for chunk in ordered_map(partial(near, each=options.each), tasks(parents), options.processes):
-            found.update(chunk)
+            found.update((question.tobytes(), (question, answer)) for question, answer in chunk)
             bar.update(min(CHUNK, len(parents) - bar.n))
-    kept = {question: answer for question, answer in found.items() if solution_class(answer) not in barred}
+    free = ~np.isin(solution_classes(np.array([answer for _, answer in found.values()])), np.concatenate(barred))
+    kept = [pair for pair, each in zip(found.values(), free, strict=True) if each]
     print(f"{len(parents):,} puzzles of depth 2: {len(found):,} neighbours, {len(found) - len(kept)} of barred classes")
-    rows = [{"source": options.set.name, "question": q, "answer": a, "rating": "0"} for q, a in kept.items()]
+    rows = [
+        {"source": options.set.name, "question": digits(question), "answer": digits(answer), "rating": "0"}
+        for question, answer in kept
+    ]
     with tempfile.TemporaryDirectory() as name:
         imported([write(Path(name) / "train.csv", rows)], options.output_dir)
 

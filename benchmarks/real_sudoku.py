@@ -22,43 +22,22 @@ import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
+
+from datasets_gen.sudoku.signature import solution_classes
+
 FIELD = 1000  # the first rows, which the field trains on
 VALIDATION = 512
 TEST = {"puzzles2_17_clue": 270, "puzzles5_forum_hardest_1905_11+": 730}
 COMMON = 8  # a class of more puzzles than this is no class of its own: its grids are highly symmetric
 
 
-def solution_class(answer: str) -> tuple[object, ...]:
-    """The same for two full grids that a symmetry of Sudoku maps to one another, and hardly ever for others.
-
-    Two lines are a permutation of the digits, whose cycles no renaming and no move changes.
-    """
-    rows = [answer[9 * i : 9 * i + 9] for i in range(9)]
-    columns = [answer[i::9] for i in range(9)]
-    return tuple(sorted(tuple(sorted(_cycles(lines))) for lines in (rows, columns)))
-
-
-def _cycles(lines: list[str]) -> list[tuple[bool, tuple[int, ...]]]:
-    """For each pair of lines, whether they share a band, and the lengths of the cycles between them."""
-    found = []
-    for i, first in enumerate(lines):
-        for j in range(i + 1, 9):
-            follows, lengths = dict(zip(first, lines[j], strict=True)), []
-            while follows:
-                digit, length = next(iter(follows)), 0
-                while digit in follows:
-                    digit, length = follows.pop(digit), length + 1
-                lengths.append(length)
-            found.append((i // 3 == j // 3, tuple(sorted(lengths))))
-    return found
-
-
-def validation_classes(classes: list[tuple[object, ...]]) -> set[tuple[object, ...]]:
+def validation_classes(classes: list[int]) -> set[int]:
     """Solution classes that hold at least VALIDATION puzzles together, none of the field's, drawn with seed 0."""
     count, field = Counter(classes), set(classes[:FIELD])
     order = [each for each in dict.fromkeys(classes[FIELD:]) if each not in field and count[each] <= COMMON]
     random.Random(0).shuffle(order)
-    chosen: set[tuple[object, ...]] = set()
+    chosen: set[int] = set()
     for each in order:
         if sum(count[c] for c in chosen) >= VALIDATION:
             break
@@ -102,7 +81,8 @@ def main() -> None:
             for source, those in by_source.items():
                 imported([write(folder / "test.csv", those)], options.output_dir / source.replace("+", ""))
             return
-        classes = [solution_class(row["answer"]) for row in rows]
+        answers = np.array([list(map(int, row["answer"])) for row in rows], np.uint8)
+        classes = solution_classes(answers).tolist()
         apart = validation_classes(classes)
         kept = [row for row, each in zip(rows, classes, strict=True) if each not in apart]
         held = [row for row, each in zip(rows, classes, strict=True) if each in apart]

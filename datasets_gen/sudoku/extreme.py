@@ -11,27 +11,17 @@ What a fixed rule finds much harder than MIXED is a way through the search, but 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, ordered_map, seeded
-from datasets_gen.progress import Progress
-from datasets_gen.sudoku import bins_of
+from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import MIXED, completions, minimise, the_solution, thin
-from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
+from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rule_guesses, shuffles
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import a_solution, full_grid, size_of
 
-CHUNK = 64  # boards per task
-LEVELS = (0, 0.01, 5, 15, 20, 30, 50)  # lower ends of our ratings that a set is mixed from
-EXTREME_LEVELS = (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035)  # shares of these in Sudoku-Extreme
-PER_LINEAGE = (40, 100)  # puzzles of a split that may share their root: of small splits, of large ones
-LINEAGES = 50  # in a split between the two, if every one gives what it may
-PATIENCE = 64  # lineages in a row that bring nothing before giving up
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
 STEPS = 9000  # clues taken away by a lineage, at most
@@ -51,7 +41,6 @@ LEAD = 2.0  # how much harder, to be given away; 97 % of the real puzzles rated 
 CAP = 80.0  # fitness
 DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
 WORK = 800  # guesses after which the search for a clue's replacements is given up
-EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
 
 @dataclass(frozen=True)
@@ -223,98 +212,3 @@ def _root(size: int, rng: np.random.Generator) -> _Member:
         roots.append(_Member(thin(answer, answer, rng), answer))
         _count(roots[-1], rng)
     return max(roots, key=lambda root: root.fitness)
-
-
-def easy_chunk(lineage: Lineage) -> RatedPuzzles:
-    """`CHUNK` random puzzles, each a lineage of its own; minimal, but for those that need no guess.
-
-    These get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its mean number of clues.
-    """
-    rng = seeded(lineage.seed, lineage.split, lineage.number, 0)
-    answers = np.array([full_grid(lineage.size, rng) for _ in range(CHUNK)])
-    questions = np.array([thin(answer, answer, rng) for answer in answers])
-    ratings = rate(questions)
-    for index in np.flatnonzero(ratings == 0):  # more clues leave it 0
-        blanks = np.flatnonzero(questions[index] == 0)
-        order = rng.random(len(blanks)).argsort()
-        more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
-        questions[index, more] = answers[index, more]
-    return RatedPuzzles(questions, answers, ratings, signatures(questions, answers))
-
-
-def quotas(total: int, mix: tuple[float, ...]) -> np.ndarray:
-    """Whole numbers in the proportions of `mix` that sum to `total`: largest remainders get the rest."""
-    exact = total * np.array(mix) / sum(mix)
-    whole = np.floor(exact).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: total - whole.sum()]] += 1
-    return whole
-
-
-def extreme_splits(
-    size: int, counts: dict[str, int], *, min_rating: int | None = None, seed: int = 0, processes: int | None = None
-) -> dict[str, Split]:
-    """Splits of `counts` puzzles with the rating mix of Sudoku-Extreme, or all rated at least `min_rating`.
-
-    Every lineage belongs to one split. The bytes depend on size, counts, min_rating and seed alone.
-
-    Raises:
-        DatasetError: ratings that the search does not reach.
-    """
-    seen: set[int] = set()
-    splits = {}
-    lowest = (min_rating,) if min_rating else LEVELS
-    for name in (name for name in ORDER if counts.get(name)):
-        split = ORDER.index(name)
-        wanted = np.array([counts[name]]) if min_rating else quotas(counts[name], EXTREME_LEVELS)
-        chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
-        limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
-        lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
-            if not min_rating:
-                roots = (Lineage(size, seed, split, number) for number in itertools.count())
-                for chunk in ordered_map(easy_chunk, roots, processes):
-                    levels = bins_of(chunk.ratings, LEVELS)
-                    _take(chunk, np.where(levels < 2, levels, -1), wanted, seen, chosen)
-                    bar.update(len(chosen) - bar.n)
-                    if not wanted[:2].any():
-                        break
-            barren = 0
-            for chunk in ordered_map(descend, lineages, processes) if wanted.any() else ():
-                found = _take(chunk, bins_of(chunk.ratings, lowest), wanted, seen, chosen, limit)
-                bar.update(len(chosen) - bar.n)
-                barren = 0 if found else barren + 1
-                if not wanted.any():
-                    break
-                if barren == PATIENCE:
-                    missing = ", ".join(f"{low:g}+" for low, count in zip(lowest, wanted, strict=True) if count)
-                    raise DatasetError(
-                        f"{PATIENCE} lineages in a row brought no puzzle rated {missing}, and {wanted.sum()} are "
-                        f"missing; ask for fewer puzzles or a lower rating"
-                    )
-        order = seeded(seed, split).random(len(chosen)).argsort()
-        questions, answers, ratings = (np.array(column)[order] for column in zip(*chosen, strict=True))
-        splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
-    return splits
-
-
-def _take(
-    chunk: RatedPuzzles,
-    levels: np.ndarray,
-    wanted: np.ndarray,
-    seen: set[int],
-    chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
-    limit: int | None = None,
-) -> bool:
-    """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold; were there any?"""
-    taken = np.zeros(len(wanted), np.int64)
-    for index, level in enumerate(levels):
-        signature = int(chunk.signatures[index])
-        if level < 0 or not wanted[level] or signature in seen:
-            continue
-        if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 2)):
-            continue
-        seen.add(signature)
-        wanted[level] -= 1
-        taken[level] += 1
-        chosen.append((chunk.questions[index], chunk.answers[index], chunk.ratings[index]))
-    return bool(taken.any())

@@ -21,7 +21,9 @@ class GenerateConfig(BaseConfig):
         "none: nothing makes the set",
     )
     size: OfSets = Field(None, description="rows of the board; of several sets [7,11,15], and so are the other counts")
-    mix: Literal["extreme"] | None = Field(None, description="sudoku: ratings as in Sudoku-Extreme")
+    mix: Literal["extreme", "guesses"] | None = Field(
+        None, description="sudoku: depth and guesses as in Sudoku-Extreme, or its guesses alone"
+    )
     min_path: OfSets = Field(None, description="maze: fewest cells of the shortest path")
     digits: OfSets = Field(None, description="addition: digits of an operand, at most")
     min_digits: OfSets = Field(None, description="addition: and at least")

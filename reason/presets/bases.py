@@ -19,7 +19,7 @@ BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
 SUDOKU_6X6 = GenerateConfig(name="sudoku", size=6, train=2500, validation=500, test=1000)
-EXTREME_MIX = GenerateConfig(name="sudoku", size=9, mix="extreme", train=1000, validation=1000, test=5000)
+EXTREME_MIX = GenerateConfig(name="sudoku", size=9, mix="guesses", train=1000, validation=1000, test=5000)
 SUDOKU_EXTREME: Changes = {"data.directory": "data/sudoku-extreme", "data.generate": EXTREME_MIX}
 MAZE_HARD: Changes = {
     "data.directory": "data/maze-hard",

@@ -5,7 +5,7 @@ import pytest
 
 from datasets_gen import parallel
 from datasets_gen.layout import DatasetError
-from datasets_gen.sudoku import BIN_NAMES, Sudoku, bins_of, extreme, rating_histogram
+from datasets_gen.sudoku import BIN_NAMES, Sudoku, bins_of, extreme, mix, rating_histogram
 from datasets_gen.sudoku.rating import SCALES, rate, rule_guesses
 from datasets_gen.sudoku.solver import solve
 
@@ -24,9 +24,10 @@ def test_lineages_give_minimal_puzzles(size, monkeypatch):
 
 @pytest.mark.parametrize("total", [1, 2, 7, 100, 999, 1000, 5000])
 def test_quotas_are_the_mix_to_within_one(total):
-    wanted = extreme.quotas(total, extreme.EXTREME_LEVELS)
-    assert wanted.sum() == total
-    assert np.abs(wanted - total * np.array(extreme.EXTREME_LEVELS) / sum(extreme.EXTREME_LEVELS)).max() < 1
+    for each in mix.MIXES.values():
+        wanted = mix.quotas(total, each.shares)
+        assert wanted.sum() == total
+        assert np.abs(wanted - total * np.array(each.shares) / sum(each.shares)).max() < 1
 
 
 def test_bins_hold_what_their_names_say():
@@ -36,7 +37,7 @@ def test_bins_hold_what_their_names_say():
 
 
 def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
-    chunk = extreme.easy_chunk(extreme.Lineage(9, 0, 0, 0))
+    chunk = mix.easy_chunk(extreme.Lineage(9, 0, 0, 0))
     clues = (chunk.questions > 0).sum(1)
     assert Sudoku(9).valid(chunk.questions + 1, chunk.answers + 1).all()
     assert clues[chunk.ratings == 0].max() > clues[chunk.ratings > 0].max()
@@ -45,7 +46,7 @@ def test_easy_puzzles_get_more_clues_only_where_no_guess_is_needed():
 def test_lineages_climb_and_repeat_themselves(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 700)
     found = [extreme.descend(extreme.Lineage(9, 5, 0, number)) for number in range(3)]
-    random = extreme.easy_chunk(extreme.Lineage(9, 5, 0, 0)).ratings
+    random = mix.easy_chunk(extreme.Lineage(9, 5, 0, 0)).ratings
     assert np.mean([chunk.ratings.mean() for chunk in found]) > 3 * random.mean()
     assert np.mean([chunk.ratings.max() for chunk in found]) > random.max()
     again = extreme.descend(extreme.Lineage(9, 5, 0, 1))
@@ -91,30 +92,31 @@ def test_lineages_end_without_hope_or_with_enough(monkeypatch):
 def test_the_mix_is_met_and_splits_are_disjoint(monkeypatch):
     """Of a mix that short lineages reach; in this process alone, since others would not know of it."""
     monkeypatch.setattr(extreme, "STEPS", 600)
-    monkeypatch.setattr(extreme, "EXTREME_LEVELS", (0.45, 0.45, 0.1, *[0.0] * (len(extreme.LEVELS) - 3)))
-    splits = extreme.extreme_splits(9, {"train": 40, "test": 20, "validation": 10}, seed=3, processes=1)
+    asked = mix.MIXES["guesses"]._replace(shares=(0.45, 0.45, 0.1, *[0.0] * 4))
+    splits = mix.mixed_splits(9, {"train": 40, "test": 20, "validation": 10}, asked, seed=3, processes=1)
     for name, split in splits.items():
-        levels = np.bincount(bins_of(split.ratings, extreme.LEVELS), minlength=len(extreme.LEVELS))
-        assert (levels == extreme.quotas(len(split.inputs), extreme.EXTREME_LEVELS)).all(), name
+        levels = np.bincount(bins_of(split.ratings, (*asked.easy[:-1], *asked.hard)), minlength=len(asked.shares))
+        assert (levels == mix.quotas(len(split.inputs), asked.shares)).all(), name
         assert (split.ratings == rate(split.inputs - 1)).all()
     joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
     assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
     assert Sudoku(9).valid(*joined).all()
-    alone = extreme.extreme_splits(9, {"train": 40, "test": 20}, seed=3, processes=1)
+    alone = mix.mixed_splits(9, {"train": 40, "test": 20}, asked, seed=3, processes=1)
     assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
 
 
 def test_ratings_out_of_reach_are_given_up(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
-    monkeypatch.setattr(extreme, "PATIENCE", 3)
+    monkeypatch.setattr(mix, "PATIENCE", 3)
     with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
-        extreme.extreme_splits(9, {"train": 10}, min_rating=5000, processes=1)
+        mix.mixed_splits(9, {"train": 10}, mix.Mix((), (5000,), (1,), extreme.descend), processes=1)
 
 
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(monkeypatch):
-    one = extreme.extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=1)["train"]
+    hard = mix.Mix((), (5,), (1,), extreme.descend)
+    one = mix.mixed_splits(9, {"train": 60}, hard, seed=2, processes=1)["train"]
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    two = extreme.extreme_splits(9, {"train": 60}, min_rating=5, seed=2, processes=2)["train"]
+    two = mix.mixed_splits(9, {"train": 60}, hard, seed=2, processes=2)["train"]
     assert (one.inputs == two.inputs).all()
     assert (one.ratings == two.ratings).all()

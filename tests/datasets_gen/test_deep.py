@@ -1,0 +1,98 @@
+"""Deep Sudokus: what the annealing maximizes, and the puzzles that a lineage meets."""
+
+import numpy as np
+import pytest
+from test_depth import HARD, board_of, singles
+
+from datasets_gen.sudoku import deep, mix
+from datasets_gen.sudoku.depth import depths
+from datasets_gen.sudoku.extreme import Lineage
+from datasets_gen.sudoku.signature import solution_classes
+from datasets_gen.sudoku.solver import PASSES, endurance, solve
+from datasets_gen.sudoku.tables import geometry
+
+DEEP, MIDDLE, EASY = map(board_of, HARD)
+
+
+def solved(board):
+    return solve(board[None]).solutions[0]
+
+
+def endured(board, solution):
+    """The definition: every wrong candidate of an open cell is tested against the state that the pass began with."""
+    units = geometry(9).units.tolist()
+    state, left = {c: {int(d)} if d else set(range(1, 10)) for c, d in enumerate(board)}, []
+    for _ in range(PASSES):
+        state = singles(state, units)
+        wrong = [(c, d) for c in state for d in state[c] if d != solution[c]]
+        refuted = [(c, d) for c, d in wrong if singles({**state, c: {d}}, units) is None]
+        left.append(len(wrong) - len(refuted))
+        for c, d in refuted:
+            state[c] = state[c] - {d}
+    return sum(left) / PASSES
+
+
+@pytest.mark.parametrize("board", [MIDDLE, EASY], ids=["depth 1", "depth 0"])
+def test_endurance_is_its_definition(board):
+    assert endurance(board, solved(board)) == endured(board, solved(board))
+
+
+def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():
+    solution = solved(DEEP)
+    value = endurance(DEEP, solution)
+    measured = depths(DEEP[None], solution[None])
+    assert measured.depth[0] == 2
+    assert value >= deep.DEEP > endurance(MIDDLE, solved(MIDDLE))
+    assert value > measured.left[0] / 2, "the right candidates are not counted: one of two to three in a cell"
+    assert endurance(DEEP, solution, value) == value
+    assert endurance(DEEP, solution, value + 1 / PASSES) == -1
+
+
+def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
+    monkeypatch.setattr(deep, "ANNEALING", 50)
+    monkeypatch.setattr(deep, "full_grid", lambda size, rng: solved(DEEP))
+    monkeypatch.setattr(deep, "thin", lambda board, solution, rng: DEEP)
+    monkeypatch.setattr(deep, "COLD", 1e-9)
+    monkeypatch.setattr(deep, "HOT", 1e-9)
+    found = deep.deepen(Lineage(9, 0, 0, 0, limit=4))
+    assert len(found.questions) > 4
+    again = deep.deepen(Lineage(9, 0, 0, 0, limit=4))
+    assert all((a == b).all() for a, b in zip(found, again, strict=True))
+    assert (depths(found.questions, found.answers).depth == 2).all()
+    both = solve(found.questions)
+    assert (both.counts == 1).all()
+    assert (both.solutions == found.answers).all()
+    classes, counts = np.unique(solution_classes(found.answers), return_counts=True)
+    assert len(classes) > 1
+    assert counts.max() <= deep.PER_CLASS
+    for board in found.questions:
+        spared = np.array([np.where(np.arange(81) == cell, 0, board) for cell in np.flatnonzero(board)])
+        assert (solve(spared).counts == 2).all()
+
+
+def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
+    monkeypatch.setattr(deep, "ANNEALING", 20)
+    found = deep.deepen(Lineage(9, 0, 0, 1))
+    assert [len(column) for column in found] == [0, 0, 0, 0]
+    assert not mix.MIXES["extreme"].hard_levels(found.ratings).size
+
+
+def test_solution_classes_are_those_of_symmetries():
+    rng = np.random.default_rng(0)
+    answers = np.array([solved(board) for board in (DEEP, MIDDLE, EASY)])
+    classes = solution_classes(answers)
+    assert len(set(classes.tolist())) == 3
+    for _ in range(5):
+        rows = np.concatenate([3 * band + rng.permutation(3) for band in rng.permutation(3)])
+        digits = np.concatenate([[0], rng.permutation(9) + 1])
+        moved = digits[answers].reshape(-1, 9, 9)[:, rows].swapaxes(1, 2).reshape(-1, 81)
+        assert (solution_classes(moved) == classes).all()
+
+
+def test_levels_of_the_extreme_mix():
+    extreme = mix.MIXES["extreme"]
+    ratings = np.array([0, 0.5, 1, 4.9, 5, 20, 50, 100, 1e3])
+    assert extreme.easy_levels(ratings).tolist() == [0, 1, 1, 1, -1, -1, -1, -1, -1]
+    assert extreme.hard_levels(ratings).tolist() == [-1, -1, 2, 2, 3, 4, 5, 6, 6]
+    assert sum(extreme.shares[2:]) == pytest.approx(0.73)
+    assert sum(extreme.shares) == pytest.approx(1)
