@@ -12,6 +12,7 @@ What a fixed rule finds much harder than MIXED is a way through the search, but 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import numpy as np
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, ordered_map, seeded
 from datasets_gen.progress import Progress
+from datasets_gen.shards import share
 from datasets_gen.sudoku import bins_of
 from datasets_gen.sudoku.branching import MIXED, completions, minimise, the_solution, thin
 from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rate, rule_guesses, shuffles
@@ -72,6 +74,11 @@ class RatedPuzzles(NamedTuple):
     answers: np.ndarray  # (N, S)
     ratings: np.ndarray  # (N,)
     signatures: np.ndarray  # (N,) uint64
+
+    def signed(self) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray, np.float64]]]:
+        """(signature, (question, answer, rating)) of each."""
+        puzzles = zip(self.questions, self.answers, self.ratings, strict=True)
+        return zip(self.signatures.tolist(), puzzles, strict=True)
 
 
 @dataclass
@@ -265,11 +272,12 @@ def extreme_splits(
     lowest = (min_rating,) if min_rating else LEVELS
     for name in (name for name in ORDER if counts.get(name)):
         split = ORDER.index(name)
-        wanted = np.array([counts[name]]) if min_rating else quotas(counts[name], EXTREME_LEVELS)
+        quota = [counts[name]] if min_rating else quotas(counts[name], EXTREME_LEVELS).tolist()
+        wanted = np.array([share(count) for count in quota])
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
         limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
         lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
+        with Progress(total=int(wanted.sum()), desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             if not min_rating:
                 roots = (Lineage(size, seed, split, number) for number in itertools.count())
                 for chunk in ordered_map(easy_chunk, roots, processes):
