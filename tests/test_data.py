@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_set
 
-from datasets_gen.layout import Split, mapped, read_split, write_dataset
+from datasets_gen.layout import DatasetError, Split, mapped, read_split, write_dataset
 from datasets_gen.maze import Maze
 from datasets_gen.structure import GridSymmetry
 from datasets_gen.sudoku import Sudoku
@@ -142,17 +142,26 @@ def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) ->
     assert task_of(data.metadata) is None
 
 
-def test_a_large_set_gives_what_a_small_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("stored", [np.int32, np.int64])
+def test_a_large_set_gives_what_a_small_one_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool, stored: type
+) -> None:
     """Its arrays on disk: the same fingerprint, batches, ratings and scored examples."""
     directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
-    labels = np.load(directory / "train/all__labels.npy").astype(np.int32)
+    labels = np.load(directory / "train/all__labels.npy").astype(stored)
     labels[3::7] = IGNORE
     np.save(directory / "train/all__labels.npy", labels)
+    if grouped:
+        np.save(directory / "train/all__group_indices.npy", np.arange(0, 31, 3, dtype=np.int32))
+        stated = (directory / "train/dataset.json").read_text()
+        (directory / "train/dataset.json").write_text(stated.replace('"total_groups": 30', '"total_groups": 10'))
     small = PuzzleData(directory, "train")
     monkeypatch.setattr(mapped, "LARGE", 0)
     large = PuzzleData(directory, "train")
     for name in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices", "ratings"):
-        assert isinstance(getattr(read_split(directory, "train")[1], name), np.memmap)
+        on_disk = isinstance(getattr(read_split(directory, "train")[1], name), np.memmap)
+        assert on_disk == (name != "labels" or stored == np.int32)
     assert large.fingerprint == small.fingerprint
     some = torch.tensor([29, 3, 3, 0])
     assert large.ratings_of(some).tolist() == small.ratings_of(some).tolist()
@@ -163,6 +172,15 @@ def test_a_large_set_gives_what_a_small_one_gives(tmp_path: Path, monkeypatch: p
     for _ in range(9):
         for ours, theirs in zip(*(sampler.draw()[:3] for sampler in samplers), strict=True):
             assert torch.equal(ours, theirs)
+
+
+def test_a_file_that_has_become_shorter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
+    monkeypatch.setattr(mapped, "LARGE", 0)
+    data, path = PuzzleData(directory, "train"), directory / "train/all__labels.npy"
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DatasetError, match=r"all__labels\.npy has become shorter"):
+        data.take(torch.tensor([29]))
 
 
 def pages_of_files() -> int:

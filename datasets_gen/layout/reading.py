@@ -196,7 +196,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
                     f"{path}: token {some[row, column]} at example {rows.start + row}, cell {column} is outside "
                     f"the vocabulary 0..{metadata.vocab_size - 1}"
                 )
-        arrays[key] = array if array.dtype == np.uint8 else array.astype(np.int32, copy=False)
+        arrays[key] = array if array.dtype in (np.uint8, np.int32) else np.asarray(array, np.int32)
     inputs, labels = arrays["inputs"], arrays["labels"]
     if len(inputs) != len(labels):
         raise DatasetError(f"{folder}: {len(inputs)} inputs but {len(labels)} labels in set '{name}'")
@@ -225,7 +225,8 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     if not on_disk:
         puzzles, groups = puzzles.astype(np.int64), groups.astype(np.int64)
     release(identifiers, sources)
-    return Split(inputs, labels, identifiers.astype(np.int32, copy=False), puzzles, groups, **optional)
+    identifiers = identifiers if identifiers.dtype == np.int32 else np.asarray(identifiers, np.int32)
+    return Split(inputs, labels, identifiers, puzzles, groups, **optional)
 
 
 def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Metadata) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, read_split, release
+from datasets_gen.layout import Metadata, Rows, parts, read_split, release
 from datasets_gen.structure import GridSymmetry, Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
@@ -55,7 +55,7 @@ class PuzzleData:
     """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored.
 
     Of a large split (see `read_split`) inputs and labels stay on disk, and a batch reads its rows; on a GPU it then
-    waits for the work queued before it. On a CPU the indices stay on disk, too.
+    waits for the work queued before it. On a CPU the other arrays stay on disk, too.
     """
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
@@ -71,12 +71,17 @@ class PuzzleData:
         tokens = (arrays.inputs, arrays.labels)
         owners = (arrays.puzzle_identifiers, arrays.puzzle_indices, arrays.group_indices)
         self._mapped = [array for array in (*tokens, *owners, arrays.ratings) if isinstance(array, np.memmap)]
+        self._rows = [Rows(array) if isinstance(array, np.memmap) else None for array in tokens]
+        self._one_each = bool(self._mapped) and _one_each(*owners)
         self.inputs, self.labels = (
-            torch.from_numpy(array).to("cpu" if isinstance(array, np.memmap) else self.device) for array in tokens
+            torch.from_numpy(array).to("cpu" if rows else self.device)
+            for array, rows in zip(tokens, self._rows, strict=True)
         )
         self.identifiers, self._examples_of, self._puzzles_of = (
             torch.from_numpy(array).to(self.device) for array in owners
         )
+        if self._one_each:
+            self.identifiers = self.identifiers[:1].clone().expand(len(self.identifiers))
         self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
         release(*self._mapped, self.instances)
@@ -122,10 +127,15 @@ class PuzzleData:
 
     def tokens_of(self, examples: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and labels (B, S) of examples (B,), as stored."""
-        rows = examples.to(self.inputs.device)
-        inputs, labels = (tokens[rows].cpu().numpy() for tokens in (self.inputs, self.labels))
-        release(*self._mapped)
+        inputs, labels = (tokens.cpu().numpy() for tokens in self._tokens(examples))
         return inputs, labels
+
+    def _tokens(self, examples: Tensor) -> list[Tensor]:
+        rows = examples.tolist() if any(self._rows) else []
+        return [
+            tokens[examples] if file is None else torch.from_numpy(file.read(rows)).to(self.device)
+            for tokens, file in zip((self.inputs, self.labels), self._rows, strict=True)
+        ]
 
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
@@ -139,23 +149,25 @@ class PuzzleData:
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
-        rows = examples.to(self.inputs.device)
-        inputs, labels = (tokens[rows].to(self.device).long() for tokens in (self.inputs, self.labels))
+        inputs, labels = (tokens.long() for tokens in self._tokens(examples))
         if self.metadata.ignore_label_id is not None:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
         identifiers = self.identifiers[self._puzzle_of(examples)].long()
         relations = tuple(instances[examples] for instances in self.relations)
-        release(*self._mapped)
+        if not self._one_each:
+            release(*self._mapped)
         return Batch(inputs, labels, identifiers, relations)
 
     def _puzzle_of(self, examples: Tensor) -> Tensor:
         """The puzzle that each example (B,) belongs to."""
+        if self._one_each:
+            return examples
         return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
         """A random puzzle of each group (B,), and a random example of it."""
-        puzzles = _random_member(self._puzzles_of, groups, generator)
-        return _random_member(self._examples_of, puzzles, generator)
+        puzzles = _random_member(None if self._one_each else self._puzzles_of, groups, generator)
+        return _random_member(None if self._one_each else self._examples_of, puzzles, generator)
 
 
 def by_relation(
@@ -180,9 +192,22 @@ def by_relation(
     return tuple(found)
 
 
-def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
-    first, count = indices[owners], indices[owners + 1] - indices[owners]
+def _one_each(identifiers: np.ndarray, *indices: np.ndarray) -> bool:
+    """Is every example a puzzle and a group of its own, all with one identifier? Then none of these need be read."""
+    numbered = (
+        (array[rows] == np.arange(rows.start, rows.stop)).all()
+        for array in indices
+        for rows in parts(len(array), array)
+    )
+    return bool(identifiers.min() == identifiers.max()) and all(numbered)
+
+
+def _random_member(indices: Tensor | None, owners: Tensor, generator: torch.Generator) -> Tensor:
+    """A member of each owner (B,); without indices its only one, of the same number."""
     chance = torch.rand(len(owners), generator=generator, device=owners.device)
+    if indices is None:
+        return owners
+    first, count = indices[owners], indices[owners + 1] - indices[owners]
     return first + (chance * count).long().clamp(max=count - 1)
 
 
