@@ -70,7 +70,7 @@ def run(argv: list[str] | None = None) -> int:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(INTERRUPTED, file=sys.stderr)
+        print(shards.goes_on(options) or INTERRUPTED, file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)

@@ -76,7 +76,8 @@ class Shard:
         if (first := next(tasks, None)) is None:
             return
         self._agree()
-        kind = hashlib.sha256(repr((__version__, function.__qualname__, first)).encode()).hexdigest()[:16]
+        series = (__version__, function.__module__, function.__qualname__, first)
+        kind = hashlib.sha256(repr(series).encode()).hexdigest()[:16]
         own = self.folder / kind / ("merge.results" if self.of == 1 else f"{self.index + 1}-of-{self.of}.results")
         own.parent.mkdir(exist_ok=True)
         kept: dict[int, Place] = {}
@@ -105,7 +106,7 @@ class Shard:
             with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False, encoding="utf-8") as file:
                 json.dump(self.options, file)
             os.replace(file.name, path)
-        there = read_json(path)
+        there = there if isinstance(there := read_json(path), dict) else {}
         for name in sorted({*there, *self.options}):
             if (was := there.get(name)) != (now := self.options.get(name)):
                 raise DatasetError(
@@ -187,6 +188,14 @@ def shard_of(text: str) -> tuple[int, int]:
 def folder_of(directory: Path) -> Path:
     """Where the shards of a set are kept."""
     return directory.with_name(f"{directory.name}.shards")
+
+
+def goes_on(options: argparse.Namespace) -> str | None:
+    """What Ctrl-C leaves of a command that keeps its results; None: it keeps none."""
+    if not getattr(options, "shard", None) and options.generator != "merge":
+        return None
+    directory = options.directory if options.generator == "merge" else options.output_dir
+    return f"interrupted: {folder_of(directory)} keeps what was made; the same command goes on there"
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ from datasets_gen import parallel
 from datasets_gen.__main__ import main
 from datasets_gen.parallel import ordered_map
 from datasets_gen.shards import Shard, making, share
-from datasets_gen.sudoku import extreme
+from datasets_gen.sudoku import extreme, generate
+from datasets_gen.sudoku.generate import random_chunk
 
 SETS = {
     "sudoku": "sudoku --size 6 --train 200 --validation 20 --test 70 --seed 3",
@@ -95,6 +96,38 @@ def test_a_damaged_list_of_options_is_refused(tmp_path, refused, content):
 def test_what_is_no_shard_is_refused(tmp_path, capsys, text):
     assert make("sudoku", tmp_path / "set", f"--shard={text}") == 2
     assert f"{text} is no shard; type 1/5 to 5/5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["shard", "merge"])
+def test_an_interrupted_command_goes_on(tmp_path, monkeypatch, capsys, command):
+    """Without the tasks that it has finished."""
+    tasks = []
+
+    def interrupted(chunk):
+        if len(tasks) == 2:
+            raise KeyboardInterrupt
+        tasks.append(chunk)
+        return random_chunk(chunk)
+
+    assert make(SETS["sudoku"], tmp_path / "alone") == 0
+    words = [*SETS["sudoku"].split(), "--processes", "1", "--output-dir", str(tmp_path / "set"), "--shard", "1/1"]
+    if command == "merge":
+        assert main([*words[:-1], "2/2"]) == 0
+        words = ["merge", str(tmp_path / "set"), "--processes", "1"]
+    monkeypatch.setattr(interrupted, "__qualname__", "random_chunk", raising=False)
+    monkeypatch.setattr(interrupted, "__module__", random_chunk.__module__)
+    with monkeypatch.context() as patched:
+        patched.setattr(generate, "random_chunk", interrupted)
+        assert main(words) == 130
+    assert f"{tmp_path / 'set.shards'} keeps what was made" in capsys.readouterr().err
+    assert not (tmp_path / "set").exists()
+    tasks.append(None)  # from here on none is interrupted
+    monkeypatch.setattr(generate, "random_chunk", interrupted)
+    assert main(words) == 0
+    assert len({*tasks}) == len(tasks)
+    if command == "shard":
+        assert main(["merge", str(tmp_path / "set"), "--processes", "1"]) == 0
+    assert bytes_of(tmp_path / "set") == bytes_of(tmp_path / "alone")
 
 
 computed = []
