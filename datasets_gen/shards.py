@@ -159,7 +159,7 @@ def _kept(path: Path, mend: bool) -> dict[int, Place]:
     found: dict[int, Place] = {}
     if not path.exists():
         return found
-    with path.open("r+b" if mend else "rb") as file:
+    with path.open("r+b") as file:
         whole = 0
         while len(head := file.read(HEAD.size)) == HEAD.size:
             number, length, check = HEAD.unpack(head)
