@@ -1,4 +1,4 @@
-"""python -m datasets_gen COMMAND: generate, show and verify puzzle sets."""
+"""python -m datasets_gen COMMAND: generate, merge, show and verify puzzle sets."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
+from datasets_gen.shards import folder_of, shard_of
+from datasets_gen.typed import quoted, typed
 from datasets_gen.version import __version__
 
 
@@ -22,7 +24,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a command that `run` carries out."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, generator=name)
     return parser
 
 
@@ -38,7 +40,7 @@ def add_output_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
-    """--train, --validation, --test, --seed, --processes and --output-dir."""
+    """--train, --validation, --test, --seed, --processes, --shard and --output-dir."""
     for name, default in (("train", train), ("validation", 0), ("test", test)):
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"{name} puzzles (default {default})"
@@ -46,13 +48,25 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
     parser.add_argument(
         "--seed", type=int, default=0, help="whole number from 0; another seed makes another set (default 0)"
     )
+    add_processes(parser)
+    parser.add_argument(
+        "--shard",
+        type=shard_of,
+        metavar="I/N",
+        help="make part I of N, in DIR.shards, on a machine of its own; `merge DIR` makes the set of them, the same "
+        "bytes as without",
+    )
+    add_output_dir(parser)
+
+
+def add_processes(parser: argparse.ArgumentParser) -> None:
+    """--processes."""
     parser.add_argument(
         "--processes",
         type=int,
         metavar="N",
         help="at most N processes (default: one a processor); the result does not depend on N",
     )
-    add_output_dir(parser)
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
@@ -81,7 +95,15 @@ def save(
     facts: Mapping[str, Any],
     command: str | None = None,
 ) -> None:
-    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is."""
+    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is.
+
+    Of a shard nothing is left to be written.
+    """
+    if options.shard:
+        index, of = options.shard
+        merge = f"python -m datasets_gen merge {quoted(options.output_dir)}"
+        print(f"{folder_of(options.output_dir)}: shard {index + 1}/{of}; after all {of}: {typed(merge)}")
+        return
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]
     provenance = {

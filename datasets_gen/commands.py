@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from datasets_gen import importers, show, verify
+from datasets_gen import importers, merge, shards, show, verify
 from datasets_gen.addition import generate as addition
 from datasets_gen.declared import generate as declared
 from datasets_gen.layout import DatasetError
@@ -24,6 +24,8 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
   python -m datasets_gen maze --output-dir data/maze
   python -m datasets_gen addition --output-dir data/addition
   python -m datasets_gen futoshiki --output-dir data/futoshiki
+  python -m datasets_gen maze --output-dir data/maze --shard 1/3     and 2/3, 3/3 on other machines
+  python -m datasets_gen merge data/maze
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
@@ -44,6 +46,7 @@ def build_parser(own: Sequence[str] = ()) -> argparse.ArgumentParser:
         declared.add_parser(commands, name)
     for module in (importers, show, verify):
         module.add_parser(commands)
+    merge.add_parser(commands, build_parser)
     return parser
 
 
@@ -59,7 +62,7 @@ def run(argv: list[str] | None = None) -> int:
         print(f"error: {typed(str(error))}", file=sys.stderr)
         return 1
     try:
-        options.command(options)
+        shards.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +70,7 @@ def run(argv: list[str] | None = None) -> int:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(INTERRUPTED, file=sys.stderr)
+        print(shards.goes_on(options) or INTERRUPTED, file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.shards import SHARD, share
 from datasets_gen.terminal import held_back
 
 Task = TypeVar("Task")
@@ -44,12 +46,14 @@ def distinct(
 ) -> list[Result]:
     """The first `count` of the (signature, item) in `chunks` whose signature was not seen; they are seen afterwards.
 
-    hopeless: why to give up after so many chunks in a row that brought nothing; None: go on.
+    A shard looks for its share of them. hopeless: why to give up after so many chunks in a row that brought nothing;
+    None: go on.
 
     Raises:
         DatasetError: it is hopeless.
     """
     chosen: list[Result] = []
+    bar.total = count = share(count)
     barren = 0
     for chunk in chunks:
         before = len(chosen)
@@ -73,10 +77,19 @@ def ordered_map(
 
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
     `ALONE_SECONDS`. A script needs `if __name__ == "__main__":` only where it defines the function or the tasks itself.
+    A shard takes its own tasks alone, and keeps their results under the `repr` of the first and their place.
 
     Raises:
         DatasetError: a process was killed. What `function` raises is raised here, its traceback there as a note.
     """
+    shard = SHARD.get()
+    compute = partial(_computed, processes=processes)
+    return compute(function, tasks) if shard is None else shard.results(compute, function, tasks)
+
+
+def _computed(
+    function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None = None
+) -> Iterator[Result]:
     affinity = getattr(os, "sched_getaffinity", None)
     processes = processes or (len(affinity(0)) if affinity else os.cpu_count() or 1)
     tasks = iter(tasks)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_set
 
-from datasets_gen.layout import Split, write_dataset
+from datasets_gen.layout import DatasetError, Split, mapped, read_split, write_dataset
 from datasets_gen.maze import Maze
 from datasets_gen.structure import GridSymmetry
 from datasets_gen.sudoku import Sudoku
@@ -140,3 +140,76 @@ def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) ->
     for count, share in zip(drawn[:3].tolist(), (0.25, 0.25, 0.5), strict=True):
         assert count == pytest.approx(3000 * share, abs=5 * (3000 * share * (1 - share)) ** 0.5)
     assert task_of(data.metadata) is None
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("stored", [np.int32, np.int64])
+def test_a_large_set_gives_what_a_small_one_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool, stored: type
+) -> None:
+    """Its arrays on disk: the same fingerprint, batches, ratings and scored examples."""
+    directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
+    labels = np.load(directory / "train/all__labels.npy").astype(stored)
+    labels[3::7] = IGNORE
+    np.save(directory / "train/all__labels.npy", labels)
+    if grouped:
+        np.save(directory / "train/all__group_indices.npy", np.arange(0, 31, 3, dtype=np.int32))
+        stated = (directory / "train/dataset.json").read_text()
+        (directory / "train/dataset.json").write_text(stated.replace('"total_groups": 30', '"total_groups": 10'))
+    small = PuzzleData(directory, "train")
+    monkeypatch.setattr(mapped, "LARGE", 0)
+    large = PuzzleData(directory, "train")
+    for name in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices", "ratings"):
+        on_disk = isinstance(getattr(read_split(directory, "train")[1], name), np.memmap)
+        assert on_disk == (name != "labels" or stored == np.int32)
+    assert large.fingerprint == small.fingerprint
+    some = torch.tensor([29, 3, 3, 0])
+    assert large.ratings_of(some).tolist() == small.ratings_of(some).tolist()
+    assert large.scored_examples(20).tolist() == small.scored_examples(20).tolist() != [*range(20)]
+    for ours, theirs in zip(large.tokens_of(some), small.tokens_of(some), strict=True):
+        assert (ours == theirs).all()
+    samplers = [Sampler(data, 8, seed=0, symmetry=None) for data in (small, large)]
+    for _ in range(9):
+        for ours, theirs in zip(*(sampler.draw()[:3] for sampler in samplers), strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_a_file_that_has_become_shorter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
+    monkeypatch.setattr(mapped, "LARGE", 0)
+    data, path = PuzzleData(directory, "train"), directory / "train/all__labels.npy"
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DatasetError, match=r"all__labels\.npy has become shorter"):
+        data.take(torch.tensor([29]))
+
+
+def pages_of_files() -> int:
+    """Bytes of this process's memory that are pages of files."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux counts resident pages there")
+def test_pages_of_a_large_set_do_not_gather_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, cells = 2**19, 81
+    zeros = np.zeros((1, cells), np.uint8)
+    write_dataset(tmp_path / "set", {"train": Split.of_puzzles(zeros, zeros)}, task={}, vocab_size=2)
+    folder = tmp_path / "set/train"
+    for name in ("inputs", "labels"):
+        np.lib.format.open_memmap(folder / f"all__{name}.npy", "w+", np.uint8, (rows, cells))
+    for name in ("puzzle_indices", "group_indices"):
+        np.save(folder / f"all__{name}.npy", np.arange(rows + 1, dtype=np.int32))
+    np.save(folder / "all__puzzle_identifiers.npy", np.zeros(rows, np.int32))
+    stated = (folder / "dataset.json").read_text()
+    for name in ("groups", "puzzles"):
+        stated = stated.replace(f'"total_{name}": 1', f'"total_{name}": {rows}')
+    (folder / "dataset.json").write_text(stated)
+    monkeypatch.setattr(mapped, "LARGE", rows * cells)
+    before, most = pages_of_files(), rows * cells // 4
+    data = PuzzleData(folder.parent, "train")
+    assert len(data.fingerprint) == 64
+    assert pages_of_files() < before + most
+    sampler = Sampler(data, 4096, seed=0, symmetry=None)
+    for _ in range(8):
+        sampler.draw()
+        assert pages_of_files() < before + most

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import itertools
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from datasets_gen.addition import Addition
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import SPLITS, DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
 
 BATCH = 1024
@@ -87,7 +88,9 @@ def run(options: argparse.Namespace) -> None:
             f"--min-digits {fewest}: choose from 1 to {min(options.digits, test_digits)}, the digits asked for"
         )
     lengths = {name: (fewest, test_digits if name == "test" else options.digits) for name in SPLITS}
-    splits = addition_splits(puzzle, counts, lengths, seed=options.seed, mixed=options.mixed_digits)
+    splits = addition_splits(
+        puzzle, counts, lengths, seed=options.seed, mixed=options.mixed_digits, processes=options.processes
+    )
     digits = ("digits", "min_digits", "test_digits", "mixed_digits")
     names = (*digits, "operands", "no_reverse", "zero_pad", "blank_answer", "noise")
     made_by = {name: getattr(options, name) for name in names if getattr(options, name)}
@@ -95,7 +98,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def addition_splits(
-    puzzle: Addition, counts: dict[str, int], lengths: dict[str, tuple[int, int]], *, seed: int = 0, mixed: bool = False
+    puzzle: Addition,
+    counts: dict[str, int],
+    lengths: dict[str, tuple[int, int]],
+    *,
+    seed: int = 0,
+    mixed: bool = False,
+    processes: int | None = None,
 ) -> dict[str, Split]:
     """Splits of `counts` sums; no two in all of them add the same numbers.
 
@@ -113,9 +122,11 @@ def addition_splits(
         fewest, most = lengths[name]
         taken = sum(all(fewest <= len(str(number)) <= most for number in key) for key in seen)
         _check_enough(puzzle, counts[name] + taken, fewest, most, mixed)
-        draws = _draws(puzzle.operands, fewest, most, mixed, seeded(seed, ORDER.index(name)))
+        kind = (puzzle.operands, fewest, most, mixed, seed, ORDER.index(name))
+        tasks = (Chunk(*kind, number) for number in itertools.count())
         with Progress(total=counts[name], desc=f"{name}: sums of {fewest}-{most} digits", unit="sum") as bar:
-            chosen = distinct(draws, counts[name], seen, bar, lambda _: None)
+            chunks = ordered_map(random_chunk, tasks, processes)
+            chosen = distinct(chunks, counts[name], seen, bar, lambda _: None)
         examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
         inputs, labels = (np.array(rows) for rows in examples)
         if puzzle.noise:
@@ -124,18 +135,35 @@ def addition_splits(
     return splits
 
 
-def _draws(
-    operands: int, fewest: int, most: int, mixed: bool, rng: np.random.Generator
-) -> Iterator[list[tuple[tuple[int, ...], tuple[list[int], int]]]]:
-    """Batch after batch of random sums: (the numbers in order, (the numbers, digits of the longest))."""
-    while True:
-        sizes = fewest + (rng.random((BATCH, operands if mixed else 1)) * (most - fewest + 1)).astype(int)
-        draws = rng.random((BATCH, operands, most))
-        batch = []
-        for own, draw in zip(np.broadcast_to(sizes, (BATCH, operands)).tolist(), draws, strict=True):
-            numbers = [_number(row[:size]) for size, row in zip(own, draw, strict=True)]
-            batch.append((tuple(sorted(numbers)), (numbers, max(own))))
-        yield batch
+Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One task: `BATCH` random sums, the `number`-th of the generator that (seed, split) names."""
+
+    operands: int
+    fewest: int
+    most: int
+    mixed: bool
+    seed: int
+    split: int
+    number: int
+
+
+def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
+    """(the numbers in order, sum) of each."""
+    rng, operands, fewest, most = seeded(chunk.seed, chunk.split), chunk.operands, chunk.fewest, chunk.most
+    lengths = operands if chunk.mixed else 1
+    assert isinstance(rng.bit_generator, np.random.PCG64)
+    rng.bit_generator.advance(chunk.number * BATCH * (lengths + operands * most))  # past the chunks before
+    sizes = fewest + (rng.random((BATCH, lengths)) * (most - fewest + 1)).astype(int)
+    draws = rng.random((BATCH, operands, most))
+    batch = []
+    for own, draw in zip(np.broadcast_to(sizes, (BATCH, operands)).tolist(), draws, strict=True):
+        numbers = [_number(row[:size]) for size, row in zip(own, draw, strict=True)]
+        batch.append((tuple(sorted(numbers)), (numbers, max(own))))
+    return batch
 
 
 def _number(draws: np.ndarray) -> int:

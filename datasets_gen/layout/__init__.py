@@ -26,6 +26,7 @@ from datasets_gen.layout.files import (
     read_json,
     text_file,
 )
+from datasets_gen.layout.mapped import Rows, parts, release
 from datasets_gen.layout.reading import (
     check_alike,
     ignored,
@@ -51,8 +52,8 @@ from datasets_gen.layout.schema import (
 )
 
 __all__ = [
-    "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Split",
+    "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Rows", "Split",
     "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_file", "check_free", "check_name", "ignored",
-    "read_identifiers", "read_json", "read_metadata", "read_split", "splits_of", "stacked", "text_file",
-    "unscored_as_pad", "unscored_examples", "write_dataset",
+    "parts", "read_identifiers", "read_json", "read_metadata", "read_split", "release", "splits_of", "stacked",
+    "text_file", "unscored_as_pad", "unscored_examples", "write_dataset",
 ]  # fmt: skip

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.lib import format
 from pydantic import ValidationError
 
+from datasets_gen.layout import mapped
 from datasets_gen.layout.files import NAME, DatasetError, check_file, check_name, read_json
+from datasets_gen.layout.mapped import parts, release
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, Metadata, Split
+from datasets_gen.structure import Structure
 
 MOST_NUMBERED = 10**7  # identifiers that may get a number for a name
 
@@ -98,13 +101,16 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
 
+    The arrays of a split whose files hold more than `mapped.LARGE` bytes stay on disk, unless it has several sets. A
+    mapped file must not shrink: reading beyond its end would kill the process.
+
     Raises:
         DatasetError: a file is missing, torn or inconsistent; the text names it.
     """
     metadata = read_metadata(directory, split)
     folder = Path(directory) / split
-    parts = [_read_set(folder, name, metadata) for name in metadata.sets]
-    joined = parts[0] if len(parts) == 1 else _join(parts)
+    sets = [_read_set(folder, name, metadata) for name in metadata.sets]
+    joined = sets[0] if len(sets) == 1 else _join(sets)
     groups = len(joined.group_indices) - 1
     if groups != metadata.total_groups:
         raise DatasetError(f"{folder}: dataset.json says {metadata.total_groups} groups, the arrays hold {groups}")
@@ -114,28 +120,34 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     return metadata, joined
 
 
-def _load(path: Path) -> np.ndarray:
-    """An array of whole numbers (ratings may be fractions), in this machine's byte order and row by row."""
+def _load(path: Path, on_disk: bool = False) -> np.ndarray:
+    """An array of whole numbers (ratings may be fractions), in this machine's byte order and row by row.
+
+    on_disk: map it where it is stored so. The mapping is private, so that nothing can be written to the file.
+    """
     if not path.exists():
         raise DatasetError(f"{path} is missing; regenerate or re-import the set")
     check_file(path)
     try:
         with path.open("rb") as file:
             header = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
-            shape, _, dtype = header[format.read_magic(file)](file)
+            shape, by_columns, dtype = header[format.read_magic(file)](file)
             size, stated = path.stat().st_size - file.tell(), math.prod(shape) * dtype.itemsize
             if not dtype.hasobject and size != stated:  # before memory is asked for
                 raise ValueError(f"{size} bytes where {dtype} of shape {shape} take {stated}")
         kinds = "iuf" if path.name.endswith("__ratings.npy") else "iu"
         if dtype.kind not in kinds:
             raise DatasetError(f"{path} holds {dtype}, {'numbers' if 'f' in kinds else 'whole numbers'} expected")
+        as_read = np.dtype(np.float64) if dtype.kind == "f" else dtype.newbyteorder("=")
+        if on_disk and stated and dtype == as_read and not by_columns:
+            return np.load(path, mmap_mode="c", allow_pickle=False)
         array = np.load(path, allow_pickle=False)
     except DatasetError:
         raise
     except Exception as error:  # a torn file makes numpy raise almost anything
         why = " ".join(str(error).split())
         raise DatasetError(f"{path} cannot be read ({why}); the file is torn: regenerate or copy it again") from None
-    return np.ascontiguousarray(array, np.float64 if dtype.kind == "f" else dtype.newbyteorder("="))
+    return np.ascontiguousarray(array, as_read)
 
 
 def ignored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
@@ -145,7 +157,8 @@ def ignored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 
 def unscored_as_pad(split: Split) -> Split:
     """Replace labels of -100 by token 0, which every family can draw and check."""
-    return replace(split, labels=np.where(split.labels == -100, 0, split.labels))
+    signed = split.labels.dtype != np.uint8
+    return replace(split, labels=np.where(split.labels == -100, 0, split.labels)) if signed else split
 
 
 def unscored_examples(directory: Path | str, name: str, metadata: Metadata, split: Split) -> int:
@@ -154,7 +167,8 @@ def unscored_examples(directory: Path | str, name: str, metadata: Metadata, spli
     Raises:
         DatasetError: not one example has any.
     """
-    unscored = int(ignored(split.labels, metadata).all(1).sum())
+    labels = split.labels
+    unscored = sum(int(ignored(labels[rows], metadata).all(1).sum()) for rows in parts(len(labels), labels))
     if unscored and unscored == len(split.labels):
         raise DatasetError(
             f"{Path(directory) / name}: no cell of any example is scored (every label is -100 or ignore_label_id "
@@ -164,21 +178,25 @@ def unscored_examples(directory: Path | str, name: str, metadata: Metadata, spli
 
 
 def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
-    arrays: dict[str, np.ndarray] = {key: _load(folder / f"{name}__{key}.npy") for key in ARRAYS}
+    size = sum(path.stat().st_size for path in folder.glob(f"{name}__*.npy"))
+    on_disk = size > mapped.LARGE and len(metadata.sets) == 1
+    arrays: dict[str, np.ndarray] = {key: _load(folder / f"{name}__{key}.npy", on_disk) for key in ARRAYS}
     for key in ("inputs", "labels"):
         path, array = folder / f"{name}__{key}.npy", arrays[key]
         if array.ndim != 2 or array.shape[1] != metadata.seq_len:
             raise DatasetError(f"{path} has shape {array.shape}, dataset.json says seq_len {metadata.seq_len}")
-        outside = (array < 0) | (array >= metadata.vocab_size)
-        if key == "labels":
-            outside &= ~ignored(array, metadata)
-        if outside.any():
-            row, column = (int(i) for i in np.argwhere(outside)[0])
-            raise DatasetError(
-                f"{path}: token {array[row, column]} at example {row}, cell {column} is outside "
-                f"the vocabulary 0..{metadata.vocab_size - 1}"
-            )
-        arrays[key] = array if array.dtype == np.uint8 else array.astype(np.int32)
+        for rows in parts(len(array), array):
+            some = array[rows]
+            outside = (some < 0) | (some >= metadata.vocab_size)
+            if key == "labels":
+                outside &= ~ignored(some, metadata)
+            if outside.any():
+                row, column = (int(i) for i in np.argwhere(outside)[0])
+                raise DatasetError(
+                    f"{path}: token {some[row, column]} at example {rows.start + row}, cell {column} is outside "
+                    f"the vocabulary 0..{metadata.vocab_size - 1}"
+                )
+        arrays[key] = array if array.dtype in (np.uint8, np.int32) else np.asarray(array, np.int32)
     inputs, labels = arrays["inputs"], arrays["labels"]
     if len(inputs) != len(labels):
         raise DatasetError(f"{folder}: {len(inputs)} inputs but {len(labels)} labels in set '{name}'")
@@ -196,7 +214,7 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
         path = folder / f"{name}__{key}.npy"
         if not path.exists():
             continue
-        optional[key] = array = _load(path)
+        optional[key] = array = _load(path, on_disk)
         if key == "relations":
             _check_relations(path, array, len(inputs), metadata)
         elif array.shape != identifiers.shape:
@@ -204,8 +222,11 @@ def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
     sources = optional.get("sources", np.zeros(0, int))
     if ((sources < 0) | (sources >= len(metadata.sources))).any():
         raise DatasetError(f"{folder}: {name}__sources.npy names a source that dataset.json does not list")
-    indices = (puzzles.astype(np.int64), groups.astype(np.int64))
-    return Split(inputs, labels, identifiers.astype(np.int32), *indices, **optional)
+    if not on_disk:
+        puzzles, groups = puzzles.astype(np.int64), groups.astype(np.int64)
+    release(identifiers, sources)
+    identifiers = identifiers if identifiers.dtype == np.int32 else np.asarray(identifiers, np.int32)
+    return Split(inputs, labels, identifiers, puzzles, groups, **optional)
 
 
 def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Metadata) -> None:
@@ -216,6 +237,13 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
     clues = structure.clues
     if rows.ndim != 3 or len(rows) != examples or rows.shape[2] < 2 + clues:
         raise DatasetError(f"{path} has shape {rows.shape}, ({examples}, M, 1 + {clues} + cells) expected")
+    for some in parts(examples, rows):
+        _check_instances(path, rows[some], some.start, structure, metadata.seq_len)
+
+
+def _check_instances(path: Path, rows: np.ndarray, start: int, structure: Structure, seq_len: int) -> None:
+    """Refuse instances (n, M, 1 + C + P') of the examples from `start` on."""
+    clues = structure.clues
     kinds, numbers, cells = rows[..., 0], rows[..., 1 : 1 + clues], rows[..., 1 + clues :]
     used, known = kinds >= 0, np.maximum(kinds, 0)
     count = (cells >= 0).sum(-1)
@@ -230,7 +258,7 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
         f"names relation {{}}; the set has {len(structure.relations)}": (kinds < -1)
         | (kinds >= len(structure.relations)),
         "is padding (-1) with cells or numbers": ~used & ((cells >= 0).any(-1) | (numbers >= 0).any(-1)),
-        f"names a cell outside 0..{metadata.seq_len - 1}": (cells < -1).any(-1) | (cells >= metadata.seq_len).any(-1),
+        f"names a cell outside 0..{seq_len - 1}": (cells < -1).any(-1) | (cells >= seq_len).any(-1),
         "has no cell, or another number of cells than its places": used
         & ((count == 0) | ((places > 0) & (count != places))),
         "leaves a gap between its cells": ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1),
@@ -242,15 +270,16 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
         if found.any():
             example, instance = (int(i) for i in np.argwhere(found)[0])
             kind = int(kinds[example, instance])
-            raise DatasetError(f"{path}: instance {instance} of example {example} {fault.format(kind)}")
+            raise DatasetError(f"{path}: instance {instance} of example {start + example} {fault.format(kind)}")
 
 
 def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
     ends = indices.ravel()[[0, -1]].tolist() if indices.size else []
     if indices.ndim != 1 or ends != [0, total]:
         raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {ends}")
-    if (np.diff(indices.astype(np.int64)) <= 0).any():
-        raise DatasetError(f"{path} must increase: an entry owns no {what}")
+    for rows in parts(len(indices) - 1, indices):
+        if (np.diff(indices[rows.start : rows.stop + 1].astype(np.int64)) <= 0).any():
+            raise DatasetError(f"{path} must increase: an entry owns no {what}")
 
 
 def _join(parts: list[Split]) -> Split:

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from datasets_gen.layout.files import DatasetError, check_name
+from datasets_gen.layout.mapped import parts
 from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
@@ -58,7 +59,10 @@ class Metadata(BaseModel):
 
 @dataclass(frozen=True)
 class Split:
-    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN."""
+    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN.
+
+    Arrays of large splits are mapped, and their indices may be int32.
+    """
 
     inputs: np.ndarray  # (N, S)
     labels: np.ndarray  # (N, S)
@@ -72,6 +76,16 @@ class Split:
     def relations_of(self, example: int) -> np.ndarray | None:
         """The instances (M, 1 + C + P') of one example."""
         return None if self.relations is None else self.relations[example]
+
+    def parts(self) -> Iterator[tuple[int, Split]]:
+        """Part after part of the examples: the number of the first one, and a split of these examples alone.
+
+        Each example of a part is a puzzle of its own: identifiers, ratings and sources are left out.
+        """
+        for rows in parts(len(self.inputs), self.inputs, self.labels, self.relations):
+            relations = None if self.relations is None else np.asarray(self.relations[rows])
+            inputs, labels = np.asarray(self.inputs[rows]), np.asarray(self.labels[rows])
+            yield rows.start, Split.of_puzzles(inputs, labels, relations=relations)
 
     @classmethod
     def of_puzzles(

@@ -11,6 +11,7 @@ What a fixed rule finds much harder than MIXED is a way through the search, but 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -61,6 +62,11 @@ class RatedPuzzles(NamedTuple):
     answers: np.ndarray  # (N, S)
     ratings: np.ndarray  # (N,)
     signatures: np.ndarray  # (N,) uint64
+
+    def signed(self) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray, np.float64]]]:
+        """(signature, (question, answer, rating)) of each."""
+        puzzles = zip(self.questions, self.answers, self.ratings, strict=True)
+        return zip(self.signatures.tolist(), puzzles, strict=True)
 
 
 @dataclass

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
 from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.extreme import descend
+from datasets_gen.sudoku.extreme import RatedPuzzles, descend
 from datasets_gen.sudoku.mix import CHUNK, MIXES, Mix, mixed_splits
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
@@ -29,7 +27,7 @@ examples:
   python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
-  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-extreme       73 % of depth 2; an hour of one core
+  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-extreme      73 % of depth 2; an hour of one core
   python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
 """
 
@@ -101,26 +99,14 @@ class Chunk:
     number: int
 
 
-class Puzzles(NamedTuple):
-    """N puzzles."""
-
-    questions: np.ndarray  # (N, S) digits, 0 blank
-    answers: np.ndarray  # (N, S)
-    signatures: np.ndarray  # (N,) uint64
-
-    def signed(self) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-        """(signature, (question, answer)) of each."""
-        return zip(self.signatures.tolist(), zip(self.questions, self.answers, strict=True), strict=True)
-
-
-def random_chunk(chunk: Chunk) -> Puzzles:
+def random_chunk(chunk: Chunk) -> RatedPuzzles:
     """The puzzles of one task: `CHUNK`, or fewer where thinning ended above the asked number of clues."""
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
-    return Puzzles(questions, answers, signatures(questions, answers))
+    return RatedPuzzles(questions, answers, rate(questions), signatures(questions, answers))
 
 
 def random_splits(
@@ -155,11 +141,8 @@ def random_splits(
     for name in (name for name in ORDER if counts.get(name)):
         tasks = (Chunk(size, clues, seed, ORDER.index(name), number) for number in itertools.count())
         with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
-            chosen = distinct(
-                map(Puzzles.signed, ordered_map(random_chunk, tasks, processes)), counts[name], seen, bar, hopeless
-            )
-        questions, answers = (np.array(column) for column in zip(*chosen, strict=True))
-        parts = np.array_split(questions, -(-len(questions) // CHUNK))
-        ratings = np.concatenate(list(ordered_map(rate, parts, processes)))
+            chunks = map(RatedPuzzles.signed, ordered_map(random_chunk, tasks, processes))
+            chosen = distinct(chunks, counts[name], seen, bar, hopeless)
+        questions, answers, ratings = (np.array(column) for column in zip(*chosen, strict=True))
         splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
     return splits

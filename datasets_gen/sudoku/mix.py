@@ -11,6 +11,7 @@ import numpy as np
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, ordered_map, seeded
 from datasets_gen.progress import Progress
+from datasets_gen.shards import share
 from datasets_gen.sudoku import bins_of
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.deep import deepen
@@ -92,11 +93,11 @@ def mixed_splits(
     splits = {}
     for name in (name for name in ORDER if counts.get(name)):
         split = ORDER.index(name)
-        wanted = quotas(counts[name], mix.shares)
+        wanted = np.array([share(count) for count in quotas(counts[name], mix.shares).tolist()])
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
         limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
         lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
+        with Progress(total=int(wanted.sum()), desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             easy = wanted[: len(mix.shares) - len(mix.hard)]
             roots = (Lineage(size, seed, split, number) for number in itertools.count())
             for chunk in ordered_map(easy_chunk, roots, processes) if easy.any() else ():

@@ -21,7 +21,7 @@ from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
 
-  generate   make, import, verify or show a puzzle set        (= python -m datasets_gen)
+  generate   make, import, verify, merge or show a puzzle set (= python -m datasets_gen)
   new-puzzle the starting file of a puzzle of your own: cells, values, constraints
   train      train a reasoner from a preset                   (= python train.py)
   evaluate   accuracy against supervision steps               (= python evaluate.py)

@@ -1,4 +1,4 @@
-"""Files → batches. The set, its sampling and its augmentation are on the device."""
+"""Files → batches. The set, its sampling and its augmentation are on the device; tokens of large sets stay on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, read_split
+from datasets_gen.layout import Metadata, Rows, parts, read_split, release
 from datasets_gen.structure import GridSymmetry, Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
@@ -52,7 +52,11 @@ NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "m
 
 
 class PuzzleData:
-    """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored."""
+    """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored.
+
+    Of a large split (see `read_split`) inputs and labels stay on disk, and a batch reads its rows; on a GPU it then
+    waits for the work queued before it. On a CPU the other arrays stay on disk, too.
+    """
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
         """Read and check the split.
@@ -64,22 +68,23 @@ class PuzzleData:
         self.metadata, arrays = read_split(directory, split)
         self.device = torch.device(device)
         self.ratings = arrays.ratings  # (P,) numpy, or None
-        self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of = (
-            torch.from_numpy(array).to(self.device)
-            for array in (
-                arrays.inputs,
-                arrays.labels,
-                arrays.puzzle_identifiers,
-                arrays.puzzle_indices,
-                arrays.group_indices,
-            )
+        tokens = (arrays.inputs, arrays.labels)
+        owners = (arrays.puzzle_identifiers, arrays.puzzle_indices, arrays.group_indices)
+        self._mapped = [array for array in (*tokens, *owners, arrays.ratings) if isinstance(array, np.memmap)]
+        self._rows = [Rows(array) if isinstance(array, np.memmap) else None for array in tokens]
+        self._one_each = bool(self._mapped) and _one_each(*owners)
+        self.inputs, self.labels = (
+            torch.from_numpy(array).to("cpu" if rows else self.device)
+            for array, rows in zip(tokens, self._rows, strict=True)
         )
+        self.identifiers, self._examples_of, self._puzzles_of = (
+            torch.from_numpy(array).to(self.device) for array in owners
+        )
+        if self._one_each:
+            self.identifiers = self.identifiers[:1].clone().expand(len(self.identifiers))
         self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
-        puzzle_of_example = torch.searchsorted(
-            self._examples_of, torch.arange(len(self.inputs), device=self.device), right=True
-        )
-        self._puzzle_of_example = puzzle_of_example - 1
+        release(*self._mapped, self.instances)
 
     @property
     def groups(self) -> int:
@@ -92,11 +97,13 @@ class PuzzleData:
         digest = hashlib.sha256()
         stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
         digest.update(json.dumps(stated, sort_keys=True).encode())
-        tokens = (self.inputs, self.labels, self.identifiers, self._examples_of, self._puzzles_of)
-        for array in (*tokens, *self.relations):
-            whole = array.to(torch.int64 if array.dtype == torch.int64 else torch.int32)  # however it is stored
-            digest.update(str(tuple(whole.shape)).encode())
-            digest.update(whole.cpu().numpy().tobytes())
+        tokens, indices = (self.inputs, self.labels, self.identifiers), (self._examples_of, self._puzzles_of)
+        hashed = [*((array, torch.int32) for array in tokens), *((array, torch.int64) for array in indices)]
+        for array, kind in [*hashed, *((array, torch.int32) for array in self.relations)]:
+            digest.update(str(tuple(array.shape)).encode())
+            for rows in array.split(AT_ONCE):
+                digest.update(rows.to(kind).cpu().numpy().tobytes())  # however it is stored
+                release(*self._mapped)
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -112,11 +119,23 @@ class PuzzleData:
         """Difficulty of examples (N,): that of the puzzle each belongs to."""
         if self.ratings is None:
             return None
-        return np.asarray(self.ratings[self._puzzle_of_example[examples].cpu().numpy()])
+        return np.asarray(self.ratings[self._puzzle_of(examples).cpu().numpy()])
 
     def instances_of(self, examples: Tensor) -> np.ndarray | None:
         """The instances (B, M, 1 + C + P') of examples (B,), as rules read them; None where the set has none."""
         return None if self.instances is None else self.instances[examples.cpu().numpy()]
+
+    def tokens_of(self, examples: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and labels (B, S) of examples (B,), as stored."""
+        inputs, labels = (tokens.cpu().numpy() for tokens in self._tokens(examples))
+        return inputs, labels
+
+    def _tokens(self, examples: Tensor) -> list[Tensor]:
+        rows = examples.tolist() if any(self._rows) else []
+        return [
+            tokens[examples] if file is None else torch.from_numpy(file.read(rows)).to(self.device)
+            for tokens, file in zip((self.inputs, self.labels), self._rows, strict=True)
+        ]
 
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
@@ -125,21 +144,30 @@ class PuzzleData:
         for first in range(0, count, AT_ONCE):
             labels = self.labels[first : min(first + AT_ONCE, count)].int()
             scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
+            release(*self._mapped)
         return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
-        labels = self.labels[examples].long()
+        inputs, labels = (tokens.long() for tokens in self._tokens(examples))
         if self.metadata.ignore_label_id is not None:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
-        identifiers = self.identifiers[self._puzzle_of_example[examples]].long()
-        relations = tuple(rows[examples] for rows in self.relations)
-        return Batch(self.inputs[examples].long(), labels, identifiers, relations)
+        identifiers = self.identifiers[self._puzzle_of(examples)].long()
+        relations = tuple(instances[examples] for instances in self.relations)
+        if not self._one_each:
+            release(*self._mapped)
+        return Batch(inputs, labels, identifiers, relations)
+
+    def _puzzle_of(self, examples: Tensor) -> Tensor:
+        """The puzzle that each example (B,) belongs to."""
+        if self._one_each:
+            return examples
+        return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
         """A random puzzle of each group (B,), and a random example of it."""
-        puzzles = _random_member(self._puzzles_of, groups, generator)
-        return _random_member(self._examples_of, puzzles, generator)
+        puzzles = _random_member(None if self._one_each else self._puzzles_of, groups, generator)
+        return _random_member(None if self._one_each else self._examples_of, puzzles, generator)
 
 
 def by_relation(
@@ -164,9 +192,22 @@ def by_relation(
     return tuple(found)
 
 
-def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
-    first, count = indices[owners], indices[owners + 1] - indices[owners]
+def _one_each(identifiers: np.ndarray, *indices: np.ndarray) -> bool:
+    """Is every example a puzzle and a group of its own, all with one identifier? Then none of these need be read."""
+    numbered = (
+        (array[rows] == np.arange(rows.start, rows.stop)).all()
+        for array in indices
+        for rows in parts(len(array), array)
+    )
+    return bool(identifiers.min() == identifiers.max()) and all(numbered)
+
+
+def _random_member(indices: Tensor | None, owners: Tensor, generator: torch.Generator) -> Tensor:
+    """A member of each owner (B,); without indices its only one, of the same number."""
     chance = torch.rand(len(owners), generator=generator, device=owners.device)
+    if indices is None:
+        return owners
+    first, count = indices[owners], indices[owners + 1] - indices[owners]
     return first + (chance * count).long().clamp(max=count - 1)
 
 
@@ -185,6 +226,7 @@ class Sampler:
     def draw(self) -> Batch:
         """The next batch_size puzzles."""
         while len(self._order) < self.batch_size:
+            self._order = self._order.clone()  # without the epoch that it was a view of
             epoch = torch.randperm(self.data.groups, generator=self.generator, device=self.data.device)
             self._order = torch.cat([self._order, epoch])
         groups, self._order = self._order[: self.batch_size], self._order[self.batch_size :]

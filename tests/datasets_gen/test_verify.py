@@ -7,6 +7,14 @@ import numpy as np
 import pytest
 
 from datasets_gen.__main__ import main
+from datasets_gen.layout import mapped
+
+
+@pytest.fixture(params=["in memory", "on disk"])
+def kept(request, monkeypatch):
+    """Where arrays are kept that are read, and in parts of five examples."""
+    monkeypatch.setattr(mapped, "ROWS", 5)
+    monkeypatch.setattr(mapped, "LARGE", 0 if request.param == "on disk" else mapped.LARGE)
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +138,12 @@ DAMAGE = {
         "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64"),
         "fewer labels": (array("labels", lambda labels: labels[:-1]), "12 inputs but 11 labels"),
         "flat inputs": (array("inputs", np.ravel), "has shape"),
-        "a token outside": (array("labels", put(1, 2, 77)), "token 77 at example 1, cell 2"),
+        "a token outside": (array("labels", put(6, 2, 77)), "token 77 at example 6, cell 2"),
         "an open cell in an answer": (array("labels", put(1, 2, 1)), "token 1"),
         "padding in a question": (array("inputs", put(1, 2, 0)), "token 0"),
-        "a wrong digit": (array("labels", put(4, 9, lambda old: old % 6 + 2)), "example 4"),
+        "a wrong digit": (array("labels", put(4, 9, lambda old: old % 6 + 2)), "example 4: "),
+        "a wrong digit further on": (array("labels", put(7, 9, lambda old: old % 6 + 2)), "example 7: "),
+        "three wrong digits": (array("labels", put([4, 7, 11], 9, lambda old: old % 6 + 2)), "(3 faulty examples)"),
         "two answers exchanged": (array("labels", swap_rows), "example 0"),
         "a clue changed": (array("inputs", first_clue(lambda old: old % 6 + 2)), "where the question gives"),
         "a clue taken away": (array("inputs", first_clue(1)), "more than one solution"),  # the puzzle was minimal
@@ -156,7 +166,8 @@ DAMAGE = {
             "2 cells S",
         ),
         "a leak, turned": (leak(lambda grid: grid[::-1]), ""),
-        "a wrong length": (array("ratings", lambda ratings: ratings + 1), "is rated"),
+        "wrong lengths": (array("ratings", lambda ratings: ratings + 1), "puzzle 0 is rated"),
+        "a wrong length": (array("ratings", lambda ratings: ratings + (np.arange(12) == 8)), "puzzle 8 is rated"),
         "two answers exchanged": (array("labels", swap_rows), "example 0"),
     },
     "addition": {
@@ -169,7 +180,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize(("family", "kind"), [(family, kind) for family in DAMAGE for kind in DAMAGE[family]])
-def test_damage_is_found(good, tmp_path, capsys, family, kind):
+def test_damage_is_found(good, kept, tmp_path, capsys, family, kind):
     damage, message = DAMAGE[family][kind]
     shutil.copytree(good / family, tmp_path / "set")
     damage(tmp_path / "set")

@@ -27,7 +27,7 @@ class Difficulty(Consumer):
     def _depths(self) -> Bins | None:
         """The bins by depth, where the family has it and puzzles differ."""
         puzzle = self.evaluator.puzzle
-        found = {} if puzzle is None else puzzle.features(*_questions_and_labels(self.evaluator))
+        found = {} if puzzle is None else puzzle.features(*self.evaluator.data.tokens_of(self.evaluator.examples))
         return ("depth", *binned(found["depth"])) if len(np.unique(found.get("depth", 0))) > 1 else None
 
     @staticmethod
@@ -47,14 +47,8 @@ class Difficulty(Consumer):
 
 def bins_of(evaluator: Evaluator) -> Bins | None:
     """The bins of the puzzles that are evaluated; see `difficulty`."""
-    return difficulty(
-        evaluator.puzzle, *_questions_and_labels(evaluator), evaluator.data.ratings_of(evaluator.examples)
-    )
-
-
-def _questions_and_labels(evaluator: Evaluator) -> tuple[np.ndarray, np.ndarray]:
-    data = evaluator.data
-    return data.inputs[evaluator.examples].cpu().numpy(), data.labels[evaluator.examples].cpu().numpy()
+    data, examples = evaluator.data, evaluator.examples
+    return difficulty(evaluator.puzzle, *data.tokens_of(examples), data.ratings_of(examples))
 
 
 def difficulty(

@@ -43,7 +43,7 @@ class Votes(Consumer):
         evaluator = self.evaluator
         assert evaluator.puzzle is not None
         assert evaluator.puzzle.vote is not None
-        inputs = evaluator.data.inputs[evaluator.examples].cpu().numpy()
+        inputs, _ = evaluator.data.tokens_of(evaluator.examples)
         rows = []
         for step, answers, halting in zip(self.at, seen["votes/answers"], seen["votes/halting"], strict=True):
             cast = (seen["votes/identifiers"], inputs, np.ascontiguousarray(answers.T), halting)

@@ -1,0 +1,58 @@
+"""`python -m datasets_gen merge`: the set of shards."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from datasets_gen.arguments import add_command, add_processes
+from datasets_gen.layout import DatasetError, read_json
+from datasets_gen.shards import Shard, common, folder_of, making
+from datasets_gen.typed import quoted
+
+EXAMPLE = """\
+example, the first three on a machine each:
+  python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 1/3
+  python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 2/3
+  python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 3/3
+  python -m datasets_gen merge data/extreme
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction, build: Callable[[Sequence[str]], argparse.ArgumentParser]) -> None:
+    """Add the `merge` command; build: the parser of all commands."""
+    parser = add_command(
+        commands,
+        "merge",
+        partial(run, build),
+        "make the set of which --shard made the parts",
+        "Makes the set DIR of its shards, which lie in DIR.shards: the same bytes as one machine makes without "
+        "--shard. What is missing there, as of a shard that was lost, is made here and kept there. The command of a "
+        "shard, typed again, goes on where it was. The shards are pickles: merge only those that you made.",
+        EXAMPLE,
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the --output-dir of the shards")
+    add_processes(parser)
+
+
+def run(build: Callable[[Sequence[str]], argparse.ArgumentParser], options: argparse.Namespace) -> None:
+    """Make the set as the command of its shards says.
+
+    Raises:
+        DatasetError: there are no shards, or those of another version, or the set cannot be made.
+    """
+    folder = folder_of(options.directory)
+    if not (folder / "options.json").is_file():
+        made = f"--output-dir {quoted(options.directory)} --shard 1/2"
+        raise DatasetError(f"no shards at {folder}; make them with {made}")
+    kept = read_json(folder / "options.json")
+    if not isinstance(kept, dict) or not isinstance(name := kept.get("generator"), str):
+        raise DatasetError(f"{folder / 'options.json'} names no generator; remove {folder}, and make the shards again")
+    own = [name] if name.endswith(".py") else []
+    again = build(own).parse_args([name, "--output-dir", str(options.directory)])
+    vars(again).update({key: value for key, value in kept.items() if key in vars(again)}, processes=options.processes)
+    with making(Shard(folder, common(again))):
+        again.command(again)
+    print(f"{folder} can be removed")
