@@ -21,21 +21,20 @@ from datasets_gen.typed import Parser
 from reason.ablation import (
     EVALUATION,
     PRESET,
-    SPEC,
     Ablation,
     Cell,
-    Queue,
-    alone,
-    opened,
+    cell_of,
+    open_folder,
     refuse_alike,
     refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
 )
+from reason.ablation.lease import TAKEN, acquired, alone, lease_of
+from reason.ablation.queue import Queue
 from reason.cli import guarded
 from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
 from reason.errors import ConfigError
-from reason.files import read_json
 from reason.presets import preset
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table, view
@@ -92,8 +91,8 @@ def main(argv: list[str]) -> int:
         refuse_unreadable_sets(ablation)
         refuse_other_sets(cells)
         refuse_other_readings(ablation, cells)
-    with opened(folder, ablation):
-        return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
+    open_folder(folder, ablation)
+    return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
@@ -109,7 +108,13 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
         for cell in done:
             bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
             bar.update()
-    _summarize(folder, ablation, cells, queue)
+    with alone(folder):
+        _summarize(folder, ablation, cells)
+    for run, line in queue.failed.items():
+        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
+    left = [cell for cell in cells if cell.missing(ablation)]
+    if any(str(cell.run) not in queue.failed for cell in left):
+        print(f"{len(left)} runs are left; the same command goes on with them")
     return 128 + stop.number if stop.number is not None else 1 if queue.failed else 0
 
 
@@ -179,7 +184,7 @@ def _values(key: str, text: str) -> list[str]:
     return [text] if text[:1] in "[{" or key.startswith(("data.directory", "evaluation.")) else text.split(",")
 
 
-def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue) -> None:
+def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
     """Print and write what there is."""
     names = [variant.name for variant in ablation.variants()]
     for evaluation in ablation.evaluations():
@@ -198,11 +203,6 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue
             rows = write_ablation(scratch, title, names, runs)
         _print_table(title, table_rows(rows))
         print(f"{NOTE}\npage {page / 'summary.html'}")
-    done = sum(not cell.missing(ablation) for cell in cells)
-    for run, line in queue.failed.items():
-        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
-    if done + len(queue.failed) < len(cells):
-        print(f"{len(cells) - done} runs are left; the same command goes on with them")
 
 
 def work(folder: Path, name: str) -> int:
@@ -211,9 +211,12 @@ def work(folder: Path, name: str) -> int:
 
 
 def _worked(folder: Path, name: str) -> int:
-    ablation = Ablation.model_validate(read_json(folder / SPEC))
-    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
-    with alone(cell.run):
+    ablation, cell = cell_of(folder, name)
+    lease = lease_of(cell.run)
+    if not acquired(lease):
+        return TAKEN
+    with contextlib.ExitStack() as held:
+        held.callback(lease.release)
         if not cell.trained():
             _train(cell, make_data="data.directory" not in ablation.shared)
         if cell.trained():  # else it was stopped

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock, call
@@ -13,14 +12,8 @@ from unittest.mock import Mock, call
 import pytest
 from conftest import make_set, refusal
 
-from reason.ablation import (
-    alone,
-    opened,
-    refuse_other_readings,
-    refuse_other_sets,
-    refuse_unreadable_sets,
-    why_ended,
-)
+from reason.ablation import open_folder, refuse_other_readings, refuse_other_sets, refuse_unreadable_sets
+from reason.ablation.queue import why_ended
 from reason.cli import main
 from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
@@ -50,7 +43,7 @@ def test_a_signal_stops_what_is_at_work(
         os.kill(os.getpid(), number)  # while the process trains
         return at_work
 
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", begun)
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", begun)
     with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
     assert [called for called in at_work.mock_calls if called[0] != "poll"] == [
@@ -75,33 +68,15 @@ def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4
     config = json.loads((half / "config.json").read_text())["config"]
     own = f"training.log_every={config['training']['log_every']}"
     ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *words, own], False)
-    with opened(folder, ablation):
-        cell = ablation.cells(folder)[0]
-        with contextlib.ExitStack() as held:
-            start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
-        run = folder / "00-seed0"
-        shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
-        assert work(folder, "00-seed0") == 0
+    open_folder(folder, ablation)
+    cell = ablation.cells(folder)[0]
+    with contextlib.ExitStack() as held:
+        start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
+    run = folder / "00-seed0"
+    shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
+    assert work(folder, "00-seed0") == 0
     results = json.loads((run / "evaluation/ablation/results.json").read_text())
     assert results["checkpoint_step"] == 4
-
-
-def test_a_run_that_a_killed_command_left_at_work_is_waited_for(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two processes of which neither has begun the run yet do not both begin it."""
-    small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
-    ablation, folder = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", *small], False), here / "a"
-    second = threading.Thread(target=work, args=(folder, "00-seed0"))
-    with opened(folder, ablation):
-        with alone(folder / "00-seed0"):
-            second.start()
-            while "another process works on" not in capsys.readouterr().out:
-                second.join(0.1)
-                assert second.is_alive()
-            assert not (folder / "00-seed0").exists()
-        second.join()
-    assert (folder / "00-seed0/evaluation/ablation/results.json").exists()
 
 
 @pytest.mark.parametrize("text", ["{", '{"run": "00-seed0"}'])
@@ -133,7 +108,8 @@ def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> No
     words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
     ablation = asked(words, False)
     cells = ablation.cells(here / "a")
-    with opened(here / "a", ablation), contextlib.ExitStack() as held:
+    open_folder(here / "a", ablation)
+    with contextlib.ExitStack() as held:
         start(cells[0].config, cells[0].run, held, make_data=False).train(max_steps=1)
     refuse_other_sets(cells)
     shutil.rmtree(here / "set")
@@ -150,8 +126,8 @@ def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) ->
     small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
     words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *small]
     ablation, folder = asked(words, False, ["other"]), here / "a"
-    with opened(folder, ablation):
-        assert work(folder, "00-seed0") == 0
+    open_folder(folder, ablation)
+    assert work(folder, "00-seed0") == 0
     refuse_other_readings(ablation, ablation.cells(folder))
     shutil.rmtree(here / "other")
     make_set("sudoku --size 4 --train 0 --test 6 --seed 6", here / "other")
