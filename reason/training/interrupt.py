@@ -30,6 +30,9 @@ class StopRequest:
             warnings = [signal.Signals[name] for name in WARNINGS if name in signal.Signals.__members__]
             for number in (signal.SIGINT, *warnings, *heeded):
                 self._previous[number] = signal.signal(number, self._note)
+            around = getattr(self._previous[signal.SIGINT], "__self__", None)
+            if isinstance(around, StopRequest):  # a signal that came before this block holds here
+                self.name, self.number = around.name, around.number
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from ablation.test_ablate import Within
 from conftest import refusal
 
-from reason.ablation import Ablation, Cell, open_folder
+from reason.ablation import Ablation, Cell, open_folder, refuse_alike
 from reason.ablation.lease import TAKEN, alone, is_free, lease_of
 from reason.ablation.queue import Queue
 from reason.cli import main
@@ -42,18 +44,6 @@ def ablation(plan: list[str]) -> Ablation:
 def cell(ablation: Ablation) -> Cell:
     """Its first run."""
     return ablation.cells(Path("a"))[0]
-
-
-class Within:
-    """Stands for a process: does its work in this one, at once."""
-
-    def __init__(self, command: list[str], **_: object):
-        with contextlib.redirect_stdout(io.StringIO()):
-            self.returncode = work(Path(command[-2]), command[-1])
-
-    def poll(self) -> int:
-        """Its exit status."""
-        return self.returncode
 
 
 @contextlib.contextmanager
@@ -162,3 +152,12 @@ def test_another_plan_is_refused_in_a_folder_at_work(plan: list[str], cell: Cell
     with lease_of(cell.run):
         refusal(["ablate", *plan, "optimizer.lr=1e-3"], "holds another ablation: shared is")
     assert os.listdir("a") == ["ablation.json"]
+
+
+def test_the_example_for_rented_machines_types_an_ablation() -> None:
+    task = yaml.safe_load((Path(__file__).parents[2] / "examples/skypilot.yaml").read_text())
+    (words,) = re.findall(r"\$REASON ablate (.*)", task["run"])
+    found = asked(words.split(), False)
+    refuse_alike(found)
+    assert len(found.cells(Path("a"))) == 6
+    assert task["num_nodes"] > 1
