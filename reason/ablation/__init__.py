@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,10 @@ from reason.files import read_json, written_beside
 from reason.machine.estimate import fake_model
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.runs.directory import read_record
 from reason.runs.evaluation import refuse_other_family
 from reason.runs.folders import plain_name
 from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
-from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
 from reason.settings.base import Elsewhere, Mark
 from reason.training.checkpoint import readable, step_of
 
@@ -57,6 +55,7 @@ class Ablation(BaseModel):
     one_at_a_time: bool = False
     evaluation: Changes = {}
     also_on: list[str] = []
+    sets: dict[str, str] = {}  # what `read_sets` found as it was begun
 
     @field_validator("shared", "varied", "evaluation")
     @classmethod
@@ -174,21 +173,25 @@ class Cell:
         return newest is not None and step_of(newest) >= self.config.training.steps
 
 
-def open_folder(folder: Path, asked: Ablation) -> None:
+def open_folder(folder: Path, asked: Ablation, sets: Mapping[str, str] | None = None) -> None:
     """Begin or join an ablation: a new folder, or that of the same one, perhaps with fewer seeds or sets than now.
 
+    `sets` are what `read_sets` finds; without them no set is compared.
+
     Raises:
-        ConfigError: the folder holds another ablation, runs of other settings, or something else, or cannot be written
-            to.
+        ConfigError: the folder holds another ablation, runs of other settings or sets, or something else, or cannot be
+            written to.
     """
     refuse_other_ablation(folder, asked)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with alone(folder):
-            refuse_other_ablation(folder, asked)
+            known = refuse_other_ablation(folder, asked)
             refuse_changed(asked.cells(folder))
+            refuse_other_sets(folder, known, sets or {})
+            record = asked.model_dump(mode="json") | {"sets": known | dict(sets or {})}
             with written_beside(folder / SPEC) as part:
-                part.write_text(json.dumps(asked.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
+                part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except PermissionError as error:
         raise ConfigError(f"{folder} cannot be written to ({error.strerror}); name another --out DIR") from None
 
@@ -199,8 +202,12 @@ def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
     return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)
 
 
-def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
-    """Raises ConfigError where a folder holds another ablation, or something else."""
+def refuse_other_ablation(folder: Path, asked: Ablation) -> dict[str, str]:
+    """The sets that the ablation in a folder was begun with.
+
+    Raises:
+        ConfigError: the folder holds another ablation, or something else.
+    """
     file = folder / SPEC
     if file.exists():
         try:
@@ -208,8 +215,9 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
         except ValidationError as error:
             raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
         read = [sets for sets in there.also_on if _is_read(folder, sets)]
+        unread = set(there.also_on) - set(read)  # whose puzzles may change still
         more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
-        free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
+        free = {"sets", *(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
         written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
         apart = [key for key in written if written[key] != wanted[key]]
         if list(there.varied) != list(asked.varied):  # which numbers the variants
@@ -219,8 +227,10 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
                 f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
                 "command, with as many seeds and sets or more, or name another --out DIR"
             )
-    elif folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
+        return {name: digest for name, digest in there.sets.items() if name.rpartition(" ")[0] not in unread}
+    if folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+    return {}
 
 
 def _is_read(folder: Path, sets: str) -> bool:
@@ -268,46 +278,28 @@ def _reason(key: str, config: Config) -> str | None:
     return None if isinstance(why, Elsewhere) else why
 
 
-def refuse_other_sets(cells: Iterable[Cell]) -> None:
-    """Raises ConfigError where runs were begun with different sets, or with another set than is there now.
+def read_sets(ablation: Ablation) -> dict[str, str]:
+    """SHA-256 of every split that the runs read, as it is on this machine now, by its folder and name.
 
-    Splits that only some of the variants read, to choose their best checkpoints, are compared among those.
+    Raises:
+        DatasetError: one is missing or damaged.
     """
-    begun = [cell for cell in cells if (cell.run / "config.json").exists()]
-    if not begun:
-        return
-    data = load_training_set(begun[0].config, torch.device("cpu"))
-    first = {
-        split: (f"the {split} split there now, of {data.directory}", digest)
-        for split, digest in fingerprints_of([*data.parts, *load_monitor_sets(begun[0].config, data)]).items()
-    }
-    for cell in begun:
-        for split, digest in read_record(cell.run)["training_set"].items():
-            where, known = first.setdefault(split, (f"the {split} split of {cell.run}", digest))
-            if digest != known:
-                raise ConfigError(
-                    f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
-                    "back, or name another --out DIR"
-                )
+    base = ablation.config(ablation.variants()[0], ablation.first_seed)
+    split = derive(base, ablation.evaluation).evaluation.split
+    own = [(directory, name) for directory in base.data.directories for name in splits_of(directory)]
+    read = dict.fromkeys([*own, *((directory, split) for directory in ablation.also_on)])
+    return {f"{directory} {name}": PuzzleData(directory, name).fingerprint for directory, name in read}
 
 
-def refuse_other_readings(ablation: Ablation, cells: list[Cell]) -> None:
-    """Raises ConfigError where a run was evaluated on other puzzles than the remaining ones would be.
-
-    Evaluations of versions that recorded no fingerprint are taken as they are.
-    """
-    own, split = cells[0].config.data.directories[0], derive(cells[0].config, ablation.evaluation).evaluation.split
-    for name, directory in zip(ablation.evaluations(), [own, *ablation.also_on], strict=True):
-        known = [(cell.run, r["fingerprint"]) for cell in cells if (r := cell.results(name)) and r["fingerprint"]]
-        if not known or len(known) == len(cells):
-            continue
-        now = PuzzleData(directory, split).fingerprint
-        for run, digest in known:
-            if digest != now:
-                raise ConfigError(
-                    f"{run} was evaluated on another set than the {split} split there now, of {directory}: figures of "
-                    f"both are no ablation; put that set back, or remove {run / 'evaluation' / name} to evaluate again"
-                )
+def refuse_other_sets(folder: Path, recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raises ConfigError where a set is not the one that the ablation in a folder was begun with."""
+    other = next((name for name, digest in recorded.items() if now.get(name, digest) != digest), None)
+    if other is not None:
+        directory, _, split = other.rpartition(" ")
+        raise ConfigError(
+            f"{folder} was begun with another set than the {split} split there now, of {directory}: runs of both are "
+            "no ablation; put that set back, or name another --out DIR"
+        )
 
 
 def refuse_unreadable_sets(ablation: Ablation) -> None:

@@ -26,8 +26,8 @@ from reason.ablation import (
     Cell,
     cell_of,
     open_folder,
+    read_sets,
     refuse_alike,
-    refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
     slurm,
@@ -106,13 +106,13 @@ def main(argv: list[str]) -> int:
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
+    sets = None
     if any(cell.missing(ablation) for cell in cells):
         if "data.directory" not in ablation.shared:
             make_data_once(cells[0].config)
         refuse_unreadable_sets(ablation)
-        refuse_other_sets(cells)
-        refuse_other_readings(ablation, cells)
-    open_folder(folder, ablation)
+        sets = read_sets(ablation)
+    open_folder(folder, ablation, sets)
     print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs")
     if through is not None:
         return _submitted(folder, ablation, cells, through)
@@ -263,8 +263,11 @@ def _worked(folder: Path, name: str) -> int:
         return TAKEN
     with contextlib.ExitStack() as held:
         held.callback(lease.release)
+        if "data.directory" not in ablation.shared:
+            make_data_once(cell.config)
+        refuse_other_sets(folder, ablation.sets, read_sets(ablation))
         if not cell.trained():
-            _train(cell, make_data="data.directory" not in ablation.shared)
+            _train(cell)
         if cell.trained():  # else it was stopped
             own = read_config(cell.run / "config.json")
             config = derive(own, ablation.evaluation)
@@ -274,12 +277,12 @@ def _worked(folder: Path, name: str) -> int:
     return 0
 
 
-def _train(cell: Cell, make_data: bool) -> None:
+def _train(cell: Cell) -> None:
     with contextlib.ExitStack() as held:
         if (cell.run / "config.json").exists():
             trainer = resume(cell.run, {}, held)
         else:
-            trainer = start(cell.config, cell.run, held, make_data=make_data)
+            trainer = start(cell.config, cell.run, held, make_data=False)
         trainer.train()
 
 

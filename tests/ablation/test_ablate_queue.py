@@ -12,7 +12,7 @@ from unittest.mock import Mock, call
 import pytest
 from conftest import make_set, refusal
 
-from reason.ablation import open_folder, refuse_other_readings, refuse_other_sets, refuse_unreadable_sets
+from reason.ablation import open_folder, read_sets, refuse_unreadable_sets
 from reason.ablation.queue import why_ended
 from reason.cli import main
 from reason.cli.ablate import asked, work
@@ -103,38 +103,38 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
 
 
 def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
-    """A set of other puzzles at the same folder is noticed before anything is trained."""
+    """A set of other puzzles at the same folder is noticed before anything is trained, and by each run's process."""
     shutil.copytree(sudoku_4x4, here / "set")
     words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
     ablation = asked(words, False)
-    cells = ablation.cells(here / "a")
-    open_folder(here / "a", ablation)
-    with contextlib.ExitStack() as held:
-        start(cells[0].config, cells[0].run, held, make_data=False).train(max_steps=1)
-    refuse_other_sets(cells)
+    open_folder(here / "a", ablation, read_sets(ablation))
     shutil.rmtree(here / "set")
     make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "set")
-    told = "a/00-seed0 was begun with another set than the train split there now, of set"
+    told = "a was begun with another set than the train split there now, of set"
     refusal(["ablate", *words, "--out", "a"], told)
-    assert not (here / "a/01-seed0").exists()
+    with pytest.raises(ConfigError, match=told):
+        open_folder(here / "a", ablation, read_sets(ablation))
+    assert work(here / "a", "00-seed0") == 1
+    assert not list((here / "a").glob("*/config.json"))
 
 
 def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
-    """Nor is a set noticed too late that runs are only read on."""
-
-    make_set("sudoku --size 4 --train 0 --test 6 --seed 5", here / "other")
+    """A set that no run was evaluated on yet may change; one that was may not."""
     small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
     words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *small]
-    ablation, folder = asked(words, False, ["other"]), here / "a"
-    open_folder(folder, ablation)
+    for seed in (4, 5):
+        shutil.rmtree(here / "other", ignore_errors=True)
+        make_set(f"sudoku --size 4 --train 0 --test 6 --seed {seed}", here / "other")
+        ablation, folder = asked(words, False, ["other"]), here / "a"
+        open_folder(folder, ablation, read_sets(ablation))
     assert work(folder, "00-seed0") == 0
-    refuse_other_readings(ablation, ablation.cells(folder))
+    open_folder(folder, ablation, read_sets(ablation))
     shutil.rmtree(here / "other")
     make_set("sudoku --size 4 --train 0 --test 6 --seed 6", here / "other")
     refusal(
         ["ablate", *words, "--also-on", "other", "--out", "a"],
-        "a/00-seed0 was evaluated on another set than the test split there now, of other",
-        "remove a/00-seed0/evaluation/ablation-other to evaluate again",
+        "a was begun with another set than the test split there now, of other",
+        "put that set back, or name another --out DIR",
     )
     assert not (folder / "01-seed0").exists()
 
