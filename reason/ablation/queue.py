@@ -106,4 +106,5 @@ def why_ended(status: int, log: Path) -> str:
         memory = ", perhaps out of memory" if name == "SIGKILL" else ""
         return f"killed by signal {-status} ({name}){memory}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
+    said = next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
+    return said.removeprefix("error: ")

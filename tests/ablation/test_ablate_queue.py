@@ -18,6 +18,7 @@ from reason.cli import main
 from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
 from reason.runs.build import start
+from reason.training.interrupt import StopRequest
 
 
 @contextlib.contextmanager
@@ -53,9 +54,22 @@ def test_a_signal_stops_what_is_at_work(
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
 
-def test_nohup_keeps_the_hang_up_away() -> None:
-    from reason.training.interrupt import StopRequest
+def test_a_cluster_s_signals_stop_once() -> None:
+    """Whichever comes first, before the inner block or in it; another kind is no second Ctrl-C."""
+    with StopRequest() as outer:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with StopRequest() as inner:
+            assert inner.name == "SIGUSR1"
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+                os.kill(os.getpid(), number)
+        assert (outer.name, inner.name) == ("SIGUSR1", "SIGUSR1")
+    with StopRequest():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
+
+def test_nohup_keeps_the_hang_up_away() -> None:
     with handled(signal.SIGHUP, signal.SIG_IGN), StopRequest(others=[signal.SIGHUP]) as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop.name is None
@@ -97,7 +111,7 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
     )
     assert why_ended(-9, log) == "killed by signal 9 (SIGKILL), perhaps out of memory"
     assert why_ended(-15, log) == "killed by signal 15 (SIGTERM)"
-    assert why_ended(1, log) == "error: no space"
+    assert why_ended(1, log) == "no space"
     log.write_text("12step [00:03, 4.00step/s]\n\n")
     assert why_ended(1, log) == "no word"
 

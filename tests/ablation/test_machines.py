@@ -4,9 +4,11 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +163,35 @@ def test_the_example_for_rented_machines_types_an_ablation() -> None:
     refuse_alike(found)
     assert len(found.cells(Path("a"))) == 6
     assert task["num_nodes"] > 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="namespaces stand for machines")
+def test_two_machines_share_the_runs_and_one_dies(plan: list[str], here: Path) -> None:
+    """Each has a host name and process numbers of its own; the table is that of one machine, to the digit."""
+    plan = ["ablate", *plan[:-2], "seeds=2", "training.steps=400", "training.checkpoint_every=20"]
+    plan.remove("training.steps=2")
+    plan.remove("seeds=1")
+    command = [sys.executable, "-m", "reason", *plan]
+
+    def machine(name: str) -> subprocess.Popen[str]:
+        words = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        words += ["sh", "-c", f'hostname {name}; "$@"', "sh"]
+        return subprocess.Popen([*words, *command, "--out", "a"], stdout=subprocess.PIPE, text=True)
+
+    with machine("one") as one, machine("two") as two:
+        try:
+            while len(list(Path("a").glob("*-seed*/metrics.jsonl"))) < 2:
+                assert one.poll() is None
+                time.sleep(0.1)
+            leases = [file.read_text() for file in sorted(Path("a").glob(".*-seed*.lease"))]
+            assert sorted(re.findall("host=([a-z]*)", "".join(leases))) == ["one", "two"]
+            one.kill()  # and with it every process in its namespace
+            said = two.communicate()[0]
+            assert two.returncode == 0
+        finally:
+            two.kill()
+    assert "4 of 4 runs" in said
+    assert "other processes work on the 1 runs that are left; waiting for them" in said
+    subprocess.run([*command, "--out", "b"], check=True, capture_output=True)
+    assert Path("a/summary/summary.json").read_text() == Path("b/summary/summary.json").read_text()

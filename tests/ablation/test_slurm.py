@@ -186,26 +186,29 @@ class Cluster:
         lines = self.told("squeue", "-h", "--array", "-t", "R", "-p", "main", "-w", node, "-o", "%i %A")
         return (lines[0].split()[0], lines[0].split()[1]) if lines else None
 
-    def die(self, node: str) -> None:
-        """Everything on a node is killed at once, so that nobody there tells the controller."""
+    def processes(self, number: str) -> dict[int, str]:
+        """The processes of a job and their words, SLURM's supervisors of it among them."""
+        found = {}
+        for process in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words, environment = ((process / name).read_text() for name in ("cmdline", "environ"))
+                if f"SLURM_JOB_ID={number}\0" in environment or words.startswith(f"slurmstepd: [{number}."):
+                    found[int(process.name)] = words
+        return found
+
+    def kill_node(self, node: str) -> None:
+        """Kill everything on a node, while its supervisors cannot tell the controller."""
         job = self.on(node)
         assert job is not None
         self.daemons[node].kill()
         self.daemons[node].wait()
-        steps = []
-        for process in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if process.name.isdigit() and f"slurmstepd: [{job[1]}." in (process / "cmdline").read_text():
-                    steps.append(int(process.name))
-        assert steps
-        for step in steps:
-            os.kill(step, signal.SIGSTOP)
-        for process in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if f"SLURM_JOB_ID={job[1]}\0" in (process / "environ").read_text() and int(process.name) not in steps:
-                    os.kill(int(process.name), signal.SIGKILL)
-        for step in steps:
-            os.kill(step, signal.SIGKILL)
+        processes = self.processes(job[1])
+        supervisors = [process for process, words in processes.items() if words.startswith("slurmstepd")]
+        assert supervisors
+        for process in supervisors:
+            os.kill(process, signal.SIGSTOP)
+        for process in [*(set(processes) - set(supervisors)), *supervisors]:
+            os.kill(process, signal.SIGKILL)
 
     def end(self) -> None:
         self.told("scancel", "--me", "--signal=KILL", "--full")
@@ -247,15 +250,16 @@ def test_on_a_real_slurm_nothing_is_lost(sudoku_4x4: Path, here: Path, cluster: 
         def trains() -> bool:
             job = cluster.on(node)
             run = slurm.submitted(Path("a")).get(job[0] if job else "", "none")
-            return (Path("a") / run / "checkpoints/step-000050").exists()
+            return any((Path("a") / run / "checkpoints").glob("step-*[1-9]*"))
 
         until(trains, f"a run trains on {node}")
         job = cluster.on(node)
         assert job is not None
         return job
 
-    killed = at_work("n1")[0]
-    cluster.told("scancel", "--signal=KILL", killed)
+    killed, number = at_work("n1")
+    (own,) = [each for each, words in cluster.processes(number).items() if Path(words.split("\0")[0]).stem == "python"]
+    os.kill(own, signal.SIGKILL)
     until(lambda: killed not in slurm.queued(), "the killed job ends")
     preempted = at_work("n2")[0]
     urgent = cluster.told("sbatch", "--parsable", "-p", "urgent", "-w", "n2", "--wrap", "sleep 5")[0]
@@ -263,7 +267,7 @@ def test_on_a_real_slurm_nothing_is_lost(sudoku_4x4: Path, here: Path, cluster: 
     log = slurm.log_of(Path("a"), preempted)
     assert "stopped by a signal, and saved: the job is requeued" in log.read_text()
     lost = at_work("n1")[0]
-    cluster.die("n1")
+    cluster.kill_node("n1")
     until(lambda: slurm.queued().get(lost, "").startswith("PENDING"), "the lost job is pending")
     cluster.begin_node("n1")
     until(lambda: urgent not in slurm.queued(), "the urgent job ends")
