@@ -18,7 +18,8 @@ from reason.plugins import IMPORTED
 from reason.training.interrupt import StopRequest
 
 LOOK = 2.0  # seconds between two looks at runs that others work on
-PROGRESS = re.compile(r"\b\d+%(\||.*\[\d+:)|\b\d+\w* \[\d+:\d+,")  # a bar or a line, with and without a total
+PROGRESS = r"\b\d+%(\||.*\[\d+:)|\b\d+\w* \[\d+:\d+,"  # a bar or a line, with and without a total
+NO_REASON = re.compile(rf"{PROGRESS}|^submitit (INFO|WARNING)|^srun: .*(exit code|SIGCONT|Waiting|forcing)|^\s*$")
 
 
 class Queue:
@@ -100,11 +101,11 @@ class Queue:
 
 
 def why_ended(status: int, log: Path) -> str:
-    """The signal that killed a process; of one that failed by itself the last line of its log, progress bars aside."""
+    """The signal that killed a process; of one that failed by itself the last line of its log that is a reason."""
     if status < 0:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else "unknown"
         memory = ", perhaps out of memory" if name == "SIGKILL" else ""
         return f"killed by signal {-status} ({name}){memory}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
+    said = next((line for line in reversed(lines) if not NO_REASON.search(line)), "no word")
     return said.removeprefix("error: ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import shutil
@@ -47,7 +49,7 @@ class Job:
         """Wait where another process works on the run; work; have the job requeued where it was stopped.
 
         Raises:
-            SystemExit: the run failed; the log says why.
+            SystemExit: the run failed, or SLURM ends the job by itself; the log says why.
         """
         for file in self.imports:
             import_file(file)
@@ -61,7 +63,9 @@ class Job:
         if status not in (0, TAKEN):
             raise SystemExit(status)
         ablation, cell = cell_of(self.run.parent, self.run.name)
-        if cell.missing(ablation) and not _is_ending():
+        if cell.missing(ablation):
+            if _is_ending():
+                raise SystemExit("stopped by a signal, and saved")
             print("stopped by a signal, and saved: the job is requeued", flush=True)
             signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
 
@@ -113,10 +117,10 @@ def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work
         ConfigError: SLURM refuses them.
     """
     try:
-        with through.batch():
+        with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit prints sbatch's words, too
             jobs = [through.submit(Job(work, cell.run)) for cell in cells]
     except submitit.core.utils.FailedJobError as error:
-        reason = (str(error).splitlines() or ["without words"])[-1]
+        reason = (str(error).splitlines() or ["without words"])[-1].removeprefix("sbatch: error: ")
         raise ConfigError(f"--on slurm: sbatch refuses the jobs ({reason}); see --sbatch and --max-minutes") from None
     known = submitted(folder) | {job.job_id: cell.run.name for job, cell in zip(jobs, cells, strict=True)}
     with written_beside(folder / FOLDER / JOBS) as part:

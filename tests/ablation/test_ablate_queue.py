@@ -112,6 +112,12 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
     assert why_ended(-9, log) == "killed by signal 9 (SIGKILL), perhaps out of memory"
     assert why_ended(-15, log) == "killed by signal 15 (SIGTERM)"
     assert why_ended(1, log) == "no space"
+    log.write_text(
+        "error: no space\nsubmitit INFO (10:00) - Exiting\nsrun: error: n1: task 0: Exited with exit code 1\n"
+    )
+    assert why_ended(1, log) == "no space"
+    log.write_text("submitit INFO (10:00) - Loading\nsrun: error: n1: task 0: Killed\n")
+    assert why_ended(0, log) == "srun: error: n1: task 0: Killed"
     log.write_text("12step [00:03, 4.00step/s]\n\n")
     assert why_ended(1, log) == "no word"
 
