@@ -69,29 +69,35 @@ def local(monkeypatch: pytest.MonkeyPatch) -> list[submitit.LocalJob[None]]:
 def test_jobs_are_requeued_and_end_with_the_table_of_one_machine(
     sudoku_4x4: Path, here: Path, local: list[submitit.LocalJob[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One is told to save, does so between two checkpoints and goes on; one is killed, and submitted again."""
-    plan = [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=200", "training.checkpoint_every=1000",
-            "training.log_every=50"]  # fmt: skip
-    on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
-    output(on_slurm, "2 runs are left, 2 submitted now")
-    told, killed = local
-    until(Path("a/00-seed0/metrics.jsonl").exists, "the first trains")
-    os.kill(told._process.pid, signal.SIGTERM)  # the controller passes it on
-    until(Path("a/01-seed0/metrics.jsonl").exists, "the second trains")
-    os.kill(int(Path(f"/proc/{killed.job_id}/task/{killed.job_id}/children").read_text()), signal.SIGKILL)
-    output(on_slurm, "2 runs are left", "RUNNING")
-    until(lambda: told.done() and killed.done(), "both jobs end")
-    assert "stopped by a signal, and saved: the job is requeued" in told.paths.stdout.read_text()
-    output(on_slurm)  # submits the killed one again, unless the call before did
-    until(local[-1].done, "the last job ends")
-    said = output(on_slurm, "2 of 2 runs")
-    assert "left" not in said
-    assert len(local) == 3
+    """A job is told to save, does so between two checkpoints, is requeued, killed, submitted again, and ends."""
+    plan = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=1", *PLAN[3:], "training.steps=150",
+            "training.checkpoint_every=1000", "training.log_every=50"]  # fmt: skip
+    on_slurm, run = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"], Path("a/00-seed0")
+    output(on_slurm, "1 runs are left, 1 submitted now")
+    (job,) = local
 
+    def child() -> str:
+        return Path(f"/proc/{job.job_id}/task/{job.job_id}/children").read_text()
+
+    until((run / "metrics.jsonl").exists, "the run trains")
+    before = child()
+    os.kill(job._process.pid, signal.SIGTERM)  # the controller passes it on
+    until(lambda: child() not in ("", before), "the job is requeued")
+    output(on_slurm, "1 runs are left, 0 submitted now", "RUNNING")
+    os.kill(int(child()), signal.SIGKILL)
+    until(job.done, "the killed job ends")
+    assert "stopped by a signal, and saved: the job is requeued" in job.paths.stdout.read_text()
+    saved = [int(step.name[5:]) for step in (run / "checkpoints").iterdir()]
+    assert 0 < max(saved) < 150
+
+    output(on_slurm, "1 runs are left, 1 submitted now")
+    until(local[-1].done, "the last job ends")
+    assert "left" not in output(on_slurm, "1 of 1 runs")
+    assert len(local) == 2
     monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
     output([*plan, "--out", "b"])
     assert table(Path("a")) == table(Path("b"))
-    assert lines(Path("a/00-seed0")) == lines(Path("b/00-seed0"))
+    assert lines(run) == lines(Path("b/00-seed0"))
 
 
 REFUSED = {
