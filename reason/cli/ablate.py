@@ -82,7 +82,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
     also = "evaluate the runs on another set, too, as for transfer to other sizes; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
-    parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")
+    minutes = "save, stop after M minutes; on slurm the time of each job"
+    parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help=minutes)
     at_once = "runs at a time (1; on slurm all); on one machine they share the cores"
     parser.add_argument("--jobs", type=int, metavar="J", help=at_once)
     parser.add_argument("--on", choices=["slurm"], help="submit a job array, or say how far it is")
