@@ -1,30 +1,23 @@
-"""An ablation: a preset's variants with several seeds each, checked, then trained and evaluated as a queue.
+"""An ablation: a preset's variants with several seeds each, and what is checked before any is trained.
 
 Runs are ordinary ones; what was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import itertools
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from datasets_gen.layout import Metadata, read_metadata, splits_of
+from reason.ablation.lease import alone
 from reason.config.describe import has_mark, unused
 from reason.config.differences import differing
 from reason.config.overrides import Changes, derive, leaves, read_config, tuples, value_text
@@ -34,20 +27,16 @@ from reason.errors import ConfigError
 from reason.files import read_json, written_beside
 from reason.machine.estimate import fake_model
 from reason.nn.dtypes import Dtypes
-from reason.plugins import IMPORTED
 from reason.presets import preset
-from reason.runs.directory import locked, read_record
 from reason.runs.evaluation import refuse_other_family
 from reason.runs.folders import plain_name
 from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
-from reason.runs.sets import fingerprints_of, load_monitor_sets, load_training_set
 from reason.settings.base import Elsewhere, Mark
 from reason.training.checkpoint import readable, step_of
-from reason.training.interrupt import StopRequest
 
 SPEC = "ablation.json"
-OWN = (".lock", f".{SPEC}.partial")  # what a folder holds before its ablation.json
+OWN = (".lease", f".{SPEC}.partial", SPEC)  # what a folder holds while another process begins the ablation
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
 PRESET = "preset"  # what is varied where several presets are named
 GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
@@ -66,6 +55,7 @@ class Ablation(BaseModel):
     one_at_a_time: bool = False
     evaluation: Changes = {}
     also_on: list[str] = []
+    sets: dict[str, str] = {}  # what `read_sets` found as it was begun
 
     @field_validator("shared", "varied", "evaluation")
     @classmethod
@@ -183,26 +173,41 @@ class Cell:
         return newest is not None and step_of(newest) >= self.config.training.steps
 
 
-@contextlib.contextmanager
-def opened(folder: Path, asked: Ablation) -> Iterator[None]:
-    """Work in a folder alone: a new one, or that of the same ablation, perhaps with fewer seeds or sets than now.
+def open_folder(folder: Path, asked: Ablation, sets: Mapping[str, str] | None = None) -> None:
+    """Begin or join an ablation: a new folder, or that of the same one, perhaps with fewer seeds or sets than now.
+
+    `sets` are what `read_sets` finds; without them no set is compared.
 
     Raises:
-        ConfigError: the folder holds another ablation, runs of other settings, or something else, or another process
-            works there.
+        ConfigError: the folder holds another ablation, runs of other settings or sets, or something else, or cannot be
+            written to.
     """
     refuse_other_ablation(folder, asked)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, "is in use: another reason ablate works there", "--out DIR"):
-        refuse_other_ablation(folder, asked)
-        refuse_changed(asked.cells(folder))
-        with written_beside(folder / SPEC) as part:
-            part.write_text(json.dumps(asked.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
-        yield
+    try:
+        with alone(folder):
+            known = refuse_other_ablation(folder, asked)
+            refuse_changed(asked.cells(folder))
+            refuse_other_sets(folder, known, sets or {})
+            record = asked.model_dump(mode="json") | {"sets": known | dict(sets or {})}
+            with written_beside(folder / SPEC) as part:
+                part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    except PermissionError as error:
+        raise ConfigError(f"{folder} cannot be written to ({error.strerror}); name another --out DIR") from None
 
 
-def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
-    """Raises ConfigError where a folder holds another ablation, or something else."""
+def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
+    """The ablation that a folder holds, and its run of that name."""
+    ablation = Ablation.model_validate(read_json(folder / SPEC))
+    return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)
+
+
+def refuse_other_ablation(folder: Path, asked: Ablation) -> dict[str, str]:
+    """The sets that the ablation in a folder was begun with.
+
+    Raises:
+        ConfigError: the folder holds another ablation, or something else.
+    """
     file = folder / SPEC
     if file.exists():
         try:
@@ -210,8 +215,9 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
         except ValidationError as error:
             raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
         read = [sets for sets in there.also_on if _is_read(folder, sets)]
+        unread = set(there.also_on) - set(read)  # whose puzzles may change still
         more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
-        free = {*(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
+        free = {"sets", *(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
         written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
         apart = [key for key in written if written[key] != wanted[key]]
         if list(there.varied) != list(asked.varied):  # which numbers the variants
@@ -221,8 +227,10 @@ def refuse_other_ablation(folder: Path, asked: Ablation) -> None:
                 f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
                 "command, with as many seeds and sets or more, or name another --out DIR"
             )
-    elif folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
+        return {name: digest for name, digest in there.sets.items() if name.rpartition(" ")[0] not in unread}
+    if folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+    return {}
 
 
 def _is_read(folder: Path, sets: str) -> bool:
@@ -270,46 +278,28 @@ def _reason(key: str, config: Config) -> str | None:
     return None if isinstance(why, Elsewhere) else why
 
 
-def refuse_other_sets(cells: Iterable[Cell]) -> None:
-    """Raises ConfigError where runs were begun with different sets, or with another set than is there now.
+def read_sets(ablation: Ablation) -> dict[str, str]:
+    """SHA-256 of every split that the runs read, as it is on this machine now, by its folder and name.
 
-    Splits that only some of the variants read, to choose their best checkpoints, are compared among those.
+    Raises:
+        DatasetError: one is missing or damaged.
     """
-    begun = [cell for cell in cells if (cell.run / "config.json").exists()]
-    if not begun:
-        return
-    data = load_training_set(begun[0].config, torch.device("cpu"))
-    first = {
-        split: (f"the {split} split there now, of {data.directory}", digest)
-        for split, digest in fingerprints_of([*data.parts, *load_monitor_sets(begun[0].config, data)]).items()
-    }
-    for cell in begun:
-        for split, digest in read_record(cell.run)["training_set"].items():
-            where, known = first.setdefault(split, (f"the {split} split of {cell.run}", digest))
-            if digest != known:
-                raise ConfigError(
-                    f"{cell.run} was begun with another set than {where}: runs of both are no ablation; put its set "
-                    "back, or name another --out DIR"
-                )
+    base = ablation.config(ablation.variants()[0], ablation.first_seed)
+    split = derive(base, ablation.evaluation).evaluation.split
+    own = [(directory, name) for directory in base.data.directories for name in splits_of(directory)]
+    read = dict.fromkeys([*own, *((directory, split) for directory in ablation.also_on)])
+    return {f"{directory} {name}": PuzzleData(directory, name).fingerprint for directory, name in read}
 
 
-def refuse_other_readings(ablation: Ablation, cells: list[Cell]) -> None:
-    """Raises ConfigError where a run was evaluated on other puzzles than the remaining ones would be.
-
-    Evaluations of versions that recorded no fingerprint are taken as they are.
-    """
-    own, split = cells[0].config.data.directories[0], derive(cells[0].config, ablation.evaluation).evaluation.split
-    for name, directory in zip(ablation.evaluations(), [own, *ablation.also_on], strict=True):
-        known = [(cell.run, r["fingerprint"]) for cell in cells if (r := cell.results(name)) and r["fingerprint"]]
-        if not known or len(known) == len(cells):
-            continue
-        now = PuzzleData(directory, split).fingerprint
-        for run, digest in known:
-            if digest != now:
-                raise ConfigError(
-                    f"{run} was evaluated on another set than the {split} split there now, of {directory}: figures of "
-                    f"both are no ablation; put that set back, or remove {run / 'evaluation' / name} to evaluate again"
-                )
+def refuse_other_sets(folder: Path, recorded: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raises ConfigError where a set is not the one that the ablation in a folder was begun with."""
+    other = next((name for name, digest in recorded.items() if now.get(name, digest) != digest), None)
+    if other is not None:
+        directory, _, split = other.rpartition(" ")
+        raise ConfigError(
+            f"{folder} was begun with another set than the {split} split there now, of {directory}: runs of both are "
+            "no ablation; put that set back, or name another --out DIR"
+        )
 
 
 def refuse_unreadable_sets(ablation: Ablation) -> None:
@@ -357,88 +347,3 @@ def _refuse_other_puzzles(
                 f"{directory} has {shape}, {variant.name} is built for {shapes[0]}: name a set of its shape, or a "
                 "preset that reads any size"
             )
-
-
-PROGRESS = re.compile(r"\b\d+%(\||.*\[\d+:)|\b\d+\w* \[\d+:\d+,")  # a bar or a line, with and without a total
-
-
-class Queue:
-    """Trains and evaluates cells in processes of their own, `jobs` at a time; what was stopped goes on where it was."""
-
-    def __init__(self, ablation: Ablation, cells: list[Cell], jobs: int, until: float, worker: str):
-        """until: the time (monotonic seconds) at which everything is saved and stopped. worker: the module of a run."""
-        self.ablation, self.left, self.jobs, self.until, self.worker = ablation, list(cells), jobs, until, worker
-        self.at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
-        self.failed: dict[str, str] = {}  # by run: why it ended
-        cores = os.environ.get("OMP_NUM_THREADS", "")
-        self.threads = str(max(1, (int(cores) if cores.isdecimal() else os.cpu_count() or 1) // jobs))
-
-    def run(self, stop: StopRequest) -> Generator[Cell, None, None]:
-        """Every cell as it is done with; ends early, all saved, when the time is over or a signal asks for it."""
-        try:
-            while (self.left or self.at_work) and time.monotonic() < self.until and stop.name is None:
-                while self.left and len(self.at_work) < self.jobs:
-                    cell = self.left.pop(0)
-                    if cell.missing(self.ablation):
-                        self._begin(cell)
-                    else:
-                        yield cell
-                yield from self._done()
-                time.sleep(0.1)
-        finally:
-            self._stop()
-
-    def _begin(self, cell: Cell) -> None:
-        """Training, or evaluation of a run that is trained, in a process of its own session."""
-        imports = [f"--import={file}" for file in IMPORTED]
-        log = cell.run.with_name(f"{cell.run.name}.log").open("ab")
-        with log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", self.worker, *imports, str(cell.run.parent), cell.run.name],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=os.environ | {"OMP_NUM_THREADS": self.threads},
-            )
-        self.at_work.append((cell, process))
-
-    def _done(self) -> Iterator[Cell]:
-        for cell, process in list(self.at_work):
-            if process.poll() is not None:
-                self.at_work.remove((cell, process))
-                if cell.missing(self.ablation):
-                    self.failed[str(cell.run)] = why_ended(
-                        process.returncode, cell.run.with_name(f"{cell.run.name}.log")
-                    )
-                yield cell
-
-    def _stop(self) -> None:
-        for _, process in self.at_work:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
-        for _, process in self.at_work:
-            process.wait()
-
-
-def why_ended(status: int, log: Path) -> str:
-    """The signal that killed a process; of one that failed by itself the last line of its log, progress bars aside."""
-    if status < 0:
-        name = signal.Signals(-status).name if -status in set(signal.Signals) else "unknown"
-        memory = ", perhaps out of memory" if name == "SIGKILL" else ""
-        return f"killed by signal {-status} ({name}){memory}"
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line for line in reversed(lines) if line.strip() and not PROGRESS.search(line)), "no word")
-
-
-@contextlib.contextmanager
-def alone(run: Path) -> Iterator[None]:
-    """Work on a run once the process has ended that an earlier command, killed since, left at work on it."""
-    lock = FileLock(run.with_name(f".{run.name}.lock"))
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout:
-        print(f"another process works on {run}; waiting for it", flush=True)
-        held = lock.acquire()
-    with held:
-        yield

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -21,21 +22,21 @@ from datasets_gen.typed import Parser
 from reason.ablation import (
     EVALUATION,
     PRESET,
-    SPEC,
     Ablation,
     Cell,
-    Queue,
-    alone,
-    opened,
+    cell_of,
+    open_folder,
+    read_sets,
     refuse_alike,
-    refuse_other_readings,
     refuse_other_sets,
     refuse_unreadable_sets,
+    slurm,
 )
+from reason.ablation.lease import TAKEN, acquired, alone, lease_of
+from reason.ablation.queue import Queue, why_ended
 from reason.cli import guarded
 from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
 from reason.errors import ConfigError
-from reason.files import read_json
 from reason.presets import preset
 from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table, view
@@ -45,12 +46,16 @@ from reason.runs.folders import replaced_folder
 from reason.runs.sets import make_data_once, require_set
 from reason.training.interrupt import StopRequest
 
+if TYPE_CHECKING:
+    from submitit import Executor
+
 DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
 
   reason ablate sudoku-6x6 model.h_cycles=2,1 model.activation=silu,tanh           every combination: 4 × 3 seeds
   reason ablate maze-10x10 rollout.carry=persistent,same-batch ema.decay=0.995,none --one-at-a-time
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
   reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
+  reason ablate sudoku-9x9 loss.weights.equil_z=0,1 --on slurm --max-minutes 240 --sbatch gpus=1    an array of jobs
 
 KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) count from 0, or from seed=S. Several
 presets are varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their
@@ -58,6 +63,12 @@ own. Ctrl-C, SIGTERM, --max-minutes or a kill lose nothing: the same command goe
 larger seeds=N or one more --also-on adds what is missing. Prints mean ± deviation, the differences from the base
 paired by seed, and a verdict ("all at 0 %": train longer); writes summary.html, .png and .json, in a folder for every
 set that is read. With seeds=N and nothing varied, N seeds of one recipe.
+
+The same command on several machines, with data/ and --out on folders that they share: each takes the runs that no
+other works on, and those of a machine that has shown no life for 2 minutes. --on slurm (needs the extra: pip install
+'recursive-reasoners[slurm]') submits a job for every run that is missing, of --max-minutes each, and returns. A job
+that is preempted, or whose time is over, saves and is requeued. The same command says how far they are, submits again
+what ended unfinished, and prints the table.
 """
 
 
@@ -71,35 +82,46 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
     also = "evaluate the runs on another set, too, as for transfer to other sizes; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
-    parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help="save, stop after M minutes")
-    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="runs at a time (1); they share the cores")
+    minutes = "save, stop after M minutes; on slurm the time of each job"
+    parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help=minutes)
+    at_once = "runs at a time (1; on slurm all); on one machine they share the cores"
+    parser.add_argument("--jobs", type=int, metavar="J", help=at_once)
+    parser.add_argument("--on", choices=["slurm"], help="submit a job array, or say how far it is")
+    option = "an option of sbatch for --on slurm: --sbatch partition=gpu --sbatch gpus=1"
+    parser.add_argument("--sbatch", action="append", default=[], metavar="KEY=VALUE", help=option)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
     arguments = parser.parse_intermixed_args(argv)
     if not arguments.max_minutes > 0:
         raise ConfigError(f"--max-minutes {arguments.max_minutes}: must be above 0")
-    if arguments.jobs < 1:
+    if arguments.jobs is not None and arguments.jobs < 1:
         raise ConfigError(f"--jobs {arguments.jobs}: must be 1 or more")
     ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
+    through = None
+    if arguments.on == "slurm":
+        through = slurm.executor(folder, arguments.max_minutes, arguments.jobs or len(cells), arguments.sbatch)
+    elif arguments.sbatch:
+        raise ConfigError(f"--sbatch {arguments.sbatch[0]}: an option of SLURM's jobs; type --on slurm as well")
     refuse_alike(ablation)
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
+    sets = None
     if any(cell.missing(ablation) for cell in cells):
         if "data.directory" not in ablation.shared:
             make_data_once(cells[0].config)
         refuse_unreadable_sets(ablation)
-        refuse_other_sets(cells)
-        refuse_other_readings(ablation, cells)
-    with opened(folder, ablation):
-        return _worked_through(folder, ablation, cells, arguments.jobs, arguments.max_minutes)
+        sets = read_sets(ablation)
+    open_folder(folder, ablation, sets)
+    print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs")
+    if through is not None:
+        return _submitted(folder, ablation, cells, through)
+    return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
     """Train, evaluate and print; returns the exit status."""
-    variants = [variant.name for variant in ablation.variants()]
-    print(f"{folder}: variants × seeds = {len(variants)} × {ablation.seeds} = {len(cells)} runs")
     queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.ablate")
     with (
         StopRequest(others=HANG_UP) as stop,
@@ -109,8 +131,38 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
         for cell in done:
             bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
             bar.update()
-    _summarize(folder, ablation, cells, queue)
+    with alone(folder):
+        _summarize(folder, ablation, cells)
+    for run, line in queue.failed.items():
+        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
+    left = [cell for cell in cells if cell.missing(ablation)]
+    if any(str(cell.run) not in queue.failed for cell in left):
+        print(f"{len(left)} runs are left; the same command goes on with them")
     return 128 + stop.number if stop.number is not None else 1 if queue.failed else 0
+
+
+def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Executor) -> int:
+    """Print what there is, submit the runs that are neither finished nor in a job; returns the exit status."""
+    with alone(folder):
+        before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
+        left = [cell for cell in cells if cell.missing(ablation)]  # after the look at the jobs: what ended is written
+        _summarize(folder, ablation, cells)
+        idle = [cell for cell in left if before.get(cell.run.name) not in states]
+        for cell in idle:
+            if job := before.get(cell.run.name):
+                log = slurm.log_of(folder, job)
+                said = why_ended(0, log) if log.exists() else "no word"
+                print(f"job {job} of {cell.run} ended: {said}; its words are in {log}", file=sys.stderr)
+        if idle:
+            slurm.submit(through, folder, idle, work)
+            states = slurm.queued()
+        jobs = {run: job for job, run in slurm.submitted(folder).items()}
+    for cell in left:
+        job = jobs[cell.run.name]
+        print(f"{cell.run.name}  job {job}  {states.get(job, 'ended')}  {cell.variant.name}")
+    if left:
+        print(f"{len(left)} runs are left, {len(idle)} submitted now; the same command says how far they are")
+    return 0
 
 
 def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) -> Ablation:
@@ -179,7 +231,7 @@ def _values(key: str, text: str) -> list[str]:
     return [text] if text[:1] in "[{" or key.startswith(("data.directory", "evaluation.")) else text.split(",")
 
 
-def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue) -> None:
+def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
     """Print and write what there is."""
     names = [variant.name for variant in ablation.variants()]
     for evaluation in ablation.evaluations():
@@ -198,11 +250,6 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell], queue: Queue
             rows = write_ablation(scratch, title, names, runs)
         _print_table(title, table_rows(rows))
         print(f"{NOTE}\npage {page / 'summary.html'}")
-    done = sum(not cell.missing(ablation) for cell in cells)
-    for run, line in queue.failed.items():
-        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
-    if done + len(queue.failed) < len(cells):
-        print(f"{len(cells) - done} runs are left; the same command goes on with them")
 
 
 def work(folder: Path, name: str) -> int:
@@ -211,11 +258,17 @@ def work(folder: Path, name: str) -> int:
 
 
 def _worked(folder: Path, name: str) -> int:
-    ablation = Ablation.model_validate(read_json(folder / SPEC))
-    cell = next(cell for cell in ablation.cells(folder) if cell.run.name == name)
-    with alone(cell.run):
+    ablation, cell = cell_of(folder, name)
+    lease = lease_of(cell.run)
+    if not acquired(lease):
+        return TAKEN
+    with contextlib.ExitStack() as held:
+        held.callback(lease.release)
+        if "data.directory" not in ablation.shared:
+            make_data_once(cell.config)
+        refuse_other_sets(folder, ablation.sets, read_sets(ablation))
         if not cell.trained():
-            _train(cell, make_data="data.directory" not in ablation.shared)
+            _train(cell)
         if cell.trained():  # else it was stopped
             own = read_config(cell.run / "config.json")
             config = derive(own, ablation.evaluation)
@@ -225,12 +278,12 @@ def _worked(folder: Path, name: str) -> int:
     return 0
 
 
-def _train(cell: Cell, make_data: bool) -> None:
+def _train(cell: Cell) -> None:
     with contextlib.ExitStack() as held:
         if (cell.run / "config.json").exists():
             trainer = resume(cell.run, {}, held)
         else:
-            trainer = start(cell.config, cell.run, held, make_data=make_data)
+            trainer = start(cell.config, cell.run, held, make_data=False)
         trainer.train()
 
 

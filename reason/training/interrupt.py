@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, or other signals: stop after what is at work, such as the current optimizer step."""
+"""Ctrl-C, SIGTERM and the like: stop after what is at work, such as the current optimizer step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+WARNINGS = ("SIGTERM", "SIGUSR1", "SIGUSR2")  # a cluster's, before it takes the machine back; Windows lacks two
+
 
 class StopRequest:
-    """Within the block the first Ctrl-C or SIGTERM only sets `name` and `number`; a second one interrupts at once.
+    """Within the block the first signal only sets `name` and `number`; a second Ctrl-C interrupts at once.
 
-    `patient`: a second one is ignored, since under torchrun each process gets the signal twice. `others`: signals that
-    do the same, except where they are ignored, as SIGHUP is under nohup.
+    Ctrl-C and a cluster's warnings are heeded. `patient`: a second Ctrl-C is ignored, since under torchrun each process
+    gets it twice. `others`: signals that do the same, except where they are ignored, as SIGHUP is under nohup.
     """
 
     def __init__(self, patient: bool = False, others: Sequence[signal.Signals] = ()) -> None:
@@ -25,8 +27,12 @@ class StopRequest:
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is threading.main_thread():
             heeded = [number for number in self.others if signal.getsignal(number) != signal.SIG_IGN]
-            for number in (signal.SIGINT, signal.SIGTERM, *heeded):
+            warnings = [signal.Signals[name] for name in WARNINGS if name in signal.Signals.__members__]
+            for number in (signal.SIGINT, *warnings, *heeded):
                 self._previous[number] = signal.signal(number, self._note)
+            around = getattr(self._previous[signal.SIGINT], "__self__", None)
+            if isinstance(around, StopRequest):  # a signal that came before this block holds here
+                self.name, self.number = around.name, around.number
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -34,7 +40,7 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        if self.name is not None and not self.patient:
+        if self.name == "Ctrl-C" and number == signal.SIGINT and not self.patient:
             raise KeyboardInterrupt
         if self.name is None:
             self.name, self.number = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name, number

@@ -17,7 +17,7 @@ import pytest
 from conftest import output, refusal
 from scipy.stats import ttest_rel
 
-from reason.ablation import Ablation, opened, refuse_alike
+from reason.ablation import Ablation, open_folder, refuse_alike
 from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
 from reason.report.ablation import difference, summary
@@ -127,9 +127,9 @@ def test_what_cannot_be_ablated_is_refused(words: list[str], said: str, here: Pa
     assert not list(here.iterdir())
 
 
-def open_and_close(folder: Path, ablation: Ablation) -> None:
-    with opened(folder, ablation):
-        assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
+def open_and_read(folder: Path, ablation: Ablation) -> None:
+    open_folder(folder, ablation)
+    assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
 
 
 def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
@@ -137,55 +137,49 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     five, a = first.model_copy(update={"seeds": 5}), tmp_path / "a"
     wider = five.model_copy(update={"also_on": ["data/other"]})
     for ablation in (first, first, five):
-        open_and_close(a, ablation)
+        open_and_read(a, ablation)
     with pytest.raises(ConfigError, match="holds another ablation: seeds is 5 there"):
-        open_and_close(a, first)
+        open_and_read(a, first)
     for varied in ({"model.h_cycles": (1, 3)}, dict(reversed(first.varied.items()))):  # the order numbers variants
         with pytest.raises(ConfigError, match="holds another ablation: varied is"):
-            open_and_close(a, five.model_copy(update={"varied": varied}))
+            open_and_read(a, five.model_copy(update={"varied": varied}))
     for ablation in (wider, five, wider):  # no run has been evaluated on that set yet
-        open_and_close(a, ablation)
+        open_and_read(a, ablation)
     (a / "00-seed0/evaluation/ablation-other").mkdir(parents=True)
     (a / "00-seed0/evaluation/ablation-other/results.json").touch()
     with pytest.raises(ConfigError, match="holds another ablation: also_on is"):
-        open_and_close(a, five)
+        open_and_read(a, five)
     shutil.rmtree(a / "00-seed0")
     limited = wider.model_copy(update={"evaluation": {"evaluation.limit": 5}})
-    open_and_close(a, limited)  # no run has been evaluated yet
+    open_and_read(a, limited)  # no run has been evaluated yet
     (a / "00-seed0/evaluation/ablation").mkdir(parents=True)
     with pytest.raises(ConfigError, match="holds another ablation: evaluation is"):
-        open_and_close(a, wider)
+        open_and_read(a, wider)
 
 
 def test_only_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
     """A process that was killed before it had written ablation.json leaves a lock and a part."""
     ablation = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": (1, 2)})
-    for name in (".lock", ".ablation.json.partial"):
+    for name in (".lease", ".ablation.json.partial"):
         (tmp_path / name).touch()
-    open_and_close(tmp_path, ablation)
+        os.utime(tmp_path / name, (0, 0))
+    open_and_read(tmp_path, ablation)
     (tmp_path / "b").mkdir()
     (tmp_path / "b/file").touch()
     with pytest.raises(ConfigError, match="holds no ablation"):
-        open_and_close(tmp_path / "b", ablation)
+        open_and_read(tmp_path / "b", ablation)
     assert os.listdir(tmp_path / "b") == ["file"]
 
 
 def test_runs_of_other_settings_keep_their_ablation_json(half: Path) -> None:
     folder = half.parent / "a"
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": (1, 2)}, seeds=1)
-    open_and_close(folder, first)
+    open_and_read(folder, first)
     shutil.copytree(half, folder / "00-seed0")
     there = (folder / "ablation.json").read_text()
     with pytest.raises(ConfigError, match="00-seed0 was begun with"):
-        open_and_close(folder, first.model_copy(update={"seeds": 2}))
+        open_and_read(folder, first.model_copy(update={"seeds": 2}))
     assert (folder / "ablation.json").read_text() == there
-
-
-def test_a_second_call_leaves_the_first_alone(here: Path) -> None:
-    words = ["sudoku-4x4", "model.h_cycles=1,2"]
-    with opened(here / "runs/ablation-sudoku-4x4", asked(words, False)):
-        refusal(["ablate", *words, "seeds=5"], "is in use: another reason ablate works there; wait")
-    assert json.loads((here / "runs/ablation-sudoku-4x4/ablation.json").read_text())["seeds"] == 3
 
 
 class Within:
@@ -203,7 +197,7 @@ class Within:
 @pytest.fixture
 def within(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which processes of an ablation work in this one."""
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
     return here
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock, call
@@ -13,18 +12,13 @@ from unittest.mock import Mock, call
 import pytest
 from conftest import make_set, refusal
 
-from reason.ablation import (
-    alone,
-    opened,
-    refuse_other_readings,
-    refuse_other_sets,
-    refuse_unreadable_sets,
-    why_ended,
-)
+from reason.ablation import open_folder, read_sets, refuse_unreadable_sets
+from reason.ablation.queue import why_ended
 from reason.cli import main
 from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
 from reason.runs.build import start
+from reason.training.interrupt import StopRequest
 
 
 @contextlib.contextmanager
@@ -50,7 +44,7 @@ def test_a_signal_stops_what_is_at_work(
         os.kill(os.getpid(), number)  # while the process trains
         return at_work
 
-    monkeypatch.setattr("reason.ablation.subprocess.Popen", begun)
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", begun)
     with handled(number, signal.SIG_DFL):
         assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
     assert [called for called in at_work.mock_calls if called[0] != "poll"] == [
@@ -60,9 +54,22 @@ def test_a_signal_stops_what_is_at_work(
     assert "6 runs are left; the same command goes on with them" in capsys.readouterr().out
 
 
-def test_nohup_keeps_the_hang_up_away() -> None:
-    from reason.training.interrupt import StopRequest
+def test_a_cluster_s_signals_stop_once() -> None:
+    """Whichever comes first, before the inner block or in it; another kind is no second Ctrl-C."""
+    with StopRequest() as outer:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with StopRequest() as inner:
+            assert inner.name == "SIGUSR1"
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+                os.kill(os.getpid(), number)
+        assert (outer.name, inner.name) == ("SIGUSR1", "SIGUSR1")
+    with StopRequest():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
+
+def test_nohup_keeps_the_hang_up_away() -> None:
     with handled(signal.SIGHUP, signal.SIG_IGN), StopRequest(others=[signal.SIGHUP]) as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop.name is None
@@ -75,33 +82,15 @@ def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4
     config = json.loads((half / "config.json").read_text())["config"]
     own = f"training.log_every={config['training']['log_every']}"
     ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *words, own], False)
-    with opened(folder, ablation):
-        cell = ablation.cells(folder)[0]
-        with contextlib.ExitStack() as held:
-            start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
-        run = folder / "00-seed0"
-        shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
-        assert work(folder, "00-seed0") == 0
+    open_folder(folder, ablation)
+    cell = ablation.cells(folder)[0]
+    with contextlib.ExitStack() as held:
+        start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
+    run = folder / "00-seed0"
+    shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
+    assert work(folder, "00-seed0") == 0
     results = json.loads((run / "evaluation/ablation/results.json").read_text())
     assert results["checkpoint_step"] == 4
-
-
-def test_a_run_that_a_killed_command_left_at_work_is_waited_for(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two processes of which neither has begun the run yet do not both begin it."""
-    small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
-    ablation, folder = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", *small], False), here / "a"
-    second = threading.Thread(target=work, args=(folder, "00-seed0"))
-    with opened(folder, ablation):
-        with alone(folder / "00-seed0"):
-            second.start()
-            while "another process works on" not in capsys.readouterr().out:
-                second.join(0.1)
-                assert second.is_alive()
-            assert not (folder / "00-seed0").exists()
-        second.join()
-    assert (folder / "00-seed0/evaluation/ablation/results.json").exists()
 
 
 @pytest.mark.parametrize("text", ["{", '{"run": "00-seed0"}'])
@@ -122,43 +111,50 @@ def test_why_a_process_ended(tmp_path: Path) -> None:
     )
     assert why_ended(-9, log) == "killed by signal 9 (SIGKILL), perhaps out of memory"
     assert why_ended(-15, log) == "killed by signal 15 (SIGTERM)"
-    assert why_ended(1, log) == "error: no space"
+    assert why_ended(1, log) == "no space"
+    log.write_text(
+        "error: no space\nsubmitit INFO (10:00) - Exiting\nsrun: error: n1: task 0: Exited with exit code 1\n"
+    )
+    assert why_ended(1, log) == "no space"
+    log.write_text("submitit INFO (10:00) - Loading\nsrun: error: n1: task 0: Killed\n")
+    assert why_ended(0, log) == "srun: error: n1: task 0: Killed"
     log.write_text("12step [00:03, 4.00step/s]\n\n")
     assert why_ended(1, log) == "no word"
 
 
 def test_runs_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
-    """A set of other puzzles at the same folder is noticed before anything is trained."""
+    """A set of other puzzles at the same folder is noticed before anything is trained, and by each run's process."""
     shutil.copytree(sudoku_4x4, here / "set")
     words = ["sudoku-4x4", "data=set", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16", "training.batch_size=8"]
     ablation = asked(words, False)
-    cells = ablation.cells(here / "a")
-    with opened(here / "a", ablation), contextlib.ExitStack() as held:
-        start(cells[0].config, cells[0].run, held, make_data=False).train(max_steps=1)
-    refuse_other_sets(cells)
+    open_folder(here / "a", ablation, read_sets(ablation))
     shutil.rmtree(here / "set")
     make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "set")
-    told = "a/00-seed0 was begun with another set than the train split there now, of set"
+    told = "a was begun with another set than the train split there now, of set"
     refusal(["ablate", *words, "--out", "a"], told)
-    assert not (here / "a/01-seed0").exists()
+    with pytest.raises(ConfigError, match=told):
+        open_folder(here / "a", ablation, read_sets(ablation))
+    assert work(here / "a", "00-seed0") == 1
+    assert not list((here / "a").glob("*/config.json"))
 
 
 def test_figures_of_another_set_are_no_ablation(sudoku_4x4: Path, here: Path) -> None:
-    """Nor is a set noticed too late that runs are only read on."""
-
-    make_set("sudoku --size 4 --train 0 --test 6 --seed 5", here / "other")
+    """A set that no run was evaluated on yet may change; one that was may not."""
     small = ["model.hidden_size=16", "training.batch_size=8", "training.steps=1", "evaluation.steps=1"]
     words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *small]
-    ablation, folder = asked(words, False, ["other"]), here / "a"
-    with opened(folder, ablation):
-        assert work(folder, "00-seed0") == 0
-    refuse_other_readings(ablation, ablation.cells(folder))
+    for seed in (4, 5):
+        shutil.rmtree(here / "other", ignore_errors=True)
+        make_set(f"sudoku --size 4 --train 0 --test 6 --seed {seed}", here / "other")
+        ablation, folder = asked(words, False, ["other"]), here / "a"
+        open_folder(folder, ablation, read_sets(ablation))
+    assert work(folder, "00-seed0") == 0
+    open_folder(folder, ablation, read_sets(ablation))
     shutil.rmtree(here / "other")
     make_set("sudoku --size 4 --train 0 --test 6 --seed 6", here / "other")
     refusal(
         ["ablate", *words, "--also-on", "other", "--out", "a"],
-        "a/00-seed0 was evaluated on another set than the test split there now, of other",
-        "remove a/00-seed0/evaluation/ablation-other to evaluate again",
+        "a was begun with another set than the test split there now, of other",
+        "put that set back, or name another --out DIR",
     )
     assert not (folder / "01-seed0").exists()
 

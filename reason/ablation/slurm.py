@@ -1,0 +1,155 @@
+"""An ablation's runs as an array of SLURM jobs, one for each run, submitted and requeued by submitit."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reason.ablation import Cell, cell_of
+from reason.ablation.lease import TAKEN, is_free, lease_of
+from reason.ablation.queue import LOOK
+from reason.errors import ConfigError
+from reason.files import read_json, written_beside
+from reason.plugins import IMPORTED, import_file
+from reason.training.interrupt import StopRequest
+
+try:
+    import submitit
+except ImportError:
+    submitit = None  # type: ignore[assignment]
+
+FOLDER = "slurm"  # below the ablation's: what submitit writes, with the jobs' logs
+JOBS = "jobs.json"  # there: the run of every job that was submitted, by the job's number
+WARNED = 90  # seconds before the end of its time at which a job is told to save; SLURM may do it a minute earlier
+SHORTEST = 5  # minutes of a job
+REQUEUES = 1000  # of a job that its time was too short for
+# srun does not take over sbatch's --cpus-per-task, and torch starts as many threads as the machine has cores.
+SETUP = [
+    "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}",
+    "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$SRUN_CPUS_PER_TASK}",
+]
+
+
+class Job:
+    """What a job does: a run, until it is finished or a signal stops it. submitit stores this object in a file."""
+
+    def __init__(self, work: Callable[[Path, str], int], run: Path):
+        """work: begins the run of a folder and a name, or goes on with it; returns the exit status."""
+        self.work, self.run, self.imports = work, run.absolute(), list(IMPORTED)
+
+    def __call__(self) -> None:
+        """Wait where another process works on the run; work; have the job requeued where it was stopped.
+
+        Raises:
+            SystemExit: the run failed, or SLURM ends the job by itself; the log says why.
+        """
+        for file in self.imports:
+            import_file(file)
+        lease, status = lease_of(self.run), TAKEN
+        with StopRequest() as stop:
+            while status == TAKEN and stop.name is None:
+                if is_free(lease):
+                    status = self.work(self.run.parent, self.run.name)
+                else:
+                    time.sleep(LOOK)
+        if status not in (0, TAKEN):
+            raise SystemExit(status)
+        ablation, cell = cell_of(self.run.parent, self.run.name)
+        if cell.missing(ablation):
+            if _is_ending():
+                raise SystemExit("stopped by a signal, and saved")
+            print("stopped by a signal, and saved: the job is requeued", flush=True)
+            signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
+
+    def checkpoint(self) -> submitit.helpers.DelayedSubmission:
+        """What the requeued job does: the same, since the run's folder holds the state."""
+        return submitit.helpers.DelayedSubmission(self)
+
+
+def _is_ending() -> bool:
+    """Whether SLURM itself ends this job, which was cancelled, or which it requeues by itself."""
+    environment = submitit.JobEnvironment()
+    return environment.cluster == "slurm" and not queued().get(environment.job_id, "").startswith("RUNNING")
+
+
+def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str]) -> submitit.Executor:
+    """Submits jobs of at most so many minutes, `at_once` at a time; `options` are sbatch's: "partition=gpu".
+
+    Raises:
+        ConfigError: submitit or SLURM is not installed here, or the time is none, or too short to save in.
+    """
+    if submitit is None:
+        raise ConfigError("--on slurm needs submitit: pip install submitit, or 'recursive-reasoners[slurm]'")
+    for command in ("sbatch", "squeue", "srun"):
+        if shutil.which(command) is None:
+            raise ConfigError(f"--on slurm: there is no {command} here; type it on a machine that submits to SLURM")
+    if not SHORTEST <= minutes < math.inf:
+        raise ConfigError(
+            f"--on slurm --max-minutes {minutes:g}: type the time of each job, {SHORTEST} minutes or more; a run that "
+            "needs longer is saved and requeued"
+        )
+    typed = (option.partition("=") for option in options)
+    found = submitit.SlurmExecutor(folder / FOLDER, max_num_timeout=REQUEUES)
+    found.update_parameters(
+        job_name=f"reason-{folder.absolute().name}",
+        time=math.ceil(minutes),
+        signal_delay_s=WARNED,
+        array_parallelism=at_once,
+        stderr_to_stdout=True,
+        setup=SETUP,
+        additional_parameters={"requeue": True, **{key: value if equals else True for key, equals, value in typed}},
+    )
+    return found
+
+
+def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work: Callable[[Path, str], int]) -> None:
+    """Submit a job for every cell, in one array.
+
+    Raises:
+        ConfigError: SLURM refuses them.
+    """
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit prints sbatch's words, too
+            jobs = [through.submit(Job(work, cell.run)) for cell in cells]
+    except submitit.core.utils.FailedJobError as error:
+        reason = (str(error).splitlines() or ["without words"])[-1].removeprefix("sbatch: error: ")
+        raise ConfigError(f"--on slurm: sbatch refuses the jobs ({reason}); see --sbatch and --max-minutes") from None
+    known = submitted(folder) | {job.job_id: cell.run.name for job, cell in zip(jobs, cells, strict=True)}
+    with written_beside(folder / FOLDER / JOBS) as part:
+        part.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+
+
+def submitted(folder: Path) -> dict[str, str]:
+    """The name of the run of every job that was submitted, the newest job last."""
+    try:
+        found: dict[str, str] = read_json(folder / FOLDER / JOBS)
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def log_of(folder: Path, job: str) -> Path:
+    """What a job printed."""
+    return folder / FOLDER / f"{job}_0_log.out"
+
+
+def queued() -> dict[str, str]:
+    """The state of each of the user's jobs that SLURM has not ended: "RUNNING", "PENDING (Resources)".
+
+    Raises:
+        ConfigError: SLURM does not answer.
+    """
+    command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%r"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(f"squeue fails: {(done.stderr.strip().splitlines() or ['without words'])[-1]}; try later")
+    rows = [line.strip().split("|") for line in done.stdout.splitlines()]
+    return {job: state if why == "None" else f"{state} ({why})" for job, state, why in rows}

@@ -1,0 +1,300 @@
+"""reason ablate --on slurm: by submitit's local executor, and (slow) on a real SLURM whose daemons are started here."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from ablation.test_ablate import Within
+from conftest import output, refusal
+
+submitit = pytest.importorskip("submitit")
+
+from reason.ablation import slurm  # noqa: E402
+
+PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
+        "training.batch_size=8", "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
+
+
+def until(met: Callable[[], object], what: str, seconds: float = 300) -> None:
+    """Wait for something that other processes do."""
+    end = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.2)
+
+
+def table(folder: Path) -> str:
+    return (folder / "summary/summary.json").read_text()
+
+
+def lines(run: Path) -> list[dict[str, float]]:
+    """What a run has logged, without what a clock says."""
+    logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    clocked = ("seconds", "puzzle_steps_per_second", "memory_peak")
+    return [{key: value for key, value in line.items() if key not in clocked} for line in logged]
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> list[submitit.LocalJob[None]]:
+    """submitit's local executor in SLURM's place; the jobs that were submitted."""
+    jobs: list[submitit.LocalJob[None]] = []
+
+    class Executor(submitit.LocalExecutor):
+        def _submit_command(self, command: str) -> submitit.LocalJob[None]:
+            jobs.append(super()._submit_command(command))
+            return jobs[-1]
+
+    def executor(folder: Path, *_: object) -> Executor:
+        found = Executor(folder / slurm.FOLDER)
+        with contextlib.suppress(OSError):  # it makes its folder at once, SLURM's does not
+            (folder / slurm.FOLDER).rmdir()
+            folder.rmdir()
+        found.update_parameters(stderr_to_stdout=True, timeout_min=5)
+        return found
+
+    monkeypatch.setattr(slurm, "executor", executor)
+    monkeypatch.setattr(slurm, "queued", lambda: {job.job_id: "RUNNING" for job in jobs if not job.done()})
+    return jobs
+
+
+def test_jobs_are_requeued_and_end_with_the_table_of_one_machine(
+    sudoku_4x4: Path, here: Path, local: list[submitit.LocalJob[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job is told to save, does so between two checkpoints, is requeued, killed, submitted again, and ends."""
+    plan = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=1", *PLAN[3:], "training.steps=150",
+            "training.checkpoint_every=1000", "training.log_every=50"]  # fmt: skip
+    on_slurm, run = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"], Path("a/00-seed0")
+    output(on_slurm, "1 runs are left, 1 submitted now")
+    (job,) = local
+
+    def child() -> str:
+        return Path(f"/proc/{job.job_id}/task/{job.job_id}/children").read_text()
+
+    until((run / "metrics.jsonl").exists, "the run trains")
+    before = child()
+    os.kill(job._process.pid, signal.SIGTERM)  # the controller passes it on
+    until(lambda: child() not in ("", before), "the job is requeued")
+    output(on_slurm, "1 runs are left, 0 submitted now", "RUNNING")
+    os.kill(int(child()), signal.SIGKILL)
+    until(job.done, "the killed job ends")
+    assert "stopped by a signal, and saved: the job is requeued" in job.paths.stdout.read_text()
+    saved = [int(step.name[5:]) for step in (run / "checkpoints").iterdir()]
+    assert 0 < max(saved) < 150
+
+    output(on_slurm, "1 runs are left, 1 submitted now")
+    until(local[-1].done, "the last job ends")
+    assert "left" not in output(on_slurm, "1 of 1 runs")
+    assert len(local) == 2
+    monkeypatch.setattr("reason.ablation.queue.subprocess.Popen", Within)
+    output([*plan, "--out", "b"])
+    assert table(Path("a")) == table(Path("b"))
+    assert lines(run) == lines(Path("b/00-seed0"))
+
+
+REFUSED = {
+    "no time": (["--on", "slurm"], "--on slurm --max-minutes inf: type the time of each job, 5 minutes or more"),
+    "too short": (["--on", "slurm", "--max-minutes", "2"], "--max-minutes 2: type the time of each job"),
+    "no slurm": (["--on", "slurm", "--max-minutes", "9"], "there is no sbatch here; type it on a machine that submits"),
+    "another engine's": (["--sbatch", "partition=gpu"], "--sbatch partition=gpu: an option of SLURM's jobs; type --on"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_slurm_cannot_do_is_refused(
+    words: list[str], said: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    which = {} if "sbatch here" in said else {"sbatch": "/", "squeue": "/", "srun": "/"}
+    monkeypatch.setattr(shutil, "which", which.get)
+    refusal([*PLAN, *words], said)
+    assert not list(here.iterdir())
+
+
+def test_jobs_that_sbatch_refuses_are_none(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script in sbatch's place says what the real one says."""
+    for name in ("sbatch", "squeue", "srun"):
+        fails = "echo sbatch: error: invalid partition: nowhere >&2; exit 1" if name == "sbatch" else "exit 0"
+        (here / name).write_text(f"#!/bin/sh\n{fails}\n")
+        (here / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{here}:{os.environ['PATH']}")
+    words = [*PLAN, f"data={sudoku_4x4}", "--on", "slurm", "--max-minutes", "5", "--sbatch", "partition=nowhere"]
+    said = refusal(words, "--on slurm: sbatch refuses the jobs (invalid partition: nowhere); see --sbatch")
+    assert said.count("nowhere") == 1
+    assert not slurm.submitted(Path("runs/ablation-sudoku-4x4"))
+
+
+def test_a_missing_submitit_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "submitit", None)
+    refusal([*PLAN, "--on", "slurm", "--max-minutes", "9"], "pip install submitit, or 'recursive-reasoners[slurm]'")
+
+
+CONFIG = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=10
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=batch_sched_delay=1,sched_interval=3,bf_interval=3
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=60 PriorityTier=1 GraceTime=60
+PartitionName=urgent Nodes=n1,n2 MaxTime=60 PriorityTier=2
+"""
+
+
+class Cluster:
+    """A SLURM of two nodes on this machine."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.daemons = folder, dict[str, subprocess.Popen[bytes]]()
+        with contextlib.ExitStack() as held:
+            sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+            ports = [each.getsockname()[1] for each in sockets]
+        (folder / "state").mkdir()
+        (folder / "munge.key").write_bytes(os.urandom(128))
+        (folder / "munge.key").chmod(0o400)
+        self.config = folder / "slurm.conf"
+        self.config.write_text(CONFIG.format(folder=folder, host=socket.gethostname(), ports=ports))
+
+    def begin(self, name: str, *command: str) -> None:
+        log = (self.folder / f"{name}.log").open("ab")
+        self.daemons[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def begin_node(self, node: str) -> None:
+        self.begin(node, "slurmd", "-D", "-N", node)
+
+    def begin_all(self) -> None:
+        parts = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+        own = [f"--{option}={self.folder}/munge.{end}" for option, end in parts.items()]
+        self.begin("munged", "munged", "--foreground", "--force", *own)
+        until((self.folder / "munge.socket").exists, "munged answers")
+        self.begin("slurmctld", "slurmctld", "-D")
+        for node in ("n1", "n2"):
+            self.begin_node(node)
+        until(lambda: self.told("sinfo", "-h", "-N", "-p", "main", "-o", "%T") == ["idle", "idle"], "two idle nodes")
+
+    def told(self, *command: str) -> list[str]:
+        """The lines that a command of SLURM prints."""
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")[:-1]
+
+    def on(self, node: str) -> tuple[str, str] | None:
+        """The job that runs on a node, as "7_1" and by its own number."""
+        lines = self.told("squeue", "-h", "--array", "-t", "R", "-p", "main", "-w", node, "-o", "%i %A")
+        return (lines[0].split()[0], lines[0].split()[1]) if lines else None
+
+    def processes(self, number: str) -> dict[int, str]:
+        """The processes of a job and their words, SLURM's supervisors of it among them."""
+        found = {}
+        for process in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words, environment = ((process / name).read_text() for name in ("cmdline", "environ"))
+                if f"SLURM_JOB_ID={number}\0" in environment or words.startswith(f"slurmstepd: [{number}."):
+                    found[int(process.name)] = words
+        return found
+
+    def kill_node(self, node: str) -> None:
+        """Kill everything on a node, while its supervisors cannot tell the controller."""
+        job = self.on(node)
+        assert job is not None
+        self.daemons[node].kill()
+        self.daemons[node].wait()
+        processes = self.processes(job[1])
+        supervisors = [process for process, words in processes.items() if words.startswith("slurmstepd")]
+        assert supervisors
+        for process in supervisors:
+            os.kill(process, signal.SIGSTOP)
+        for process in [*(set(processes) - set(supervisors)), *supervisors]:
+            os.kill(process, signal.SIGKILL)
+
+    def end(self) -> None:
+        self.told("scancel", "--me", "--signal=KILL", "--full")
+        for name in reversed(self.daemons):
+            self.daemons[name].terminate()
+            self.daemons[name].wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A running SLURM; skips where it is not installed."""
+    if os.name == "nt" or os.geteuid() != 0:
+        pytest.skip("slurmd starts jobs as root")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
+    for command in ("munged", "slurmctld", "slurmd", "sbatch"):
+        if shutil.which(command) is None:
+            pytest.skip(f"no {command}: apt install slurm-wlm")
+    (tmp_path / "slurm").mkdir()
+    found = Cluster(tmp_path / "slurm")
+    monkeypatch.setenv("SLURM_CONF", str(found.config))
+    try:
+        found.begin_all()
+        yield found
+    finally:
+        found.end()
+
+
+@pytest.mark.slow
+def test_on_a_real_slurm_nothing_is_lost(sudoku_4x4: Path, here: Path, cluster: Cluster) -> None:
+    """2 × 3 runs; a job is killed, one preempted, one node dies: the table of one machine, to the digit."""
+    plan = [*PLAN, f"data={sudoku_4x4}", "seeds=3", "training.steps=600", "training.checkpoint_every=50",
+            "training.log_every=100"]  # fmt: skip
+    on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
+    output(on_slurm, "6 runs are left, 6 submitted now")
+
+    def at_work(node: str) -> tuple[str, str]:
+        """The job on a node, once its run has a checkpoint to go on from."""
+
+        def trains() -> bool:
+            job = cluster.on(node)
+            run = slurm.submitted(Path("a")).get(job[0] if job else "", "none")
+            return any((Path("a") / run / "checkpoints").glob("step-*[1-9]*"))
+
+        until(trains, f"a run trains on {node}")
+        job = cluster.on(node)
+        assert job is not None
+        return job
+
+    killed, number = at_work("n1")
+    (own,) = [each for each, words in cluster.processes(number).items() if Path(words.split("\0")[0]).stem == "python"]
+    os.kill(own, signal.SIGKILL)
+    until(lambda: killed not in slurm.queued(), "the killed job ends")
+    preempted = at_work("n2")[0]
+    urgent = cluster.told("sbatch", "--parsable", "-p", "urgent", "-w", "n2", "--wrap", "sleep 5")[0]
+    until(lambda: slurm.queued().get(preempted, "").startswith("PENDING"), "the preempted job is pending")
+    log = slurm.log_of(Path("a"), preempted)
+    assert "stopped by a signal, and saved: the job is requeued" in log.read_text()
+    lost = at_work("n1")[0]
+    cluster.kill_node("n1")
+    until(lambda: slurm.queued().get(lost, "").startswith("PENDING"), "the lost job is pending")
+    cluster.begin_node("n1")
+    until(lambda: urgent not in slurm.queued(), "the urgent job ends")
+
+    said = output(on_slurm)
+    assert "1 submitted now" in said  # the killed one; SLURM itself has requeued the others
+    until(lambda: "left" not in output(on_slurm), "all runs are finished", 1200)
+    subprocess.run([sys.executable, "-m", "reason", *plan, "--out", "b"], check=True, capture_output=True)
+    assert table(Path("a")) == table(Path("b"))
+    for run in sorted(Path("b").glob("*-seed*/")):
+        assert lines(Path("a") / run.name) == lines(run)
