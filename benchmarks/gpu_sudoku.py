@@ -1,7 +1,8 @@
 """Train the recipe for real Sudokus at D 128 on a GPU for a given time, and pack its weights.
 
     python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
-    python -m benchmarks.gpu_sudoku data/sudoku-real runs/real-128 --minutes 20 [section.key=value …]
+    python -m benchmarks.neighbours data/sudoku-real --output-dir data/sudoku-real-near
+    python -m benchmarks.gpu_sudoku data/sudoku-real,data/sudoku-real-near runs/real-128 --minutes 20 [section.key=value …]
 
 The cosine schedule needs the number of steps. So a run of SPEED steps is timed first, in its second half, and the
 training has as many steps as fit in the rest of the time. RUN-weights.tar.gz is the run without the states of its
@@ -24,7 +25,7 @@ from reason.training.checkpoint import readable, save_checkpoint, step_of
 from reason.training.log import read_metrics
 
 RECIPE = {  # in place of those of sudoku-9x9-long
-    "data.hints": "4",
+    "data.hints": "3",
     "model.hidden_size": "128",
     "optimizer.muon_lr": "0.015",
     "optimizer.schedule.warmup_steps": "300",
@@ -69,7 +70,7 @@ def pack(run: Path, packed: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", help="the set, a directory")
+    parser.add_argument("data", help="the sets, DIR,DIR: a batch of each in turn")
     parser.add_argument("run", type=Path)
     parser.add_argument("settings", nargs="*", metavar="section.key=value", help="in place of the recipe's")
     parser.add_argument("--minutes", type=float, default=20)

@@ -47,7 +47,10 @@ APART = (
     *keys_of(Mark.AUTO),
     *keys_of(Mark.OUTSIDE),
 )  # beginnings of settings that make no variant
-STATED = ("data.directory", "evaluation.steps", "evaluation.limit", "evaluation.compile")  # elsewhere, or no matter
+STATED = (
+    "data.directory",
+    *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")),
+)  # elsewhere, or no matter
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]
 
