@@ -53,8 +53,8 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
     model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
     training.compile: inductor where it works and training would take four minutes or more without, by the operations
     counted from shapes on a rough machine of the device's kind; the same config decides alike on all of them.
-    model.fused: what a kernel of our own can compute, on a machine that it is made for. Where it computes whole steps,
-    nothing is left to compile.
+    model.fused: what a kernel of our own can compute, on a processor that it is made for. Where it computes whole steps,
+    nothing is left to compile. On a GPU it stays auto, so that a processor may read the run with the kernel.
     """
     share = max(1, config.training.batch_size // processes)
     computed = dtypes(config.training.precision, device)
@@ -68,7 +68,8 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
             there = f"of {readable_size(available)} that are available"
             reasons.append(f"gradient checkpointing: training would hold {readable_size(size)} {there} on {device}")
     in_steps = config.model.fuses_steps and fuses(config.model, computed, device)
-    if config.model.fuses_steps and config.model.fusing == "auto":
+    left_open = config.model.fusing == "auto" and device.type == "cpu"
+    if config.model.fuses_steps and left_open:
         changes["model.fused"] = in_steps
     if config.training.compile == "auto" and in_steps:
         changes["training.compile"] = "none"
@@ -81,7 +82,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
         elif pays:
             reasons.append("torch.compile makes no code here (it needs a C++ compiler): training is slower")
     config = derive(config, changes) if changes else config
-    if config.model.fusing == "auto" and config.training.compile != "none":
+    if left_open and not config.model.fuses_steps and config.training.compile != "none":
         config = derive(config, {"model.fused": fuses(config.model, computed, device)})
     return Resolved(config, reasons)
 

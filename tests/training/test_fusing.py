@@ -66,9 +66,9 @@ def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = [preset("sudoku-4x4").shape]
 
-    def comes_to(**changes: str) -> object:
+    def comes_to(device: torch.device = CPU, **changes: str) -> object:
         changes = {key.replace("__", "."): value for key, value in changes.items()}
-        return resolve(override(narrow, changes), shape, CPU).config.model.fused
+        return resolve(override(narrow, changes), shape, device).config.model.fused
 
     assert comes_to() is True
     assert comes_to(training__compile="none") == "auto"  # an evaluation may compile
@@ -81,6 +81,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     )
     assert comes_to(model__mixer="local", model__puzzle_emb_len="0") is False  # of the Moore neighbourhood
     assert comes_to(model__fused="false") is False
+    assert comes_to(torch.device("meta")) == "auto"  # not a CPU: a processor may read the run with the kernel
     monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
     assert comes_to(model__fused="true") is True
