@@ -2,7 +2,7 @@
 
     python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
     python -m benchmarks.neighbours data/sudoku-real --output-dir data/sudoku-real-near
-    python -m benchmarks.gpu_sudoku data/sudoku-real,data/sudoku-real-near runs/real-128 --minutes 20 [section.key=value …]
+    python -m benchmarks.gpu_sudoku data/sudoku-real,data/sudoku-real-near RUN --minutes 20 [section.key=value …]
 
 The cosine schedule needs the number of steps. So a run of SPEED steps is timed first, in its second half, and the
 training has as many steps as fit in the rest of the time. RUN-weights.tar.gz is the run without the states of its
@@ -40,10 +40,22 @@ RESERVE = 25  # seconds to start, to compile from the cache, and to pack
 TRAINING = 0.96  # of the rest; checkpoints take theirs
 
 
-def train(settings: dict[str, str], run: Path, *limit: str) -> None:
+def train(preset: str, settings: dict[str, str], run: Path, *limit: str) -> None:
     words = [f"{key}={value}" for key, value in settings.items()]
-    command = [sys.executable, "-m", "reason", "train", "sudoku-9x9-long", *words, f"run={run}", *limit]
-    subprocess.run(command, check=True)
+    subprocess.run([sys.executable, "-m", "reason", "train", preset, *words, f"run={run}", *limit], check=True)
+
+
+def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path) -> None:
+    """Train as many steps as fit into so many minutes, the timing of the speed included."""
+    ends = time.monotonic() + 60 * minutes
+    timed = run.with_name(f"{run.name}-speed")
+    train(preset, settings, timed, "--max-steps", str(SPEED))
+    speed = steps_per_second(timed)
+    shutil.rmtree(timed)
+    left = ends - time.monotonic() - RESERVE
+    steps = max(1, int(speed * left * TRAINING))
+    print(f"{speed:.2f} steps/s: {steps} steps in {left:.0f} s", flush=True)
+    train(preset, settings | {"training.steps": str(steps)}, run, "--max-minutes", str((left + RESERVE / 2) / 60))
 
 
 def steps_per_second(run: Path) -> float:
@@ -75,18 +87,9 @@ def main() -> int:
     parser.add_argument("settings", nargs="*", metavar="section.key=value", help="in place of the recipe's")
     parser.add_argument("--minutes", type=float, default=20)
     arguments = parser.parse_intermixed_args()
-    ends = time.monotonic() + 60 * arguments.minutes
     own = dict(word.split("=", 1) for word in arguments.settings)
     settings = RECIPE | own | {"data.directory": arguments.data}
-    timed = arguments.run.with_name(f"{arguments.run.name}-speed")
-    train(settings, timed, "--max-steps", str(SPEED))
-    speed = steps_per_second(timed)
-    shutil.rmtree(timed)
-    left = ends - time.monotonic() - RESERVE
-    steps = max(1, int(speed * left * TRAINING))
-    print(f"{speed:.2f} steps/s: {steps} steps in {left:.0f} s", flush=True)
-    latest = str((left + RESERVE / 2) / 60)
-    train(settings | {"training.steps": str(steps)}, arguments.run, "--max-minutes", latest)
+    train_for(arguments.minutes, "sudoku-9x9-long", settings, arguments.run)
     pack(arguments.run, arguments.run.with_name(f"{arguments.run.name}-weights.tar.gz"))
     return 0
 
