@@ -74,11 +74,12 @@ def new_path(out: Path, mend: str) -> Iterator[Path]:
     Raises:
         ConfigError: `out` is there already; `mend` says what to do then.
     """
-    if os.path.lexists(out):
+    place = Path(os.path.abspath(out))  # ".." is no name of a file
+    if os.path.lexists(place):
         raise ConfigError(f"{out} is there already; {mend}")
-    with scratch_beside(out) as scratch:
-        yield scratch / out.name
-        (scratch / out.name).rename(out)
+    with scratch_beside(place) as scratch:
+        yield scratch / place.name
+        (scratch / place.name).rename(place)
 
 
 @contextlib.contextmanager
