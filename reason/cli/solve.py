@@ -21,7 +21,7 @@ from datasets_gen.typed import Parser
 from reason.config.describe import has_mark
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.files import read_stream, read_text, written_beside
+from reason.files import naming, read_stream, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
@@ -156,6 +156,7 @@ def _solve_each(puzzles: list[str], output: Path, solve: Callable[..., Solution]
     """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
     solved = 0
     with (
+        naming(output),
         output.open("x", newline="", encoding="utf-8") as file,
         Progress(puzzles, unit="puzzle", desc="solving") as bar,
     ):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reason.errors import ConfigError, has_controls, printable
-from reason.files import read_json
+from reason.files import naming, read_json
 
 try:
     import fcntl
@@ -61,7 +61,7 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     scratch.mkdir()
     try:
-        with directory_lock(scratch):
+        with directory_lock(scratch), naming(folder):
             yield scratch
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
