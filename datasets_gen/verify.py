@@ -197,7 +197,7 @@ def repeated(splits: Mapping[str, Split]) -> list[str]:
     keys = {name: _questions(split) for name, split in splits.items()}
     found = {pair: int(_among(keys[pair[1]], keys[pair[0]]).sum()) for pair in combinations(splits, 2)}
     return [
-        f"{count:,} of {len(keys[two]):,} questions of {two} are in {one}, too; {two} measures no new puzzles there"
+        f"{count:,} of {len(keys[two]):,} questions of {two} are in {one}, too; accuracy on {two} counts them"
         for (one, two), count in found.items()
         if count
     ]

@@ -41,7 +41,7 @@ def import_file(file: Path | str) -> ModuleType:
         if isinstance(error, SystemExit):
             mend = "put that under if __name__ == '__main__':"
             raise ConfigError(f"{file} ends the program when it is imported ({said}); {mend}") from None
-        raise ConfigError(f"{file} cannot be imported: {said or error}") from error
+        raise ConfigError(f"{file} cannot be imported: {said or repr(error)}") from error
     return module
 
 
