@@ -119,12 +119,11 @@ def newest_run() -> Path:
     Raises:
         ConfigError: there is none.
     """
-    found = [
-        (folder.stat().st_mtime, run)
-        for run in ROOT.glob("*")
-        for folder in checkpoints(run)
-        if (run / "config.json").exists()
-    ]
+    found = []
+    for run in filter(lambda run: (run / "config.json").exists(), ROOT.glob("*")):
+        for folder in checkpoints(run):
+            with contextlib.suppress(FileNotFoundError):  # a trainer removed it
+                found.append((folder.stat().st_mtime, run))
     if not found:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
     return max(found)[1]

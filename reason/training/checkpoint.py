@@ -176,10 +176,15 @@ def _to_disk(path: Path) -> None:
 
 def best_checkpoint(run: Path) -> Path | None:
     """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
-    newest = next(readable(run), None)
-    best = saved_state(newest).best if newest is not None else None
-    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
-    return folder if folder is not None and torn(folder) is None else None
+    while (newest := next(readable(run), None)) is not None:
+        with contextlib.suppress(FileNotFoundError):
+            best = saved_state(newest).best
+            folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
+            if folder is not None and torn(folder) is None:
+                return folder
+        if newest.exists():  # else a trainer removed it, and the best one perhaps with it
+            return None
+    return None
 
 
 def read_checkpoint(choose: Callable[[], Path], read: Callable[[Path], T]) -> T:
