@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +190,31 @@ def _check_leaks(puzzle: Puzzle, splits: dict[str, Split]) -> list[str]:
             raise DatasetError(f"leak: {name} example {index} is {other} example {twin} under the puzzle's symmetries")
         seen[name] = own
     return [f"no puzzle is in two splits under the puzzle's symmetries: {', '.join(splits)}"] if len(splits) > 1 else []
+
+
+def repeated(splits: Mapping[str, Split]) -> list[str]:
+    """A line for each two splits that ask the same questions; symmetric copies, which take longer, are left out."""
+    keys = {name: _questions(split) for name, split in splits.items()}
+    found = {pair: int(_among(keys[pair[1]], keys[pair[0]]).sum()) for pair in combinations(splits, 2)}
+    return [
+        f"{count:,} of {len(keys[two]):,} questions of {two} are in {one}, too; accuracy on {two} counts them"
+        for (one, two), count in found.items()
+        if count
+    ]
+
+
+def _questions(split: Split) -> np.ndarray:
+    """(N,) uint64, equal for equal questions: tokens, relations and the puzzle's identifier."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices))
+    keys = owner.astype(np.uint64) * rng.integers(0, 2**64, dtype=np.uint64)
+    for array in (split.inputs, split.relations):
+        if array is None or not len(array):
+            continue
+        weights = rng.integers(0, 2**64, array[:1].size, np.uint64)
+        for rows in parts(len(array), array):
+            keys[rows] += array[rows].reshape(-1, len(weights)).astype(np.uint64) @ weights
+    return keys
 
 
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:

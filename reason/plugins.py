@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -27,19 +30,45 @@ def import_file(file: Path | str) -> ModuleType:
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         raise ConfigError(f"{file} is no Python file; name one that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = IMPORTED[str(path)] = module
     try:
         spec.loader.exec_module(module)
-    except SystemExit:
-        del sys.modules[name]
-        raise ConfigError(
-            f"{file} ends the program when it is imported; put that under if __name__ == '__main__':"
-        ) from None
-    except Exception as error:
-        del sys.modules[name]
-        raise ConfigError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    IMPORTED[str(path)] = module
+    except BaseException as error:
+        said = own_fault(error)
+        del sys.modules[name], IMPORTED[str(path)]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        if isinstance(error, SystemExit):
+            mend = "put that under if __name__ == '__main__':"
+            raise ConfigError(f"{file} ends the program when it is imported ({said}); {mend}") from None
+        raise ConfigError(f"{file} cannot be imported: {said or repr(error)}") from error
     return module
+
+
+def own_fault(error: BaseException) -> str | None:
+    """FILE, line N: the exception, if a file of the user's own raised it or has the function that was called wrongly.
+
+    None: it comes from elsewhere.
+    """
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        places.append((str(error.filename), error.lineno))
+    if isinstance(error, TypeError) and (called := re.match(r"([\w.]+)\(\) ", str(error))):
+        places += _definitions(called[1])
+    own = [place for place in places if place[0] in IMPORTED]
+    if not own:
+        return None
+    said = (str(error) or "without words").splitlines()[0]
+    return f"{own[-1][0]}, line {own[-1][1]}: {type(error).__name__}: {said}"
+
+
+def _definitions(name: str) -> Iterable[tuple[str, int]]:
+    """File and line of the functions of that qualified name in files of the user's own."""
+    for file, module in IMPORTED.items():
+        try:
+            yield file, operator.attrgetter(f"{name}.__code__.co_firstlineno")(module)
+        except AttributeError:
+            continue
 
 
 def import_asked(arguments: list[str]) -> list[str]:

@@ -36,6 +36,7 @@ from datasets_gen.layout import (
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.verify import repeated
 from datasets_gen.version import __version__
 
 HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
@@ -107,6 +108,8 @@ def run_import(options: argparse.Namespace) -> None:
         "version": __version__,
     }
     contents["provenance"] = {**contents.get("provenance", {}), **provenance}
+    for warning in repeated(contents["splits"]):
+        print(f"warning: {warning}", file=sys.stderr)
     write_dataset(options.output_dir, **contents)
     made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in contents["splits"].items())
     print(f"{options.output_dir}: {made} examples, {contents['vocab_size']} tokens")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import traceback
 from functools import cache
 from pathlib import Path
 
@@ -36,8 +37,12 @@ def page_named(name: str) -> type[Declared]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise DatasetError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise DatasetError(f"{name} cannot be imported{where}: {type(error).__name__}: {error}") from error
     found = [each for each in vars(module).values() if _is_page(each, module.__name__)]
     if len(found) != 1:
         raise DatasetError(f"{name} has {len(found)} classes on Declared; one page is one class")

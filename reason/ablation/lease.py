@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import LeaseCompromise, SoftFileLease, Timeout
 
+from reason.files import naming
+
 # Seconds without a renewal after which a lease is free. Renewals are 40 s apart, and NFS may show a file's time 60 s
 # late (acregmax).
 LEASE = 120.0
@@ -29,7 +31,8 @@ def lease_of(run: Path) -> SoftFileLease:
 def acquired(lease: SoftFileLease) -> bool:
     """Take a lease if no other process holds it; whether it is held now."""
     try:
-        lease.acquire()
+        with naming(Path(lease.lock_file)):
+            lease.acquire()
     except Timeout:
         _remove_unsigned(Path(lease.lock_file))
         return False

@@ -16,7 +16,7 @@ from datasets_gen.terminal import ending_at_once, open_missing_streams
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
-from reason.plugins import import_asked
+from reason.plugins import import_asked, own_fault
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
@@ -126,10 +126,12 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except Exception as error:
+    except BaseException as error:
         if _interrupted(error):
             print("interrupted", file=sys.stderr)
             return 130
+        if not isinstance(error, Exception) and own_fault(error) is None:
+            raise  # SystemExit, as of --help
         print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
 
@@ -158,27 +160,29 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """One line for an error.
 
     For errors that the user can fix, their own message; for errors of the system and of memory, the reason; for any
-    other, its type, its message and the file with the traceback.
+    other, its type, its message, whether a file of the user's own raised it, and the file with the traceback.
     """
     from datasets_gen.layout import DatasetError  # numpy only where something went wrong
 
     if isinstance(error, ConfigError | DatasetError | Diverged | RunLost | PartnerLost):
         return str(error)
-    if isinstance(error, OSError):
-        where = f" ({error.filename})" if error.filename else ""
-        return f"{error.strerror or error}{where}"
     if _is_out_of_memory(error):
         first = (str(error) or "no more is to be had").splitlines()[0]
         return f"out of memory ({first}); try a smaller model or batch_size"
+    if (own := own_fault(error)) is not None:
+        return f"{own}; this is a fault of your own file: its traceback is in {_kept(error)}"
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror or error}{where}"
     first = (str(error) or "without words").splitlines()[0]
     return f"{type(error).__name__}: {first}; this is a fault of the program: its traceback is in {_kept(error)}"
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Out of memory in Python, in CUDA, or in torch's CPU allocator, which raises a plain RuntimeError."""
     text = str(error)
     return (
@@ -188,7 +192,7 @@ def _is_out_of_memory(error: Exception) -> bool:
     )
 
 
-def _kept(error: Exception) -> str:
+def _kept(error: BaseException) -> str:
     """The file that the traceback was written to."""
     try:
         handle, name = tempfile.mkstemp(prefix="reason-traceback-", suffix=".txt", text=True)

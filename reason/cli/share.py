@@ -151,7 +151,10 @@ def pull(argv: list[str]) -> int:
     parser.add_argument("out", type=Path, nargs="?", metavar="DIR", help="folder (default runs/NAME)")
     parser.add_argument("--revision", metavar="R", help="a branch, tag or commit")
     arguments = parser.parse_args(argv)
-    out = arguments.out or ROOT / arguments.repository.rsplit("/", 1)[-1]
+    name = arguments.repository.rsplit("/", 1)[-1]
+    if name in ("", ".", ".."):  # a folder's name below runs/
+        raise ConfigError(f"{arguments.repository} names no repository; type reason pull USER/NAME")
+    out = arguments.out or ROOT / name
     pull_model(arguments.repository, out, revision=arguments.revision)
     print(typed(f"{out}: reason solve {quoted(out)} PUZZLE, python evaluate.py {quoted(out)}"))
     return 0

@@ -14,7 +14,7 @@ from reason.cli.help import Parser
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import IMPORTED
+from reason.plugins import IMPORTED, own_fault
 from reason.presets import preset
 from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume, start, why_processes_differ
@@ -60,6 +60,8 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
     try:
         return trainer.train(max_steps, max_minutes)
     except OSError as error:
+        if own_fault(error) is not None:
+            raise
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
         mend = "free some space; " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""

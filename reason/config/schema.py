@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 import reason.settings.capabilities as can
 from reason.data import DataConfig
 from reason.evaluation.config import EvaluationConfig
-from reason.losses import LossConfig
+from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import AnyModelConfig, RecursiveConfig
 from reason.rollout import RolloutConfig
@@ -62,11 +62,16 @@ class Config(BaseConfig):
         return [] if self.init_layers == "same" else [duplicated]
 
     def unused(self) -> dict[str, str]:
-        """Names and places; evaluation."""
+        """Names and places; evaluation; the reduction of terms that a gate per puzzle leaves one value a row."""
         placed = Elsewhere("it says what the run is called and where it is computed")
         found: dict[str, str] = {"name": placed, "device": placed}
         read = [f"evaluation.{name}" for name in type(self.evaluation).settings()]
-        return found | dict.fromkeys(read, Elsewhere("it is read at evaluation"))
+        found |= dict.fromkeys(read, Elsewhere("it is read at evaluation"))
+        gated = self.model.capabilities().get(can.PUZZLE_GATE) is True
+        reduced = [TERMS[name] for name in self.loss.present if "reduction" in TERMS[name].settings]
+        if gated and reduced and all(can.EXIT_GATE in term.needs for term in reduced):
+            found["loss.reduction"] = "model.gate=puzzle gives each exit term one value a row, and there is no lm"
+        return found
 
     def refuse_unmet(self, needs: Iterable[can.Need]) -> None:
         """Raise ConfigError for the first need that no section meets, with what to type."""

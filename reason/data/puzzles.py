@@ -139,13 +139,22 @@ class PuzzleData:
 
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
-        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
         scored = torch.zeros(count, dtype=torch.bool, device=self.device)
         for first in range(0, count, AT_ONCE):
-            labels = self.labels[first : min(first + AT_ONCE, count)].int()
-            scored[first : first + AT_ONCE] = ((labels != IGNORE) & (labels != ignored)).any(1)
-            release(*self._mapped)
+            scored[first : first + AT_ONCE] = self._scored(first, min(first + AT_ONCE, count))
         return scored.nonzero().flatten()
+
+    def scores_a_cell(self) -> bool:
+        """Whether any example has a scored cell; looks no further than the first that has."""
+        return any(self._scored(first, first + AT_ONCE).any() for first in range(0, len(self), AT_ONCE))
+
+    def _scored(self, first: int, end: int) -> Tensor:
+        """(N,) bool: which of the examples from `first` on have a scored cell."""
+        ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
+        labels = self.labels[first:end].int()
+        scored = ((labels != IGNORE) & (labels != ignored)).any(1)
+        release(*self._mapped)
+        return scored
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""

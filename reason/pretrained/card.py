@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reason.errors import printable
+
 Card = Mapping[str, Any]
 FILE = "card.json"
 
@@ -31,7 +33,10 @@ def per_cent(share: float) -> str:
 
 
 def markdown(card: Card) -> str:
-    """The card to be read; its first lines are those that the Hugging Face hub reads."""
+    """The card to be read; its first lines are those that the Hugging Face hub reads.
+
+    Names and commands come from files that anyone may have written, so no line may become two, or HTML.
+    """
     minutes = "" if card["seconds"] is None else f", {card['seconds'] / 60:.0f} min"
     rounded = "" if card["stored"] == "fp32" else f", stored as {card['stored']}"
     made = [f"{card['command']}   # training"] if card["command"] else []
@@ -54,7 +59,7 @@ def markdown(card: Card) -> str:
         if (before := one.get("exact_by_step_in_float32")) is not None:
             lines += [_row("with float32 weights", *(per_cent(before[step - 1]) for step in steps))]
         lines += [""]
-    return "\n".join(lines)
+    return "\n".join(printable(line).replace("<", "&lt;") for line in lines)
 
 
 def _row(*cells: str) -> str:

@@ -9,12 +9,13 @@ import gzip
 import re
 import tarfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 from reason.errors import ConfigError
 from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing
 from reason.runs.folders import new_path, scratch_beside
-from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, torn
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, read_checkpoint, readable, torn
 
 BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
@@ -34,9 +35,17 @@ def pack_run(run: Path, out: Path) -> None:
         ConfigError: there is no checkpoint to pack, or `out` is there already.
     """
     read_record(run)
-    checkpoint = next(readable(run), None)
-    if checkpoint is None:
-        raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
+
+    def newest() -> Path:
+        if (folder := next(readable(run), None)) is None:
+            raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
+        return folder
+
+    with new_path(out, "name another file, or remove it") as packed:
+        read_checkpoint(newest, partial(_pack, run, packed))
+
+
+def _pack(run: Path, out: Path, checkpoint: Path) -> None:
     members = {name: run / name for name in BESIDE}
     members |= {f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in (MANIFEST, *FILES)}
 
@@ -45,10 +54,7 @@ def pack_run(run: Path, out: Path) -> None:
         bare.size = member.size
         return bare
 
-    with (
-        new_path(out, "name another file, or remove it") as packed,
-        tarfile.open(packed, mode="w:gz", compresslevel=9, dereference=True) as archive,
-    ):
+    with tarfile.open(out, mode="w:gz", compresslevel=9, dereference=True) as archive:
         for name, path in members.items():
             if path.is_file():
                 archive.add(path, name, filter=plain)

@@ -27,7 +27,15 @@ from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED
 from reason.pretrained import find_run
 from reason.runs.folders import directory_lock, plain_name
-from reason.training.checkpoint import best_checkpoint, checkpoints, load_into, readable, saved_state, step_of
+from reason.training.checkpoint import (
+    best_checkpoint,
+    checkpoints,
+    load_into,
+    read_checkpoint,
+    readable,
+    saved_state,
+    step_of,
+)
 from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes, fuses
 from reason.version import __version__
@@ -111,12 +119,11 @@ def newest_run() -> Path:
     Raises:
         ConfigError: there is none.
     """
-    found = [
-        (folder.stat().st_mtime, run)
-        for run in ROOT.glob("*")
-        for folder in checkpoints(run)
-        if (run / "config.json").exists()
-    ]
+    found = []
+    for run in filter(lambda run: (run / "config.json").exists(), ROOT.glob("*")):
+        for folder in checkpoints(run):
+            with contextlib.suppress(FileNotFoundError):  # a trainer removed it
+                found.append((folder.stat().st_mtime, run))
     if not found:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
     return max(found)[1]
@@ -211,16 +218,19 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
         ConfigError: there is no checkpoint, no checkpoint is marked as best, it does not fit the config or the device,
             its weights are not finite, or it has no EMA and one was asked for.
     """
-    folder = chosen_checkpoint(run, config.evaluation.checkpoint)
-    refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
-    which = which_weights(folder, weights)
     shape = read_shape(run)
     refuse_large_model(config.model, shape, device)
     computed = dtypes(config.training.precision, device)
-    model = build_model(config.model, shape, *computed)
-    load_into(model, folder, which)
-    model.fuse(fuses(config.model, computed, device))
-    return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
+
+    def loaded(folder: Path) -> TrainedRun:
+        refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
+        which = which_weights(folder, weights)
+        model = build_model(config.model, shape, *computed)
+        load_into(model, folder, which)
+        model.fuse(fuses(config.model, computed, device))
+        return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
+
+    return read_checkpoint(lambda: chosen_checkpoint(run, config.evaluation.checkpoint), loaded)
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:

@@ -14,9 +14,10 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
@@ -37,7 +38,7 @@ from reason.runs.reading import refuse_unreadable
 from reason.runs.results import is_number
 from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark
-from reason.training.checkpoint import load_weights, save_checkpoint, saved_state, step_of
+from reason.training.checkpoint import load_weights, read_checkpoint, save_checkpoint, saved_state, step_of
 from reason.training.log import read_metrics
 from reason.version import __version__
 
@@ -62,12 +63,13 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     sets = sets or config.data.directories
     read_metrics(run)  # refused before the evaluation
     with new_path(out, "name another folder, or remove it") as model:
-        _write(run, model, config, STORED[stored])
+        exported = _exported(run, config)
+        _write(run, model, exported, STORED[stored])
         read = [_results(model, directory, changes) for directory in sets]
         unrounded = read
         if stored != "fp32":
             whole = model.with_name(".float32")
-            _write(run, whole, config, torch.float32)
+            _write(run, whole, exported, torch.float32)
             unrounded = [_results(whole, directory, changes) for directory in sets]
         step = read[0]["checkpoint_step"]
         card = _card(run, out.name, stored, step) | {
@@ -81,22 +83,36 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     return card
 
 
-def _write(run: Path, folder: Path, config: Config, dtype: torch.dtype) -> None:
+class _Exported(NamedTuple):
+    """What is taken from a checkpoint, read once: a trainer may remove it."""
+
+    step: int
+    which: str  # "ema" or "raw"
+    weights: dict[str, Tensor]
+    has_config: bool
+
+
+def _exported(run: Path, config: Config) -> _Exported:
+    def read(folder: Path) -> _Exported:
+        which = which_weights(folder, config.evaluation.weights)
+        return _Exported(step_of(folder), which, load_weights(folder, which), bool(saved_state(folder).config))
+
+    return read_checkpoint(lambda: chosen_checkpoint(run, config.evaluation.checkpoint), read)
+
+
+def _write(run: Path, folder: Path, exported: _Exported, dtype: torch.dtype) -> None:
     """A run's folder with one checkpoint of weights alone, without a path of this machine."""
-    checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
-    which = which_weights(checkpoint, config.evaluation.weights)
     weights = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-        for name, tensor in load_weights(checkpoint, which).items()
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in exported.weights.items()
     }
     record = read_record(run)
     own = _portable(read_config(run / "config.json"))
     command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
     create_run(folder, own, read_shape(run), record["task"], command, record["training_set"], files)
-    state = {"step": step_of(checkpoint), "exported": which}
-    if saved_state(checkpoint).config:
+    state = {"step": exported.step, "exported": exported.which}
+    if exported.has_config:
         state["config"] = own.model_dump(mode="json")
-    save_checkpoint(folder, step_of(checkpoint), weights, None, state, keep=1)
+    save_checkpoint(folder, exported.step, weights, None, state, keep=1)
 
 
 def _portable(config: Config) -> Config:

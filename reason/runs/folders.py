@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reason.errors import ConfigError, has_controls, printable
-from reason.files import read_json
+from reason.files import naming, read_json
 
 try:
     import fcntl
@@ -61,7 +61,7 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     scratch.mkdir()
     try:
-        with directory_lock(scratch):
+        with directory_lock(scratch), naming(folder):
             yield scratch
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -74,11 +74,12 @@ def new_path(out: Path, mend: str) -> Iterator[Path]:
     Raises:
         ConfigError: `out` is there already; `mend` says what to do then.
     """
-    if os.path.lexists(out):
+    place = Path(os.path.abspath(out))  # ".." is no name of a file
+    if os.path.lexists(place):
         raise ConfigError(f"{out} is there already; {mend}")
-    with scratch_beside(out) as scratch:
-        yield scratch / out.name
-        (scratch / out.name).rename(out)
+    with scratch_beside(place) as scratch:
+        yield scratch / place.name
+        (scratch / place.name).rename(place)
 
 
 @contextlib.contextmanager

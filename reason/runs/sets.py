@@ -14,6 +14,7 @@ from datasets_gen.typed import typed
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
+from reason.models.base import IGNORE
 from reason.presets import PRESETS
 from reason.training.loop import Trainer
 from reason.training.sets import TrainingSets
@@ -72,7 +73,8 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
     """The train splits on the device.
 
     Raises:
-        ConfigError: none is named, one is empty, or they are no puzzles of one family in several sizes.
+        ConfigError: none is named, one is empty or has no scored label, or they are no puzzles of one family in
+            several sizes.
         DatasetError: missing, torn or inconsistent.
     """
     if config.data.directory is None:
@@ -84,6 +86,11 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
+        if not data.scores_a_cell():
+            raise ConfigError(
+                f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
+                f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
+            )
         config.refuse_unmet(_asked_by(data))
         if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
             raise ConfigError(

@@ -9,6 +9,7 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -16,9 +17,9 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -34,6 +35,7 @@ MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
 FILES = (*NEEDED, "ema.safetensors")
 TENSOR = "tensor:"
+T = TypeVar("T")
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
@@ -156,7 +158,8 @@ def save_checkpoint(
     kept = [path for path in there if step_of(path) <= step][-keep:]
     for old in there:
         if old not in kept and step_of(old) != best:
-            shutil.rmtree(old, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                shutil.rmtree(old.rename(old.with_name(f".{old.name}.partial")))  # a reader sees it whole or not at all
     return folder
 
 
@@ -173,10 +176,29 @@ def _to_disk(path: Path) -> None:
 
 def best_checkpoint(run: Path) -> Path | None:
     """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
-    newest = next(readable(run), None)
-    best = saved_state(newest).best if newest is not None else None
-    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
-    return folder if folder is not None and torn(folder) is None else None
+    while (newest := next(readable(run), None)) is not None:
+        with contextlib.suppress(FileNotFoundError):
+            best = saved_state(newest).best
+            folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
+            if folder is not None and torn(folder) is None:
+                return folder
+        if newest.exists():  # else a trainer removed it, and the best one perhaps with it
+            return None
+    return None
+
+
+def read_checkpoint(choose: Callable[[], Path], read: Callable[[Path], T]) -> T:
+    """What `read` makes of the chosen checkpoint; of the next one chosen, if a trainer removed it meanwhile."""
+    while True:
+        folder = choose()
+        try:
+            found = read(folder)
+        except (OSError, ConfigError):
+            if folder.exists():
+                raise
+        else:
+            if folder.exists():  # else a file that may be absent was perhaps removed
+                return found
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
@@ -218,11 +240,17 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
 
 
 def readable(run: Path) -> Iterator[Path]:
-    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning."""
+    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning.
+
+    Where a trainer removed one meanwhile, there is a newer one: all are listed again.
+    """
     for folder in reversed(checkpoints(run)):
         reason = torn(folder)
         if reason is None:
             yield folder
+        elif not folder.exists():
+            yield from readable(run)
+            return
         else:
             warnings.warn(f"{folder} is torn ({reason}); going back to the one before it", stacklevel=2)
 

@@ -11,7 +11,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.training.checkpoint import load_weights, readable
+from reason.training.checkpoint import load_weights, read_checkpoint, readable
 
 LayerOrder = Literal["same", "cycle", "repeat"]
 _LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
@@ -25,10 +25,15 @@ def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
     Raises:
         ConfigError: there is no checkpoint, or a weight of the two differs.
     """
-    folder = next(readable(run), None)
-    if folder is None:
-        raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
-    weights = load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
+
+    def newest() -> Path:
+        if (folder := next(readable(run), None)) is None:
+            raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
+        return folder
+
+    weights = read_checkpoint(
+        newest, lambda folder: load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
+    )
     own = model.state_dict()
     if order != "same":
         weights = duplicated(weights, own, order)

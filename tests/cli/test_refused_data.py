@@ -9,6 +9,9 @@ import pytest
 from conftest import NARROW, make_set, refusal
 from survivors import change_json
 
+from reason import Dataset
+from reason.cli import main
+
 
 def test_resume_refuses_another_set_and_torn_checkpoints(half: Path, here: Path) -> None:
     make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "other")
@@ -54,6 +57,16 @@ def test_a_causal_set_is_refused_by_a_model_that_sees_all_cells(addition: Path, 
     told = "type data=DIR of a set made with --blank-answer"
     refusal(["train", "sudoku-4x4", f"data={addition}", *NARROW, "run=r"], told)
     assert not (here / "r").exists()
+
+
+def test_a_set_without_a_scored_label_is_refused(here: Path) -> None:
+    questions, labels = np.ones((8, 16), int), np.full((8, 16), -100)
+    Dataset.from_arrays("blank", train=(questions, labels))
+    refusal(["train", "sudoku-4x4", "data=blank", *NARROW, "run=r"], "blank: no label of the train split is scored")
+    assert not (here / "r").exists()
+    labels[7, 15] = 1  # one is enough
+    Dataset.from_arrays("one", train=(questions, labels))
+    assert main(["train", "sudoku-4x4", "data=one", *NARROW, "run=r"]) == 0
 
 
 @pytest.mark.parametrize("named", ["{},", ",{}", "{},,{}", ""])

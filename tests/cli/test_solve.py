@@ -26,11 +26,14 @@ from datasets_gen.pictures import WRONG as RED
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
+from reason.cli.solve import SETTING
+from reason.config.describe import keys_of
 from reason.data import STILL, Moved, draw_symmetries
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
 from reason.models.base import Batch, Readout, Shape
 from reason.report.drawing import board
+from reason.settings.base import Mark
 from reason.solve import _difference, completed, describe, doubts
 
 NARROW = [
@@ -237,6 +240,30 @@ def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path) -> No
     error = refusal(["solve", *arguments], words)
     assert error.startswith("error: ")
     assert error.count("\n") == 1
+
+
+def test_what_is_no_puzzle_is_refused_without_torch(here: Path) -> None:
+    script = "import sys; from reason.cli import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
+    (here / "empty.txt").write_text("\n")
+    for words, said in (
+        (["sudoku", "12"], "the board has 2 cells, a 9x9 Sudoku has 81"),
+        (["sudoku", "empty.txt", "--output", "out.csv"], "empty.txt holds no puzzle"),
+        (["sudoku"], "a run and a puzzle are needed"),
+    ):
+        done = subprocess.run([sys.executable, "-c", script, "solve", *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr
+
+
+def test_settings_that_a_solution_does_not_read_are_named(
+    runs: Path, third: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "steps=2"]
+    assert main([*words, "evaluation.limit=3", "evaluation.weights=raw"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("evaluation.limit=3 changes nothing in this answer: reason solve reads evaluation.steps, ")
+    assert all(SETTING.match(f"{key}=") for key in keys_of(Mark.READABLE))
+    refusal([*words, "model.hidden_size=3"], "model.hidden_size cannot change for a trained model")
 
 
 def test_a_file_of_another_encoding_is_refused_and_a_long_line_is_no_file(

@@ -53,7 +53,7 @@ def test_an_answer_is_printed_although_its_picture_cannot_be_written(
         raise OSError(28, "No space left on device", str(path))
 
     (here / "p.gif").write_bytes(b"whole")
-    monkeypatch.setattr("reason.cli.solve.animate", full)
+    monkeypatch.setattr("reason.cli.answer.animate", full)
     assert main(["solve", "sudoku-6x6", BOARD, "--gif", "p.gif"]) == 1
     streams = capsys.readouterr()
     assert "solved: the rules hold" in streams.out

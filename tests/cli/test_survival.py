@@ -91,6 +91,20 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
     refusal("train run=half --resume", "the disk has 0.0 MB left; free some space")
 
 
+@pytest.mark.parametrize(("words", "writer", "path"), [
+    ("evaluate half steps=1 evaluation.boards=0 name=e", "runs.evaluation.write_report", "half/evaluation/e"),
+    ("export half out steps=1", "runs.export.write_card", "out"),
+    ("pack half out.tar.gz", "runs.archive._pack", "out.tar.gz"),
+    ("ablate sudoku-4x4 data={set} seeds=1 --out ab", "ablation.lease.SoftFileLease.acquire", "ab/.lease"),
+])  # fmt: skip
+def test_a_full_disk_names_what_was_written(
+    words: str, writer: str, path: str, half: Path, here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"reason.{writer}", Mock(side_effect=OSError(28, "No space left on device")))
+    error = refusal(words.format(set=sudoku_4x4), "error: No space left on device (")
+    assert error.endswith(f"{path})\n")
+
+
 def test_a_read_only_run_is_refused(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() == 0:  # to whom nothing is read-only
         monkeypatch.setattr(runs.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))

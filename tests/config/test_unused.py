@@ -269,6 +269,17 @@ def test_all_settings_of_a_config_act_or_are_known_to_be_unused(name: str, train
     assert wrong == {}
 
 
+def test_a_gate_per_puzzle_leaves_no_cells_to_reduce(trained: Callable) -> None:
+    """Unless there is lm, whose cells are reduced with any gate."""
+    gated = {"model.gate": "puzzle", "model.causal": False}
+    for more, why in (({}, "model.gate=puzzle gives each exit term one value a row"), ({"loss.weights.lm": 1.0}, None)):
+        config = miniature(preset("ouro-stage-1").config(), **gated, **more)
+        other = derive(config, {"loss.reduction": "row" if config.loss.reduction == "token" else "token"})
+        assert same(trained(config), trained(other)) is (why is not None)
+        assert (why or "") in unused(config).get("loss.reduction", "")
+        assert ("loss.reduction" in unused(config)) is (why is not None)
+
+
 def test_what_is_typed_and_does_nothing_is_said(tmp_path: Path, sudoku_4x4: Path) -> None:
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}", "training.steps=1"]
     told = output([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.probes=4"])

@@ -329,3 +329,9 @@ def test_an_edited_task_is_refused(change):
     puzzle = drawn("queens")[0]
     with pytest.raises(DatasetError, match="describes no puzzle"):
         family_of(puzzle.task | change, puzzle.seq_len, puzzle.vocab_size, puzzle.structure)
+
+
+def test_a_page_that_ends_the_program_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "page.py").write_text("\nraise SystemExit(0)\n")
+    assert main([str(tmp_path / "page.py"), "--output-dir", str(tmp_path / "set")]) == 1
+    assert "page.py cannot be imported (line 2): SystemExit: 0" in capsys.readouterr().err

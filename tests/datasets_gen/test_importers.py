@@ -26,6 +26,21 @@ def test_csv_files_round_trip_byte_for_byte(made, tmp_path, kind, source, split)
     assert metadata.sources
 
 
+def test_an_import_says_which_questions_are_in_two_splits(tmp_path, capsys):
+    rows = "".join(f"a,{board},1234341221434321,0\n" for board in ("1" + "." * 15, ".2" + "." * 14, "..3" + "." * 13))
+    (tmp_path / "train.csv").write_text(f"source,question,answer,rating\n{rows}")
+    for question, said in (
+        ("..3.............", "warning: 1 of 1 questions of test are in train, too"),
+        ("1..4............", ""),
+    ):
+        (tmp_path / "test.csv").write_text(f"source,question,answer,rating\na,{question},1234341221434321,0\n")
+        files, out = [str(tmp_path / f"{name}.csv") for name in ("train", "test")], str(tmp_path / f"set{question[0]}")
+        assert main(["import", "sudoku-csv", *files, "--output-dir", out]) == 0
+        error = capsys.readouterr().err
+        assert said in error
+        assert bool(said) == bool(error)
+
+
 def test_each_split_goes_out_as_it_came_in(tmp_path, capsys):
     """Line ends and the character of an empty cell of one file are not those of the other."""
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"

@@ -56,6 +56,14 @@ def test_float32_weights_are_the_same_to_the_bit(run: reason.Run, tmp_path: Path
     assert "exact_by_step_in_float32" not in card["evaluations"][0]
 
 
+def test_the_card_holds_no_html_of_a_set(exported: Path) -> None:
+    card = json.loads((exported / "card.json").read_text())
+    card["data"][0]["made_by"] = "made\n```\n<script>alert(1)</script>"
+    text = markdown(card)
+    assert "\nmade\\n```\\n&lt;script>" in text
+    assert "<" not in text
+
+
 def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Path, sudoku_4x4: Path) -> None:
     card = json.loads((exported / "card.json").read_text())
     measured = run.evaluate(steps=3, name="again", evaluation={"limit": 6})

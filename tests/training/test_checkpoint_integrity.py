@@ -2,20 +2,29 @@
 
 import json
 import os
+import pkgutil
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import refusal, trainer_of
 from safetensors.torch import load_file, save_file
 from survivors import change_json, flip, same
 
 from reason.cli import main
+from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import Diverged
+from reason.runs.archive import pack_run, unpack_run
+from reason.runs.directory import load_run
+from reason.runs.export import export_run
 from reason.training import checkpoint
-from reason.training.checkpoint import FILES, MANIFEST, checkpoints, fault, readable, seal
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, fault, readable, seal, step_of
+from reason.training.warm_start import warm_start
+
+CPU = torch.device("cpu")
 
 RESUME = ["train", "run=half", "--resume"]
 
@@ -78,6 +87,59 @@ def test_other_damage_is_named(damage: str, three: Path) -> None:
     apply(three / "checkpoints/step-000003")
     with pytest.warns(UserWarning, match=said):
         assert next(readable(three)).name == "step-000002"
+
+
+def _loaded_step(run: Path) -> int:
+    return load_run(run, CPU, read_config(run / "config.json")).step
+
+
+def _exported_step(run: Path) -> int:
+    return export_run(run, run / "out", read_config(run / "config.json"), "fp16", [])["step"]
+
+
+def _packed_step(run: Path) -> int:
+    pack_run(run, run / "out.tar.gz")
+    unpack_run(run / "out.tar.gz", run / "out")
+    return step_of(checkpoints(run / "out")[0])
+
+
+def _warm_start(run: Path) -> int:
+    warm_start(load_run(run, CPU, read_config(run / "config.json")).model, run, "same")
+    return step_of(checkpoints(run)[-1])
+
+
+READERS: dict[str, tuple[str, Callable[[Path], int]]] = {  # what is called after the removal, and what reads
+    "the choice": ("training.checkpoint.torn", _loaded_step),
+    "load": ("training.checkpoint.load_file", _loaded_step),
+    "export": ("runs.export.load_weights", _exported_step),
+    "pack": ("runs.archive._pack", _packed_step),
+    "warm start": ("training.warm_start.load_weights", _warm_start),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.filterwarnings("error")
+def test_where_a_trainer_removed_a_checkpoint_the_next_one_is_read(
+    reader: str, three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, step = READERS[reader]
+    function = pkgutil.resolve_name(f"reason.{name}")
+
+    def removed_before(*arguments: object) -> object:
+        shutil.rmtree(three / "checkpoints/step-000003", ignore_errors=True)
+        return function(*arguments)
+
+    monkeypatch.setattr(f"reason.{name}", removed_before)
+    assert step(three) == 2
+
+
+def test_a_checkpoint_is_out_of_sight_before_its_files_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint.save_checkpoint(tmp_path, 1, {}, None, {"step": 1}, keep=1)
+    monkeypatch.setattr(checkpoint.shutil, "rmtree", lambda *_, **__: None)
+    newest = checkpoint.save_checkpoint(tmp_path, 2, {}, None, {"step": 2}, keep=1)
+    assert checkpoints(tmp_path) == [newest]
 
 
 def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
