@@ -53,8 +53,8 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device, processes
     model.gradient_checkpointing: where the estimate without exceeds the memory that is available on the device.
     training.compile: inductor where it works and training would take four minutes or more without, by the operations
     counted from shapes on a rough machine of the device's kind; the same config decides alike on all of them.
-    model.fused: what a kernel of our own can compute, on a processor that it is made for. Where it computes whole steps,
-    nothing is left to compile. On a GPU it stays auto, so that a processor may read the run with the kernel.
+    model.fused: what a kernel of our own can compute, on a CPU that it is made for. Where it computes whole steps,
+    nothing is left to compile. On a GPU it stays auto, so that a CPU may read the run with the kernel.
     """
     share = max(1, config.training.batch_size // processes)
     computed = dtypes(config.training.precision, device)
