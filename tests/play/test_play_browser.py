@@ -103,7 +103,7 @@ SETS = {
 
 @pytest.mark.parametrize("name", pretrained_models())
 def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path: Path) -> None:
-    """Of 20 unseen puzzles: each step from torch's state, its logits; from the first state on, every answer."""
+    """Of 20 unseen puzzles: four steps from torch's states, their logits; from the first state on, every answer."""
     run = FOLDER / name
     config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
     model = load_run(run, CPU, config, config.evaluation.weights).model
@@ -111,24 +111,25 @@ def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path
     model.add_shape(data.shape)
     questions, (rows, columns) = data.inputs, data.shape.structure.grid
     steps, page = config.rollout.trained_steps, opened(link(model=name))
-    compute = """async ([name, tokens, rows, columns, states]) => {
+    guides = [0, 1, steps // 2, steps - 1]  # states take long to hand over
+    compute = """async ([name, tokens, rows, columns, states, steps]) => {
       const model = play.models.find((one) => one.name === name), boards = [{ rows, columns, tokens }];
       const [said, guided] = [[], []];
       const all = async (list, id) => list.push(Array.from((await play.thinker.step(id)).logits));
       const id = await play.thinker.begin(model, boards, [1]);
-      for (const _ of states) await all(said, id);
+      for (let m = 0; m < steps; m++) await all(said, id);
       for (const state of states) await all(guided, await play.thinker.begin(model, boards, [1], { state }));
       return [said, guided];
     }"""
     assert len(questions) == 20
     for question in questions:
         expected = torch_answers(model, question[None].long(), steps, config.seed)
-        states = [{part: z.ravel().tolist() for part, z in before.items()} for before in expected.before]
-        given = [name, question.tolist(), rows, columns, states]
+        states = [{part: z.ravel().tolist() for part, z in expected.before[m].items()} for m in guides]
+        given = [name, question.tolist(), rows, columns, states, steps]
         said, guided = (np.array(each, np.float32)[:, None] for each in page.evaluate(compute, given))
-        there = (expected.logits > IMPOSSIBLE).ravel()
-        difference = np.abs(guided.ravel() - expected.logits.ravel())[there].max()
-        assert difference <= 1e-4 * np.abs(expected.logits.ravel()[there]).max()
+        right = expected.logits[guides].ravel()
+        there = right > IMPOSSIBLE
+        assert np.abs(guided.ravel() - right)[there].max() <= 1e-4 * np.abs(right[there]).max()
         shape = expected.logits.shape
         assert (said.reshape(shape).argmax(-1) == expected.logits.argmax(-1)).all()
 
