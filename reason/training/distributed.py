@@ -1,8 +1,7 @@
 """Data parallelism under torchrun: one global batch, each process has its own rows of it.
 
-Gradients are averaged here, once an optimizer step, not by DistributedDataParallel: a model has encode, step and
-readout and no `forward` that DDP could wrap, its weights are used dozens of times a step, partly without gradient, and
-N_grad backward passes cost one exchange instead of N_grad.
+Gradients are averaged here, once an optimizer step, not by DistributedDataParallel, which gives the same bits at the
+same speed but cannot average the sparse gradients of puzzle embeddings on GPUs (docs/log/performance.md).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import re
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -181,10 +181,11 @@ def joined(device: torch.device) -> Iterator[World]:
         torch.cuda.set_device(device)
     store: dist.Store | None = None
     try:
-        store, rank, size = next(dist.rendezvous("env://", timeout=LONGER))
+        shared, rank, size = next(dist.rendezvous("env://", timeout=LONGER))
+        store = _of_this_attempt(shared, rank, size)
+        store.set(f"process/{rank}", f"rank {rank} on {socket.gethostname()} (process {os.getpid()})")
         kind = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=LONGER)
-        store.set(f"process/{rank}", f"rank {rank} on {socket.gethostname()} (process {os.getpid()})")
         control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
         yield World(rank, size, control, patient, None if device.type == "cuda" else control)
     except RuntimeError as error:
@@ -196,6 +197,33 @@ def joined(device: torch.device) -> Iterator[World]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _of_this_attempt(store: dist.Store, rank: int, size: int) -> dist.Store:
+    """A part of torchrun's store that no earlier attempt wrote to.
+
+    torchrun keeps the store when it starts processes anew, with the addresses of those that are gone. So rank 0 names
+    a part, and tells it to each process that asks by a name of its own.
+
+    Raises:
+        PartnerLost: a process has not come.
+    """
+    name = uuid.uuid4().hex
+    if rank:
+        store.set(f"asks/{rank}", name)
+        part = store.get(f"part/{name}").decode()
+        store.set(f"heard/{part}/{rank}", "")
+        return dist.PrefixStore(part, store)
+    missing, until = list(range(1, size)), time.monotonic() + LONGER.total_seconds()
+    while missing:
+        if time.monotonic() > until:
+            raise PartnerLost(f"rank {missing[0]} of {size} processes has not come for {LONGER}; start them all again")
+        for other in missing:
+            if store.check([f"asks/{other}"]):
+                store.set(f"part/{store.get(f'asks/{other}').decode()}", name)
+        time.sleep(0.05)
+        missing = [other for other in missing if not store.check([f"heard/{name}/{other}"])]
+    return dist.PrefixStore(name, store)
 
 
 def _lost(text: str) -> str | None:
@@ -211,13 +239,13 @@ def _absent(store: dist.Store, rank: int, size: int) -> str:
 
     def ask() -> None:
         nonlocal answer
-        names = [store.get(f"process/{other}").decode() for other in range(size)]
-        store.set(f"lives/{names[rank]}", "")  # by name, since torchrun may keep the store for the next attempt
-        absent, until = names, time.monotonic() + ROLL_CALL.total_seconds()
-        while absent and time.monotonic() < until:
-            time.sleep(0.1)
-            absent = [name for name in absent if not store.check([f"lives/{name}"])]
-        answer = ", ".join(absent) or "another process"
+        with contextlib.suppress(RuntimeError):  # the store is gone
+            store.set(f"lives/{rank}", "")
+            absent, until = list(range(size)), time.monotonic() + ROLL_CALL.total_seconds()
+            while absent and time.monotonic() < until:
+                time.sleep(0.1)
+                absent = [other for other in absent if not store.check([f"lives/{other}"])]
+            answer = ", ".join(store.get(f"process/{other}").decode() for other in absent) or "another process"
 
     asking = threading.Thread(target=ask, daemon=True)  # of a store out of reach a request never returns
     asking.start()
