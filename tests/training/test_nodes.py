@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,3 +132,24 @@ def test_a_process_that_is_lost_is_named(
     assert error.startswith("error: rank 1 on node-b (process ")
     assert error.endswith(f") {what}; the newest checkpoint is safe, go on with --resume")
     assert json.loads((tmp_path / "run/checkpoints/step-000002/manifest.json").read_text())
+
+
+def test_a_node_that_is_cut_off_is_named_on_both_sides(nodes: None, monitored_4x4: Path, tmp_path: Path) -> None:
+    """The cable is pulled; a node without a way to the store names that of rank 0."""
+    words = [*words_of(monitored_4x4, tmp_path / "run"), "--max-minutes", "5"]
+    words = [word.replace("training.steps=6", "training.steps=1000000") for word in words]
+    both = [launch(node, words, "0 0 3", 0) for node in (0, 1)]
+    metrics, until = tmp_path / "run/metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_bytes()) and time.monotonic() < until:
+        time.sleep(0.1)
+    ip(f"-n {NAMESPACES[1]} link set v{os.getpid()}b down")
+    for process, lost in zip(
+        both, ("rank 1 on node-b (process ", "the node 10.213.0.1 (it keeps the store)"), strict=True
+    ):
+        said = ""
+        assert process.stdout is not None
+        for line in process.stdout:  # torchrun waits longer than its process
+            if line.startswith("error: "):
+                said = line
+                break
+        assert said.startswith(f"error: {lost}")
