@@ -20,6 +20,7 @@ Train a tiny recursive reasoner. `reason presets` lists the presets.
   python train.py sudoku-6x6 model.activation=tanh optimizer.lr=1e-3   in runs/sudoku-6x6-1, -2, …
   python train.py run=runs/mine --resume                     or run=mine.tar.gz (reason pack)
   torchrun --nproc-per-node 8 train.py trm-mlp-sudoku        the same batch on eight GPUs
+  torchrun … --max-restarts 3 train.py PRESET run=DIR        a restart goes on with that run
 
 options
   --resume            continue from the run's newest checkpoint

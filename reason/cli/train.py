@@ -21,6 +21,7 @@ from reason.runs.build import resume, start, why_processes_differ
 from reason.runs.directory import PACKED, is_archive
 from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
+from reason.training.distributed import goes_on
 from reason.training.loop import Outcome, Trainer
 
 PARSER = Parser("train.py", ("data", "run"))  # the options are described in reason.cli.help
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
         from reason.cli.memory import print_memory
 
         return print_memory(words, pairs)
-    begin = _resumed if arguments.resume else _started
+    begin = _resumed if arguments.resume else _restarted if goes_on(pairs.get("run")) else _started
     with contextlib.ExitStack() as held:
         trainer = begin(words, pairs, held)
         if arguments.max_steps is not None and trainer.step >= arguments.max_steps:
@@ -116,6 +117,13 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None
     return start(asked, named, held, make_data="data.directory" not in pairs)
+
+
+def _restarted(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
+    trainer = _resumed(words, {"run": pairs["run"]}, held)  # with all the settings that the first attempt began with
+    if trainer.world.first:
+        print(f"{trainer.run} goes on at step {trainer.step}, with the settings in its config.json")
+    return trainer
 
 
 def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:

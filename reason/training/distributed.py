@@ -1,8 +1,7 @@
 """Data parallelism under torchrun: one global batch, each process has its own rows of it.
 
-Gradients are averaged here, once an optimizer step, not by DistributedDataParallel: a model has encode, step and
-readout and no `forward` that DDP could wrap, its weights are used dozens of times a step, partly without gradient, and
-N_grad backward passes cost one exchange instead of N_grad.
+Gradients are averaged here, once an optimizer step, not by DistributedDataParallel, which gives the same bits at the
+same speed but cannot average the sparse gradients of puzzle embeddings on GPUs (docs/log/performance.md).
 """
 
 from __future__ import annotations
@@ -10,6 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
+import threading
+import time
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +27,7 @@ from reason.errors import ConfigError, PartnerLost
 PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
 LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
 A_DAY = timedelta(days=1)  # for the first one to make the set
+ROLL_CALL = timedelta(seconds=5)  # for every process to notice that one is lost, and to say that itself is not
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
@@ -175,18 +179,51 @@ def joined(device: torch.device) -> Iterator[World]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    store: dist.Store | None = None
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGER)
+        shared, rank, size = next(dist.rendezvous("env://", timeout=LONGER))
+        store = _of_this_attempt(shared, rank, size)
+        store.set(f"process/{rank}", f"rank {rank} on {socket.gethostname()} (process {os.getpid()})")
+        kind = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=LONGER)
         control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
-        yield World(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
+        yield World(rank, size, control, patient, None if device.type == "cuda" else control)
     except RuntimeError as error:
         lost = _lost(str(error))
         if lost is None:
             raise
-        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
+        who = "another process" if store is None else _absent(store, int(os.environ["RANK"]), size)
+        raise PartnerLost(f"{who} {lost}; the newest checkpoint is safe, go on with --resume") from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _of_this_attempt(store: dist.Store, rank: int, size: int) -> dist.Store:
+    """A part of torchrun's store that no earlier attempt wrote to.
+
+    torchrun keeps the store when it starts processes anew, with the addresses of those that are gone. So rank 0 names
+    a part, and tells it to each process that asks by a name of its own.
+
+    Raises:
+        PartnerLost: a process has not come.
+    """
+    name = uuid.uuid4().hex
+    if rank:
+        store.set(f"asks/{rank}", name)
+        part = store.get(f"part/{name}").decode()
+        store.set(f"heard/{part}/{rank}", "")
+        return dist.PrefixStore(part, store)
+    missing, until = list(range(1, size)), time.monotonic() + LONGER.total_seconds()
+    while missing:
+        if time.monotonic() > until:
+            raise PartnerLost(f"rank {missing[0]} of {size} processes has not come for {LONGER}; start them all again")
+        for other in missing:
+            if store.check([f"asks/{other}"]):
+                store.set(f"part/{store.get(f'asks/{other}').decode()}", name)
+        time.sleep(0.05)
+        missing = [other for other in missing if not store.check([f"heard/{name}/{other}"])]
+    return dist.PrefixStore(name, store)
 
 
 def _lost(text: str) -> str | None:
@@ -194,6 +231,26 @@ def _lost(text: str) -> str | None:
     if "imed out" in text:
         return f"has not answered for {PATIENCE.total_seconds() / 60:g} minutes: it is stopped, stuck or gone"
     return "is gone" if "gloo" in text and "onnection" in text else None
+
+
+def _absent(store: dist.Store, rank: int, size: int) -> str:
+    """Who does not answer a roll call: processes that live have lost the same one, and come here too."""
+    answer = f"the node {os.environ['MASTER_ADDR']} (it keeps the store) or the network to it"
+
+    def ask() -> None:
+        nonlocal answer
+        with contextlib.suppress(RuntimeError):  # the store is gone
+            store.set(f"lives/{rank}", "")
+            absent, until = list(range(size)), time.monotonic() + ROLL_CALL.total_seconds()
+            while absent and time.monotonic() < until:
+                time.sleep(0.1)
+                absent = [other for other in absent if not store.check([f"lives/{other}"])]
+            answer = ", ".join(store.get(f"process/{other}").decode() for other in absent) or "another process"
+
+    asking = threading.Thread(target=ask, daemon=True)  # of a store out of reach a request never returns
+    asking.start()
+    asking.join(2 * ROLL_CALL.total_seconds())
+    return answer
 
 
 def world_size() -> int:
@@ -216,6 +273,20 @@ def world_size() -> int:
         what = "MASTER_ADDR is not set" if rank < size else f"RANK={rank} is not below it"
         raise ConfigError(f"WORLD_SIZE={size} in the environment, and {what}: start several processes with torchrun")
     return size
+
+
+def goes_on(run: str | None) -> bool:
+    """Does torchrun start processes anew that fail, and has an earlier attempt begun the run in this folder?
+
+    torchrun counts its attempts on each node by itself, so the count does not say which attempt this is.
+
+    Raises:
+        ConfigError: the run has no name that every attempt knows.
+    """
+    most = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")
+    if most != "0" and run is None:
+        raise ConfigError(f"--max-restarts={most} of torchrun, and no name of the run to go on with: type run=DIR")
+    return most != "0" and os.path.exists(os.path.join(str(run), "config.json"))
 
 
 def device_of_process(name: str) -> str:

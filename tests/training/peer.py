@@ -27,12 +27,13 @@ def in_world(rank: int, port: int, words: list[str]) -> int:
             del os.environ[name]
 
 
-def stops_within(step: int) -> None:
+def meets(number: int, step: int) -> None:
+    """This process gets a signal when it is about to take the optimizer step after `step`; 0 is none."""
     whole = Trainer.optimizer_step
 
     def halfway(trainer: Trainer) -> torch.Tensor:
         if trainer.step == step:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(os.getpid(), number)
         return whole(trainer)
 
     Trainer.optimizer_step = halfway  # type: ignore[method-assign]
@@ -41,5 +42,5 @@ def stops_within(step: int) -> None:
 if __name__ == "__main__":
     for plan in json.loads(Path(sys.argv[1]).read_text()):
         if "stops" in plan:
-            stops_within(plan["stops"])
+            meets(signal.SIGSTOP, plan["stops"])
         assert in_world(1, plan["port"], plan["words"]) == 0

@@ -80,7 +80,8 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
         monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=3))
         assert in_world(0, port, words) == 1
         (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
-        assert "another process has not answered for 0.05 minutes: it is stopped, stuck or gone" in error
+        assert error.startswith("error: rank 1 on ")
+        assert f"(process {peer.pid}) has not answered for 0.05 minutes: it is stopped, stuck or gone" in error
         assert "the newest checkpoint is safe, go on with --resume" in error
         assert (run / "checkpoints/step-000002/manifest.json").exists()
     finally:

@@ -1,0 +1,155 @@
+"""`torchrun --nnodes 2` over two network namespaces: one process's curve, and what a lost process leads to."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import TINY, pairs
+from test_loop import everything, untimed
+
+from reason.cli import main
+from reason.training.log import read_metrics
+
+ROOT = Path(__file__).parents[2]
+NAMESPACES = [f"reason-{os.getpid()}-{node}" for node in "ab"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("unshare")),
+        reason="network namespaces need root, ip and unshare",
+    ),
+]
+
+# No draw but the puzzles'; a single cycle, because each further cycle amplifies the rounding of sums over rows.
+SHALLOW = TINY | pairs(
+    "rollout.halt_exploration_prob=0 model.h_cycles=1 model.l_cycles=1 training.log_every=1 training.checkpoint_every=2"
+)
+
+
+def ip(words: str) -> str:
+    return subprocess.run(["ip", *words.split()], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def nodes() -> Iterator[None]:
+    """Two network namespaces, 10.213.0.1 and .2, joined by a cable."""
+    wires = [f"v{os.getpid()}{node}" for node in "ab"]
+    try:
+        for name in NAMESPACES:
+            ip(f"netns add {name}")
+        ip(f"link add {wires[0]} netns {NAMESPACES[0]} type veth peer name {wires[1]} netns {NAMESPACES[1]}")
+        for number, (name, wire) in enumerate(zip(NAMESPACES, wires, strict=True), 1):
+            ip(f"-n {name} link set lo up")
+            ip(f"-n {name} addr add 10.213.0.{number}/24 dev {wire}")
+            ip(f"-n {name} link set {wire} up")
+        yield
+    finally:
+        for name in ip("netns list").split():
+            if name in NAMESPACES:
+                for pid in ip(f"netns pids {name}").split():
+                    os.kill(int(pid), signal.SIGKILL)
+                ip(f"netns delete {name}")
+
+
+def launch(node: int, words: list[str], met: str, restarts: int) -> "subprocess.Popen[str]":
+    """Torchrun on a node, whose processes are those of node.py."""
+    name, interface = f"node-{'ab'[node]}", f"v{os.getpid()}{'ab'[node]}"
+    command = ["ip", "netns", "exec", NAMESPACES[node], "unshare", "--uts", "sh", "-c"]
+    command += [f'echo {name} > /proc/sys/kernel/hostname; exec "$@"', "sh", sys.executable]
+    command += [
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "1",
+        "--max-restarts",
+        str(restarts),
+    ]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.213.0.1:29500", "--rdzv-id", "test"]
+    # the host of the store by word, since the nodes' names are in no directory
+    command += ["--rdzv-conf", f"is_host={1 - node}", "--local-addr", f"10.213.0.{node + 1}"]
+    command += [str(ROOT / "tests/training/node.py"), *met.split(), *words]
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": interface, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
+
+
+def trained(words: list[str], met: str = "0 0 600", restarts: int = 0) -> list[str]:
+    """What both nodes print, after both have ended well."""
+    both = [launch(node, words, met, restarts) for node in (0, 1)]
+    said = [process.communicate(timeout=240)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], "\n".join(said)
+    return said
+
+
+def words_of(data: Path, run: Path) -> list[str]:
+    return ["train", "sudoku-4x4", f"data={data}", f"run={run}", *(f"{k}={v}" for k, v in SHALLOW.items())]
+
+
+def test_two_nodes_are_one_process_and_a_killed_one_is_replaced(
+    nodes: None, monitored_4x4: Path, tmp_path: Path
+) -> None:
+    """The loss curve within 1e-6; with rank 1 killed in step 4 and --max-restarts 1, the same bits."""
+    assert main(words_of(monitored_4x4, tmp_path / "one")) == 0
+    trained(words_of(monitored_4x4, tmp_path / "two"))
+    said = trained(words_of(monitored_4x4, tmp_path / "killed"), f"{int(signal.SIGKILL)} 3 600", restarts=1)
+    assert "goes on at step 2" in said[0]
+    one, two = ([line["loss"] for line in read_metrics(tmp_path / run) if "loss" in line] for run in ("one", "two"))
+    assert len(one) == 6
+    assert max(one) - min(one) > 1e-2
+    assert two == pytest.approx(one, abs=1e-6, rel=0)
+    whole, killed = everything(tmp_path / "two"), everything(tmp_path / "killed")
+    assert [name for name in whole if not torch.equal(whole[name], killed[name])] == []
+    assert untimed(tmp_path / "two") == untimed(tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (signal.SIGKILL, "is gone"),
+        (signal.SIGSTOP, "has not answered for 0.05 minutes: it is stopped, stuck or gone"),
+    ],
+)
+def test_a_process_that_is_lost_is_named(
+    number: int, what: str, nodes: None, monitored_4x4: Path, tmp_path: Path
+) -> None:
+    """Rank 1 dies, or is stopped: the other says so in one line, and ends, though a dead one is not timed out here."""
+    seconds = 3 if number == signal.SIGSTOP else 600
+    words = words_of(monitored_4x4, tmp_path / "run")
+    first, _ = (launch(node, words, f"{int(number)} 3 {seconds}", 0) for node in (0, 1))
+    said, _ = first.communicate(timeout=120)
+    assert first.returncode == 1
+    (error,) = (line for line in said.splitlines() if line.startswith("error: "))
+    assert error.startswith("error: rank 1 on node-b (process ")
+    assert error.endswith(f") {what}; the newest checkpoint is safe, go on with --resume")
+    assert json.loads((tmp_path / "run/checkpoints/step-000002/manifest.json").read_text())
+
+
+def test_a_node_that_is_cut_off_is_named_on_both_sides(nodes: None, monitored_4x4: Path, tmp_path: Path) -> None:
+    """The cable is pulled; a node without a way to the store names that of rank 0."""
+    words = [*words_of(monitored_4x4, tmp_path / "run"), "--max-minutes", "5"]
+    words = [word.replace("training.steps=6", "training.steps=1000000") for word in words]
+    both = [launch(node, words, "0 0 3", 0) for node in (0, 1)]
+    metrics, until = tmp_path / "run/metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_bytes()) and time.monotonic() < until:
+        time.sleep(0.1)
+    ip(f"-n {NAMESPACES[1]} link set v{os.getpid()}b down")
+    for process, lost in zip(
+        both, ("rank 1 on node-b (process ", "the node 10.213.0.1 (it keeps the store)"), strict=True
+    ):
+        said = ""
+        assert process.stdout is not None
+        for line in process.stdout:  # torchrun waits longer than its process
+            if line.startswith("error: "):
+                said = line
+                break
+        assert said.startswith(f"error: {lost}")
