@@ -208,7 +208,7 @@ def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
         "command": shlex.join(("python", *command)) if command else None,
         "data": [
             {"set": Path(directory).name, "made_by": command}
-            for directory, command in zip(own.data.directories, _sets_made_by(trained_with), strict=True)
+            for directory, command in dict(zip(own.data.directories, _sets_made_by(trained_with), strict=True)).items()
         ],
         "sha256": record["training_set"],
         "version": __version__,
