@@ -1,8 +1,8 @@
 """Sudokus of depth 2 by simulated annealing, each lineage from a random puzzle of its own. (ours)
 
 Random minimal puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates
-that a pass of depth 1 leaves, rises long before depth 1 fails. Annealing that maximizes it ends at depth 2 in every
-second lineage. A walk at a constant temperature then meets more puzzles of depth 2.
+that a pass of depth 1 leaves, rises long before depth 1 fails. Annealing that maximizes it ends at depth 2 in one of
+four lineages or so. A walk at a constant temperature then meets more puzzles of depth 2.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from datasets_gen.sudoku.solver import endurance, full_grid
 
 Puzzle = tuple[np.ndarray, np.ndarray]  # question (S,) of digits, 0 blank, and answer (S,)
 
-ANNEALING = 20_000  # neighbours
-HOT, COLD = 3.0, 1.0  # temperatures of the annealing, in candidates
+ANNEALING = 10_000  # neighbours
+HOT, COLD = 1.0, 0.3  # temperatures of the annealing, in candidates
 WALK = 300  # neighbours of the walk for each puzzle that the split takes
 WARM = 10.0  # its temperature: puzzles are left, and those of depth 2 are not
 DEEP = 100.0  # endurance from which depth 1 is not enough, nearly always
