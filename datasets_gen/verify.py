@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping
 from itertools import combinations
@@ -144,18 +145,16 @@ def _check_whole(where: Path, metadata: Metadata, split: Split) -> None:
 
     Questions are compared where their hashes are equal, so that memory holds 16 bytes of each.
     """
-    weights = 2 * np.random.Generator(np.random.PCG64(0)).integers(0, 2**62, metadata.seq_len, np.uint64) + 1
-    hashes = np.empty(len(split.inputs), np.uint64)
-    for start, part in split.parts():
-        unscored = np.argwhere(part.labels == metadata.ignore_label_id)
+    for rows in parts(len(split.labels), split.labels):
+        unscored = np.argwhere(split.labels[rows] == metadata.ignore_label_id)
         if len(unscored):
             raise DatasetError(
                 f"{where}: ignore_label_id {metadata.ignore_label_id} leaves cell {unscored[0][1]} of example "
-                f"{start + unscored[0][0]} unscored"
+                f"{rows.start + unscored[0][0]} unscored"
             )
-        hashes[start : start + len(part.inputs)] = part.inputs.astype(np.uint64) @ weights
     if (split.puzzle_identifiers != metadata.blank_identifier_id).any():
         raise DatasetError(f"{where}: a puzzle has an identifier of its own, only the blank one is expected")
+    hashes = _hashes(split.inputs)
     ordered = np.sort(hashes)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     del ordered
@@ -205,16 +204,24 @@ def repeated(splits: Mapping[str, Split]) -> list[str]:
 
 def _questions(split: Split) -> np.ndarray:
     """(N,) uint64, equal for equal questions: tokens, relations and the puzzle's identifier."""
-    rng = np.random.Generator(np.random.PCG64(0))
+    keys = _identified(split) + _hashes(split.inputs)
+    return keys if split.relations is None else keys + _hashes(split.relations, seed=1)
+
+
+def _identified(split: Split) -> np.ndarray:
+    """(N,) uint64, equal for examples whose puzzles have one identifier."""
     owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices))
-    keys = owner.astype(np.uint64) * rng.integers(0, 2**64, dtype=np.uint64)
-    for array in (split.inputs, split.relations):
-        if array is None or not len(array):
-            continue
-        weights = rng.integers(0, 2**64, array[:1].size, np.uint64)
-        for rows in parts(len(array), array):
-            keys[rows] += array[rows].reshape(-1, len(weights)).astype(np.uint64) @ weights
-    return keys
+    return owner.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def _hashes(array: np.ndarray, seed: int = 0) -> np.ndarray:
+    """(N,) uint64, equal for equal rows of an array (N, ...) of whole numbers."""
+    width = math.prod(array.shape[1:])
+    weights = 2 * np.random.Generator(np.random.PCG64(seed)).integers(0, 2**62, width, np.uint64) + 1
+    hashes = np.empty(len(array), np.uint64)
+    for rows in parts(len(array), array):
+        hashes[rows] = array[rows].reshape(rows.stop - rows.start, width).astype(np.uint64) @ weights
+    return hashes
 
 
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
@@ -228,8 +235,7 @@ def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
         found = puzzle.signatures(part.inputs, part.labels, part.relations)
         keys[start : start + len(found)] = found
     if isinstance(puzzle, Arc):
-        owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices))
-        keys += owner.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        keys += _identified(split)
     return keys
 
 

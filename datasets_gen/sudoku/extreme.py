@@ -19,9 +19,10 @@ import numpy as np
 
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import MIXED, completions, minimise, the_solution, thin
+from datasets_gen.sudoku.neighbours import WORK, take_from_another_solution
 from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rule_guesses, shuffles
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import a_solution, full_grid, size_of
+from datasets_gen.sudoku.solver import full_grid, size_of
 
 ROOTS = 30  # random minimal puzzles, the hardest of which a lineage starts from
 POOL = 8  # descendants kept
@@ -41,7 +42,6 @@ SLACK = 1.4  # how much easier than for MIXED a puzzle may be for a fixed rule b
 LEAD = 2.0  # how much harder, to be given away; 97 % of the real puzzles rated 15 or more are within it
 CAP = 80.0  # fitness
 DEPTH = 4.0  # guesses that a solution rests on, of which fewer lower the fitness
-WORK = 800  # guesses after which the search for a clue's replacements is given up
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,7 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
     board = parent.question.copy()
     board[clue] = 0
     if wide:
-        solution = a_solution(board, rng)
-        cells = np.flatnonzero((board == 0) & (solution != parent.question))
-        cell = cells[int(rng.random() * len(cells))]
-        board[cell] = solution[cell]
+        take_from_another_solution(board, parent.question, rng)
     found = completions(board, WORK)
     found = found[rng.random(len(found)).argsort()][: CHILDREN if wide else None]
     boards = []

@@ -7,7 +7,15 @@ import numpy as np
 from datasets_gen.sudoku.branching import completions, minimise, the_solution
 from datasets_gen.sudoku.solver import a_solution
 
-WORK = 800  # guesses after which the search for the last clue is given up
+WORK = 800  # guesses after which the search for a last clue is given up
+
+
+def take_from_another_solution(board: np.ndarray, question: np.ndarray, rng: np.random.Generator) -> None:
+    """Give an open cell of `board` (S,), in place, a digit that another solution has there than the question's."""
+    solution = a_solution(board, rng)
+    cells = np.flatnonzero((board == 0) & (solution != question))
+    cell = cells[int(rng.random() * len(cells))]
+    board[cell] = solution[cell]
 
 
 def neighbour(question: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
@@ -19,10 +27,7 @@ def neighbour(question: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
     clues = np.flatnonzero(question)
     board = question.copy()
     board[clues[int(rng.random() * len(clues))]] = 0
-    other = a_solution(board, rng)
-    cells = np.flatnonzero((board == 0) & (other != question))
-    cell = cells[int(rng.random() * len(cells))]
-    board[cell] = other[cell]
+    take_from_another_solution(board, question, rng)
     last = completions(board, WORK)
     if len(last) == 0:
         return None

@@ -33,6 +33,17 @@ def _fix(mask, cell, new, stack, fresh):
 
 
 @compiled
+def _fixed(mask, stack):
+    """Note every cell where one digit is left; returns how many."""
+    fresh = 0
+    for cell in range(len(mask)):
+        if mask[cell] & (mask[cell] - 1) == 0:
+            stack[fresh] = cell
+            fresh += 1
+    return fresh
+
+
+@compiled
 def _deduce(mask, stack, fresh, dirty, table):
     """Draw every single and locked candidate; False where a contradiction shows. Without `segments` singles alone.
 
@@ -138,11 +149,7 @@ def _search(mask, limit, order, rank, solutions, table):
     saved = np.empty((cells, cells), np.uint16)
     guessed = np.empty(cells, np.int64)
     stack = np.empty(cells, np.int64)
-    depth, found, fresh = 0, 0, 0
-    for cell in range(cells):
-        if mask[cell] & (mask[cell] - 1) == 0:
-            stack[fresh] = cell
-            fresh += 1
+    depth, found, fresh = 0, 0, _fixed(mask, stack)
     dirty = (1 << (3 * size)) - 1
     while True:
         best = -1
@@ -256,12 +263,7 @@ def _measure(mask, true, table):
     cells = len(mask)
     stack, one, two = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
     nothing = np.zeros(cells, np.uint16)
-    fresh = 0
-    for cell in range(cells):
-        if mask[cell] & (mask[cell] - 1) == 0:
-            stack[fresh] = cell
-            fresh += 1
-    _deduce(mask, stack, fresh, (1 << len(table[0])) - 1, table)
+    _deduce(mask, stack, _fixed(mask, stack), (1 << len(table[0])) - 1, table)
     if _candidates(mask) == 0:
         return 0, 0
     _exhaust(mask, true, one, stack, table)
@@ -290,10 +292,10 @@ def _measure(mask, true, table):
 
 @compiled
 def _measure_all(boards, solutions, table):
-    """`_measure` of N boards (N, S) and the masks of their solutions: (N, 2)."""
-    found = np.empty((len(boards), 2), np.int64)
+    """`_measure` of N boards (N, S) and their solutions (N, S): (N, 2)."""
+    found, size = np.empty((len(boards), 2), np.int64), table[0].shape[1]
     for n in range(len(boards)):
-        found[n] = _measure(_masks(boards[n], table[0].shape[1]), solutions[n], table)
+        found[n] = _measure(_masks(boards[n], size), _masks(solutions[n], size), table)
     return found
 
 
@@ -305,12 +307,8 @@ def _endurance(mask, true, bound, table):
     """
     cells, total = len(mask), 0
     stack, assumed, refuted = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
-    fresh, every = 0, (1 << len(table[0])) - 1
-    for cell in range(cells):
-        if mask[cell] & (mask[cell] - 1) == 0:
-            stack[fresh] = cell
-            fresh += 1
-    _deduce(mask, stack, fresh, every, table)
+    every = (1 << len(table[0])) - 1
+    _deduce(mask, stack, _fixed(mask, stack), every, table)
     for after in range(PASSES - 1, -1, -1):
         left, fresh, gone = 0, 0, False
         for cell in range(cells):
@@ -333,10 +331,7 @@ def _endurance(mask, true, bound, table):
             break
         for cell in range(cells):
             if refuted[cell]:
-                mask[cell] ^= refuted[cell]
-                if mask[cell] & (mask[cell] - 1) == 0:
-                    stack[fresh] = cell
-                    fresh += 1
+                fresh = _fix(mask, cell, mask[cell] ^ refuted[cell], stack, fresh)
         _deduce(mask, stack, fresh, every, table)
     return total / PASSES
 
@@ -365,8 +360,8 @@ def _singles(size: int) -> Geometry:
 def measure(boards: np.ndarray, solutions: np.ndarray) -> np.ndarray:
     """(N, 2): the depth of boards (N, S) with their only solutions, and the candidates that depth 1 leaves."""
     singles = _singles(size_of(boards))
-    true = (1 << (solutions.astype(np.int64) - 1)).astype(np.uint16)
-    return _measure_all(np.ascontiguousarray(boards, np.uint8), true, singles)
+    given = (np.ascontiguousarray(each, np.uint8) for each in (boards, solutions))
+    return _measure_all(*given, singles)
 
 
 def endurance(board: np.ndarray, solution: np.ndarray, bound: float = 0.0) -> float:
@@ -375,8 +370,7 @@ def endurance(board: np.ndarray, solution: np.ndarray, bound: float = 0.0) -> fl
     It grows long before depth 1 fails, and is a little above the wrong candidates that depth 1 leaves where it does.
     """
     size = size_of(board)
-    masks = (1 << (solution.astype(np.int64) - 1)).astype(np.uint16)
-    return _endurance(_masks(board, size), masks, bound, _singles(size))
+    return _endurance(_masks(board, size), _masks(solution, size), bound, _singles(size))
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:

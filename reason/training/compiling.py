@@ -9,9 +9,7 @@ from reason.models.base import Reasoner
 from reason.training.config import TrainingConfig
 from reason.training.precision import bfloat16_is_faster
 
-UNROLLED = (
-    32  # sums of fewer numbers are written out on a GPU: 1.75 × a training of sudoku-9x9 (docs/log/performance.md)
-)
+UNROLLED = 32  # sums of fewer numbers are written out on a GPU, 1.75 × as fast (docs/log/performance.md)
 GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
 
 
