@@ -45,16 +45,16 @@ def train(preset: str, settings: dict[str, str], run: Path, *limit: str) -> None
     subprocess.run([sys.executable, "-m", "reason", "train", preset, *words, f"run={run}", *limit], check=True)
 
 
-def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path) -> None:
-    """Train as many steps as fit into so many minutes, the timing of the speed included."""
+def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path, timing: int = SPEED) -> None:
+    """Train as many steps as fit into so many minutes, with the `timing` steps that tell the speed."""
     ends = time.monotonic() + 60 * minutes
     timed = run.with_name(f"{run.name}-speed")
-    train(preset, settings, timed, "--max-steps", str(SPEED))
+    train(preset, settings, timed, "--max-steps", str(timing))
     speed = steps_per_second(timed)
     shutil.rmtree(timed)
     left = ends - time.monotonic() - RESERVE
     steps = max(1, int(speed * left * TRAINING))
-    print(f"{speed:.2f} steps/s: {steps} steps in {left:.0f} s", flush=True)
+    print(f"{run.name}: {speed:.2f} steps/s, {steps} steps in {left:.0f} s", flush=True)
     train(preset, settings | {"training.steps": str(steps)}, run, "--max-minutes", str((left + RESERVE / 2) / 60))
 
 

@@ -153,6 +153,7 @@ def wrong(unroll, scale):
 def absent(unroll):
     return open("absent.npy")
 TERMS |= {"wrong": Term(wrong, "a wrong signature"), "absent": Term(absent, "a missing file")}
+TERMS |= {"number": Term(lambda unroll: 1.0, "a float"), "rows": Term(lambda unroll: unroll.active * 1.0, "(B,)")}
 """
 
 
@@ -171,6 +172,13 @@ def test_a_fault_of_ones_own_file_is_named_as_one(
     error = refusal(["train", *words.split(), f"data={sudoku_4x4}", *SHORT], f"{here / 'faulty.py'}, {said}")
     assert "; this is a fault of your own file: its traceback is in " in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "got"), [("number", "returned float"), ("rows", "returned shape (8,)")])
+def test_a_term_that_is_not_one_number_is_refused(name: str, got: str, here: Path, sudoku_4x4: Path) -> None:
+    (here / "faulty.py").write_text(FAULTY)
+    words = ["sudoku-4x4", "--import", "faulty.py", f"loss.weights.{name}=1", f"data={sudoku_4x4}", *SHORT]
+    refusal(["train", *words], f"the function of loss.weights.{name} {got}")
 
 
 def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:

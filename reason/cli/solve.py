@@ -104,7 +104,7 @@ def _refuse_malformed(name: str, text: str) -> None:
 
 
 def _puzzles(file: Path, output: Path) -> list[str]:
-    """The puzzles of a file: one a line, or the column `question` of a CSV file."""
+    """The puzzles of a file: the column `question` of a CSV file that has it, else one a line."""
     if output.exists():
         raise ConfigError(f"--output {output}: the file exists; name another")
     if not output.parent.is_dir():
@@ -112,11 +112,13 @@ def _puzzles(file: Path, output: Path) -> list[str]:
     if not _is_file(str(file)):
         raise ConfigError(f"no file {file}; with --output the puzzles are in a file, one a line")
     lines = [line for line in read_text(file).removeprefix("\ufeff").splitlines() if line.strip()]
-    if file.suffix == ".csv":
-        rows = list(csv.DictReader(lines))
-        if not rows or "question" not in rows[0]:
-            raise ConfigError(f"{file} has no column `question`, or no row")
-        lines = [row["question"] or "" for row in rows]
+    if file.suffix == ".csv" and lines:
+        header, *rows = csv.reader(lines)
+        if "question" in header:
+            column = header.index("question")
+            lines = [row[column] if column < len(row) else "" for row in rows]
+        elif len(header) > 1:
+            raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(header)}")
     if not lines:
         raise ConfigError(f"{file} holds no puzzle")
     return lines

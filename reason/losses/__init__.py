@@ -12,6 +12,7 @@ from pydantic_core import InitErrorDetails
 from torch import Tensor
 
 import reason.settings.capabilities as can
+from reason.errors import ConfigError
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z
 from reason.losses.exit import exit_entropy, exit_gate_loss, exit_loss
 from reason.losses.halting import halt_loss, q_continue_loss
@@ -205,9 +206,19 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
-    """The named terms, each a float32 scalar."""
-    settings = {name: [getattr(config, setting) for setting in TERMS[name].settings] for name in names}
-    return {name: TERMS[name].function(unroll, *settings[name]).float() for name in names}
+    """The named terms, each a float32 scalar.
+
+    Raises:
+        ConfigError: a term's function returned something else than one number in a tensor.
+    """
+    terms = {}
+    for name in names:
+        term = TERMS[name].function(unroll, *(getattr(config, setting) for setting in TERMS[name].settings))
+        if not isinstance(term, Tensor) or term.ndim:
+            got = f"shape {tuple(term.shape)}" if isinstance(term, Tensor) else type(term).__name__
+            raise ConfigError(f"the function of loss.weights.{name} returned {got}; a tensor without dimensions is due")
+        terms[name] = term.float()
+    return terms
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:

@@ -169,9 +169,17 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
     assert "the rules hold for 2 of 3 answers" in capsys.readouterr().out
     refusal(words, "the file exists")
     other = ["--output", str(tmp_path / "other.csv")]
-    for name, told in (("empty.txt", "holds no puzzle"), ("empty.csv", "has no column `question`")):
-        (tmp_path / name).write_text("\n")
+    for name, text, told in (
+        ("empty.txt", "\n", "holds no puzzle"),
+        ("empty.csv", "\n", "holds no puzzle"),
+        ("others.csv", "id,puzzle\n1,2\n", "has no column `question`; its columns are id, puzzle"),
+    ):
+        (tmp_path / name).write_text(text)
         refusal([*words[:2], str(tmp_path / name), *other], told)
+    plain, told = tmp_path / "plain.csv", tmp_path / "plain-out.csv"
+    plain.write_text("12..............\n")  # one a line, without a header
+    main(["solve", str(runs / "sudoku"), str(plain), "--output", str(told), "--restarts", "1"])
+    assert told.read_text().splitlines()[1].startswith("12..............,")
     refusal([*words[:2], "none.txt", *other], "no file")
     refusal([*words[:3], *other, "--json"], "for one puzzle")
     assert not (tmp_path / "other.csv").exists()
