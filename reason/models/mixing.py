@@ -27,7 +27,7 @@ class MixingConfig(ModelConfig):
         "attention",
         description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
         "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); relations: within its "
-        "groups and within every instance of its relations (less than, sum with a number)",
+        "groups and within every instance of its relations (less than, sum with a number); groups where it has none",
     )
     kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="local: k")
     neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
@@ -136,6 +136,16 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
     if c.mixer in STRUCTURED and inner_of(c) < 1:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
+
+
+def same_mixer(c: ModelConfig, shape: Shape) -> dict[str, Any]:
+    """The change from the mixer `relations` to `groups`, which computes the same where a set has no relations.
+
+    `groups` has a kernel.
+    """
+    if not isinstance(c, MixingConfig) or c.mixer != "relations" or c.values_of(shape):
+        return {}
+    return {} if any(relation.seen for relation in shape.structure.relations) else {"model.mixer": "groups"}
 
 
 def inner_of(c: MixingConfig) -> int:

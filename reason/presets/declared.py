@@ -16,7 +16,6 @@ from reason.presets.structured import sudoku_9x9
 
 SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
 NARROW: Changes = {"model.hidden_size": 32}
-BY_GROUPS: Changes = NARROW | {"model.mixer": "groups"}  # whose kernel computes whole steps
 PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
     "killer": (2500, {}),
     "futoshiki": (2500, {}),
@@ -28,8 +27,8 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "colouring": (5000, {}),
     "sudoku-diagonal": (2500, NARROW),
     "sudoku-jigsaw": (2500, NARROW),
-    "latin-10": (2500, BY_GROUPS),
-    "sudoku-16": (1000, BY_GROUPS),
+    "latin-10": (2500, NARROW),
+    "sudoku-16": (1000, NARROW),
 }
 MEASURED: dict[str, str] = {}
 

@@ -24,6 +24,7 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.machine.auto import Resolved, choices, resolve
 from reason.machine.refuse import refuse_large_model, refuse_large_training, refuse_other_sizes, refuse_unfused
 from reason.models import build_model
+from reason.models.mixing import same_mixer
 from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
@@ -87,6 +88,7 @@ def start(
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
+    config, asked = (derive(each, same_mixer(each.model, data.shape)) for each in (config, asked))
     reserved = reserve_run(asked.name) if run is None and world.first else None
     run = Path(world.tell(str(run or reserved or "")))
     try:
