@@ -17,7 +17,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.gpu_sudoku import pack, train_for
+from benchmarks.gpu_training import pack, train_for
 from reason.files import read_json
 from reason.presets.declared import PAGES
 
@@ -26,10 +26,12 @@ RECIPE = {
     "training.precision": "bf16",
     "training.compile": "none",  # compiling takes longer than a page is trained
     "training.monitor.puzzles": "0",
+    "training.log_every": "10",
     "training.checkpoint_every": "100000",  # its end alone
     "optimizer.schedule.warmup_steps": "100",
 }
 PLAIN = RECIPE | {"optimizer.schedule.kind": "cosine"}
+QUIET = subprocess.DEVNULL
 TIMING = 40  # steps that tell the speed
 STEPS = 64
 SHOWN = (1, 4, 16, 64)
@@ -50,7 +52,7 @@ def measure(data: Path, preset: str, settings: dict[str, str], run: Path, minute
     """Train, evaluate and pack one run; the rows of the table."""
     train_for(minutes, preset, settings | {"data.directory": str(data)}, run, TIMING)
     compute = [f"steps={STEPS}", "name=test", "evaluation.compile=none", "evaluation.batch_size=500"]
-    subprocess.run([sys.executable, "-m", "reason", "evaluate", str(run), *compute], check=True)
+    subprocess.run([sys.executable, "-m", "reason", "evaluate", str(run), *compute], check=True, stdout=QUIET)
     pack(run, run.with_name(f"{run.name}-weights.tar.gz"))
     found = read_json(run / "evaluation" / "test" / "results.json")
     rows = []

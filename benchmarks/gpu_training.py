@@ -1,8 +1,8 @@
-"""Train the recipe for real Sudokus at D 128 on a GPU for a given time, and pack its weights.
+"""Train the recipe for real Sudokus, or for mazes, at D 128 on a GPU for a given time, and pack its weights.
 
     python -m benchmarks.real_sudoku train FILE.csv --output-dir data/sudoku-real
     python -m benchmarks.neighbours data/sudoku-real --output-dir data/sudoku-real-near
-    python -m benchmarks.gpu_sudoku data/sudoku-real,data/sudoku-real-near RUN --minutes 20 [section.key=value …]
+    python -m benchmarks.gpu_training sudoku-9x9-long data/sudoku-real,data/sudoku-real-near RUN [section.key=value …]
 
 The cosine schedule needs the number of steps. So a run of SPEED steps is timed first, in its second half, and the
 training has as many steps as fit in the rest of the time. RUN-weights.tar.gz is the run without the states of its
@@ -24,16 +24,18 @@ from safetensors.torch import load_file
 from reason.training.checkpoint import readable, save_checkpoint, step_of
 from reason.training.log import read_metrics
 
-RECIPE = {  # in place of those of sudoku-9x9-long
-    "data.hints": "3",
+SHARED = {
     "model.hidden_size": "128",
-    "optimizer.muon_lr": "0.015",
     "optimizer.schedule.warmup_steps": "300",
-    "training.batch_size": "448",
     "training.precision": "bf16",
-    "training.compile": "inductor",
     "training.monitor.puzzles": "0",
     "training.checkpoint_every": "3000",
+}
+RECIPES = {  # in place of the preset's own settings
+    "sudoku-9x9-long": SHARED
+    | {"data.hints": "3", "optimizer.muon_lr": "0.015", "training.batch_size": "448", "training.compile": "inductor"},
+    "maze-any": SHARED
+    | {"optimizer.muon_lr": "0.01", "training.batch_size": "512", "training.compile": "none"},  # a compilation a size
 }
 SPEED = 160  # steps
 RESERVE = 25  # seconds to start, to compile from the cache, and to pack
@@ -82,14 +84,15 @@ def pack(run: Path, packed: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("preset", choices=RECIPES)
     parser.add_argument("data", help="the sets, DIR,DIR: a batch of each in turn")
     parser.add_argument("run", type=Path)
     parser.add_argument("settings", nargs="*", metavar="section.key=value", help="in place of the recipe's")
     parser.add_argument("--minutes", type=float, default=20)
     arguments = parser.parse_intermixed_args()
     own = dict(word.split("=", 1) for word in arguments.settings)
-    settings = RECIPE | own | {"data.directory": arguments.data}
-    train_for(arguments.minutes, "sudoku-9x9-long", settings, arguments.run)
+    settings = RECIPES[arguments.preset] | own | {"data.directory": arguments.data}
+    train_for(arguments.minutes, arguments.preset, settings, arguments.run)
     pack(arguments.run, arguments.run.with_name(f"{arguments.run.name}-weights.tar.gz"))
     return 0
 
