@@ -51,7 +51,7 @@ def with_tokens(data: Path) -> Path:
 def measure(data: Path, preset: str, settings: dict[str, str], run: Path, minutes: float) -> list[str]:
     """Train, evaluate and pack one run; the rows of the table."""
     train_for(minutes, preset, settings | {"data.directory": str(data)}, run, TIMING)
-    compute = [f"steps={STEPS}", "name=test", "evaluation.compile=none", "evaluation.batch_size=500"]
+    compute = [f"steps={STEPS}", "name=test", "evaluation.compile=none", "evaluation.batch_size=500", "evaluation.boards=0"]
     subprocess.run([sys.executable, "-m", "reason", "evaluate", str(run), *compute], check=True, stdout=QUIET)
     pack(run, run.with_name(f"{run.name}-weights.tar.gz"))
     found = read_json(run / "evaluation" / "test" / "results.json")
@@ -75,11 +75,11 @@ def main() -> int:
     sets = [Path(word) for word in arguments.words if "=" not in word]
     if unknown := [str(each) for each in sets if each.name not in PAGES]:
         parser.error(f"{unknown[0]} has no preset of its name; there are {', '.join(PAGES)}")
-    plans = [(data, data.name, RECIPE | own, arguments.runs / data.name) for data in sets]
-    if not arguments.no_plain:
-        plans += [
-            (with_tokens(data), "sudoku-6x6", PLAIN | own, arguments.runs / f"{data.name}-plain") for data in sets
-        ]
+    plans = []
+    for data in sets:
+        plans.append((data, data.name, RECIPE | own, arguments.runs / data.name))
+        if not arguments.no_plain:
+            plans.append((with_tokens(data), "sudoku-6x6", PLAIN | own, arguments.runs / f"{data.name}-plain"))
     with ThreadPoolExecutor(arguments.jobs) as pool:
         waiting = [pool.submit(measure, *plan, arguments.minutes) for plan in plans]
     print(f"percent at steps {SHOWN}")
