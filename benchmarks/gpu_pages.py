@@ -51,7 +51,8 @@ def with_tokens(data: Path) -> Path:
 def measure(data: Path, preset: str, settings: dict[str, str], run: Path, minutes: float) -> list[str]:
     """Train, evaluate and pack one run; the rows of the table."""
     train_for(minutes, preset, settings | {"data.directory": str(data)}, run, TIMING)
-    compute = [f"steps={STEPS}", "name=test", "evaluation.compile=none", "evaluation.batch_size=500", "evaluation.boards=0"]
+    steps = f"steps={STEPS}"
+    compute = [steps, "name=test", "evaluation.compile=none", "evaluation.batch_size=500", "evaluation.boards=0"]
     subprocess.run([sys.executable, "-m", "reason", "evaluate", str(run), *compute], check=True, stdout=QUIET)
     pack(run, run.with_name(f"{run.name}-weights.tar.gz"))
     found = read_json(run / "evaluation" / "test" / "results.json")

@@ -28,6 +28,7 @@ class Puzzle(ABC):
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
     open_cells = "._ "  # the characters of cells that a question leaves open
+    marks: tuple[int, ...] = ()  # what each further token of `marked` counts as in an answer
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
 
     @property
@@ -116,6 +117,10 @@ class Puzzle(ABC):
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) bool: where `fault` would be None, but fast."""
         return self.solved(questions, answers, relations)
+
+    def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """The answers (N, S) as training may teach them: in finer tokens, `vocab_size` + i for the i-th of `marks`."""
+        return answers
 
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart; by default all but open ones."""

@@ -10,6 +10,10 @@ from conftest import trainer_of
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.data import PuzzleData
+from reason.models import build_model
+from reason.models.base import IGNORE
+from reason.models.layout import IMPOSSIBLE
 from reason.presets import PRESETS, declared, preset
 from reason.training.log import read_metrics
 
@@ -58,3 +62,18 @@ def _source(config: Config, tmp_path: Path) -> Path:
 def test_a_preset_states_the_sizes_that_its_papers_state() -> None:
     counts = {name: preset(name).parameter_count() for name in ("hrm-sudoku", "trm-att-sudoku", "trm-mlp-sudoku")}
     assert counts == {"hrm-sudoku": 27_275_266, "trm-att-sudoku": 6_828_034, "trm-mlp-sudoku": 5_028_866}
+
+
+@pytest.mark.parametrize("name", declared.PAGES)
+def test_the_network_of_a_page_can_give_every_label(name: str, tmp_path: Path) -> None:
+    """Walls too, which are no values of an open cell."""
+    shape = preset(name).shape
+    write_dataset(
+        tmp_path / "set", declared.sample(name)[1], task={}, vocab_size=shape.vocab_size, structure=shape.structure
+    )
+    data = PuzzleData(tmp_path / "set", "train")
+    model = build_model(override(preset(name).config(), NARROW).model, data.shape, torch.float32, None)
+    batch = data.take(torch.arange(len(data)))
+    logits = model.readout(model.initial_state(model.encode(batch))).logits
+    scored = batch.labels != IGNORE
+    assert (logits[scored].gather(-1, batch.labels[scored][:, None]) > IMPOSSIBLE).all()

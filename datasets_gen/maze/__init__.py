@@ -10,7 +10,7 @@ import numpy as np
 
 from datasets_gen.family import SquareBoard
 from datasets_gen.layout import DatasetError
-from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, solve
+from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
 from datasets_gen.structure import GridSymmetry, Structure
 
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
@@ -30,6 +30,7 @@ class Maze(SquareBoard):
     rating_name = "path cells"
     rules = "every label is the shortest path that the tie-break chooses"
     characters = "?# SGo"
+    marks = (FREE,)
     glyphs = "   SG "
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
 
@@ -124,6 +125,11 @@ class Maze(SquareBoard):
     def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
         """Cells of the path (N,), both ends counted."""
         return (answers == PATH).sum(1) + 2
+
+    def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """The answers (N, S) with a token of its own for free cells on another shortest path than the label's."""
+        marked = (answers == FREE) & on_shortest_paths(questions)
+        return np.where(marked, self.vocab_size, answers).astype(answers.dtype)
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for mazes that a flip or a turn makes equal."""

@@ -78,6 +78,24 @@ def _solve_all(mazes, size):
 
 
 @compiled
+def _count_moves(mazes, size, marks):
+    count, cells = mazes.shape
+    from_start, from_goal = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    parent, ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64), np.empty(cells, np.int64)
+    for i in range(count):
+        start, goal = 0, 0
+        for cell in range(cells):
+            if mazes[i, cell] == 3:
+                start = cell
+            elif mazes[i, cell] == 4:
+                goal = cell
+        _explore(mazes[i] != 1, start, size, from_start, parent, ways, queue)
+        _explore(mazes[i] != 1, goal, size, from_goal, parent, ways, queue)
+        for cell in range(cells):
+            marks[i, cell] = from_start[cell] >= 0 and from_start[cell] + from_goal[cell] == from_start[goal]
+
+
+@compiled
 def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
     """Draw `draws` mazes; put the mazes with goals far from their start, with start and weight, into `kept`.
 
@@ -122,6 +140,13 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
         if found == len(kept):
             break
     return found
+
+
+def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
+    """(N, S) bool: cells of some shortest path, both ends included; none where no path exists."""
+    marks = np.empty(mazes.shape, np.bool_)
+    _count_moves(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5), marks)
+    return marks
 
 
 def solve(mazes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -72,6 +72,11 @@ class DataConfig(BaseConfig):
     )
     generate: Outside[GenerateConfig] = GenerateConfig()
     augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
+    marks: bool = Field(
+        False,
+        description="teach more than the answer; mazes: free cells on another shortest path have a token of their own "
+        "in training labels",
+    )
     hints: int = Field(
         0, ge=0, description="give every second drawn puzzle up to this many cells of its answer (puzzles with digits)"
     )

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.layout import Metadata, Rows, parts, read_split, release
+from datasets_gen.layout import DatasetError, Metadata, Rows, parts, read_split, release
 from datasets_gen.structure import GridSymmetry, Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
@@ -58,17 +58,23 @@ class PuzzleData:
     waits for the work queued before it. On a CPU the other arrays stay on disk, too.
     """
 
-    def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu"):
-        """Read and check the split.
+    def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu", marks: bool = False):
+        """Read and check the split. marks: labels as `Puzzle.marked` has them, in memory.
 
         Raises:
-            DatasetError: it is missing, torn or inconsistent.
+            DatasetError: it is missing, torn or inconsistent, or its puzzles have no marks.
         """
         self.directory, self.split = Path(directory), split
         self.metadata, arrays = read_split(directory, split)
         self.device = torch.device(device)
         self.ratings = arrays.ratings  # (P,) numpy, or None
-        tokens = (arrays.inputs, arrays.labels)
+        tokens = arrays.inputs, arrays.labels
+        self.marks: tuple[int, ...] = ()
+        if marks:
+            puzzle = task_of(self.metadata)
+            if puzzle is None or not puzzle.marks:
+                raise DatasetError(f"data.marks=true: {directory} holds no mazes; type data.marks=false")
+            tokens, self.marks = (arrays.inputs, puzzle.marked(arrays.inputs, arrays.labels)), puzzle.marks
         owners = (arrays.puzzle_identifiers, arrays.puzzle_indices, arrays.group_indices)
         self._mapped = [array for array in (*tokens, *owners, arrays.ratings) if isinstance(array, np.memmap)]
         self._rows = [Rows(array) if isinstance(array, np.memmap) else None for array in tokens]
@@ -113,7 +119,7 @@ class PuzzleData:
     @property
     def shape(self) -> Shape:
         """The shape that a model is built for."""
-        return shape_of(self.metadata)
+        return shape_of(self.metadata).model_copy(update={"marks": self.marks})
 
     def ratings_of(self, examples: Tensor) -> np.ndarray | None:
         """Difficulty of examples (N,): that of the puzzle each belongs to."""

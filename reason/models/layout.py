@@ -38,6 +38,7 @@ class Layout(nn.Module):
     spread: Tensor | None
     kinds: Tensor | None
     columns: Tensor | None
+    others: Tensor | None
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
@@ -65,6 +66,7 @@ class Layout(nn.Module):
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
             "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
             "columns": torch.tensor(structure.alphabet) if config.symbols else None,
+            "others": torch.tensor(others) if config.symbols and (others := config.others(shape)) else None,
         }
         constants |= _relations(groups, shape.seq_len, self.symbols)
         for index, relation in self.seen.items():
@@ -134,7 +136,7 @@ class Layout(nn.Module):
         """The head's values (B, S', n) of z (B, S', D) -> (B, S, V).
 
         With symbols the first of n is that of "this cell holds it"; symbols that are not open, whose z is 0, are
-        IMPOSSIBLE.
+        IMPOSSIBLE. The last of n are those of the other tokens, where a label may hold one: a mean over the cell.
         """
         if self.columns is None:
             return values
@@ -143,7 +145,11 @@ class Layout(nn.Module):
             scores = scores.masked_fill(~z.ne(0).any(-1), IMPOSSIBLE)
         scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
         out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
-        return out.index_copy(-1, self.columns, scores)
+        out = out.index_copy(-1, self.columns, scores)
+        if self.others is None:
+            return out
+        others = values[..., -len(self.others) :].unflatten(1, (-1, self.symbols)).mean(2)  # (B, S, O)
+        return out.index_copy(-1, self.others, others)
 
 
 def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> Tensor | None:

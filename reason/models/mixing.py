@@ -84,6 +84,11 @@ class MixingConfig(ModelConfig):
         """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
         return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
 
+    def others(self, shape: Shape) -> list[int]:
+        """With symbols: tokens that are none and may be labels, such as walls; padding and the open cell are not."""
+        found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
+        return found if len(found) > 2 else []
+
     def values_of(self, shape: Shape) -> int:
         """K of values whose order means something, each with an embedding; 0: symbols, or no positions for them."""
         return len(shape.structure.values) if self.symbols else 0

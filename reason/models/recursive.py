@@ -60,7 +60,8 @@ class RecursiveModel(LaidOut):
         self.values = Embedding(values, width) if values else None
         self.f_l = self._network(length, config.num_layers)
         self.f_h = self._network(length, config.num_layers) if config.separate_networks else None
-        self.head = Linear(width, 1 if config.symbols else shape.vocab_size)
+        tokens = 1 + len(config.others(shape)) if config.symbols else shape.vocab_size + len(shape.marks)
+        self.head = Linear(width, tokens)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -223,6 +224,7 @@ class RecursiveModel(LaidOut):
         read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
             logits = self.layouts.of_positions(state.z_h).logits(self.head(read), state.z_h)
+        logits = logits if self.training else unmarked(logits, self.shape.marks)
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
     def networks(self) -> list[Stack]:
@@ -273,6 +275,15 @@ class _Register:
 
     def __add__(self, other: _Register) -> _Register:
         return _Register(self.bits | other.bits)
+
+
+def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
+    """(..., V + n) -> (..., V): a token that is marked, or not, has the larger of the two logits (ours)."""
+    if not marks:
+        return logits
+    plain, marked = logits.split([logits.shape[-1] - len(marks), len(marks)], dim=-1)
+    index = torch.tensor(marks, device=logits.device)
+    return plain.index_copy(-1, index, torch.maximum(plain.index_select(-1, index), marked))
 
 
 def last(states: Iterator[RecursiveState]) -> RecursiveState:

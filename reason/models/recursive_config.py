@@ -146,6 +146,7 @@ class RecursiveConfig(MixingConfig):
         )
         return offers | {
             can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
+            can.MARKS: not self.symbols or "model.symbols=false",
             can.LOW_STATE: self.states == 2 or "model.states=2",
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",

@@ -81,7 +81,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         raise ConfigError("the run names no data set of its own; type data=DIR")
     for directory in config.data.directories:
         require_set(config, directory)
-    parts = [PuzzleData(directory, "train", device) for directory in config.data.directories]
+    parts = [PuzzleData(directory, "train", device, config.data.marks) for directory in config.data.directories]
     for data in parts:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
@@ -92,6 +92,8 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
             )
         config.refuse_unmet(_asked_by(data))
+        if data.marks:
+            config.refuse_unmet([can.Need("data.marks=true", can.MARKS, "data.marks=false")])
         if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
             raise ConfigError(
                 f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"

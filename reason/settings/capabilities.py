@@ -15,6 +15,7 @@ Offers = dict[Capability, int | str]  # True (or how many) where it is there, el
 CAUSAL = "a causal model"
 ALL_CELLS = "a model that sees all cells at once"
 PUZZLE_IDENTIFIERS = "a model that reads puzzle identifiers"
+MARKS = "a head that can have marks"
 LOW_STATE = "a low state z_L"
 HALTING_HEAD = "a halting head (q_halt)"
 Q_CONTINUE = "a value of going on (q_continue)"

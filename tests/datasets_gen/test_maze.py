@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import Maze
 from datasets_gen.maze.generate import Chunk, Kind, maze_chunk, maze_splits
-from datasets_gen.maze.paths import solve
+from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
 
 OPEN = """
 S..
@@ -197,3 +197,28 @@ def test_walls_fill_a_rectangle_up_to_a_square() -> None:
     assert maze.size == 4
     assert maze.draw(maze.parse(typed)).split("\n")[1:-1] == ["|S  #|", "| #  |", "|   G|", "|####|"]
     assert Maze(2).sized("S\n.\nG").parse("S\n.\nG").reshape(3, 3)[:, 1:].tolist() == [[1, 1]] * 3
+
+
+def test_cells_of_shortest_paths_against_a_naive_search():
+    mazes = maze_splits(Kind(7, 0.1, 0.4, 6, False), {"train": 40}, processes=1)["train"]
+    marks = on_shortest_paths(mazes.inputs)
+    for maze, marked, label in zip(mazes.inputs, marks, mazes.labels, strict=True):
+        start, goal = (int((maze == token).argmax()) for token in (START, GOAL))
+        away, back = _distances(maze, 7, start), _distances(maze, 7, goal)
+        assert marked.tolist() == [away.get(c, 99) + back.get(c, 99) == away[goal] for c in range(49)]
+        assert marked[label == PATH].all()
+    taught = Maze(7).marked(mazes.inputs, mazes.labels)
+    assert taught.dtype == mazes.labels.dtype
+    assert (np.where(taught == Maze(7).vocab_size, FREE, taught) == mazes.labels).all()
+    assert (taught == Maze(7).vocab_size).any()
+
+
+def _distances(maze, size, first):
+    found, wave = {first: 0}, [first]
+    for cell in wave:
+        row, column = divmod(cell, size)
+        for r, c in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+            if 0 <= r < size and 0 <= c < size and maze[r * size + c] != WALL and r * size + c not in found:
+                found[r * size + c] = found[cell] + 1
+                wave.append(r * size + c)
+    return found
