@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +18,7 @@ from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import PuzzleSeeds
+from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.probes import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.generation.decoding import generate
@@ -122,7 +121,7 @@ def solve_text(
     device = next(model.parameters()).device
     if not model.reads(shape):
         raise ConfigError(f"{_difference(shape, model.shape)}: {_mend(puzzle)}")
-    steps = steps or 2 * config.rollout.trained_steps * _larger(shape, model.shape)
+    steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
@@ -163,11 +162,6 @@ def solve_text(
         if progress is not None:
             progress(size)
     return first._replace(restarts=made)
-
-
-def _larger(shape: Shape, trained: Shape) -> int:
-    """How many times as many rows, rounded up."""
-    return math.ceil(math.sqrt(max(1.0, shape.seq_len / trained.seq_len)))
 
 
 def _difference(shape: Shape, trained: Shape) -> str:

@@ -14,7 +14,10 @@ class EvaluationConfig(BaseConfig):
     """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
 
     steps: int | None = Field(
-        None, ge=1, le=100_000, description="T supervision steps; none: twice the trained ones; steps=T for short"
+        None,
+        ge=1,
+        le=100_000,
+        description="T supervision steps, steps=T for short; none: twice the trained ones, more on larger boards",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")

@@ -6,6 +6,7 @@ A new study is one file of reason/evaluation/studies, with a Consumer and a Sect
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood
-from reason.models.base import IGNORE, Readout, Reasoner, State
+from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
 from reason.rollout import Halting, StepRecord, unroll
 from reason.training.device import await_device
@@ -167,8 +168,8 @@ class Evaluator:
 
     @property
     def steps(self) -> int:
-        """T: those asked for, else twice the trained ones."""
-        return self.settings.steps or 2 * self.trained_steps
+        """T: those asked for, else `default_steps`."""
+        return self.settings.steps or default_steps(self.trained_steps, self.data.shape, self.model.shape)
 
     @cached_property
     def puzzle(self) -> Puzzle | None:
@@ -280,6 +281,15 @@ class Evaluator:
         questions, answers = (narrow(tokens, record).cpu().numpy() for tokens in (record.batch.inputs, record.answer))
         held = self.puzzle.solved(questions, answers, self.data.instances_of(record.rows))
         return torch.from_numpy(held).to(record.answer.device)
+
+
+def default_steps(trained_steps: int, shape: Shape, trained: Shape) -> int:
+    """Twice the trained steps, times the ratio of rows where the board is larger: paths grow from cell to cell.
+
+    trained: the shape of the run's first set.
+    """
+    rows, of = (each.structure.grid[0] if each.structure.grid else 1 for each in (shape, trained))
+    return 2 * trained_steps * max(1, math.ceil(rows / of))
 
 
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:

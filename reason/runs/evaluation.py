@@ -14,7 +14,7 @@ from reason.config.overrides import Changes, changes_between, leaves, read_confi
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import Evaluator, evaluate
+from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.machine.auto import resolve_reading
@@ -48,7 +48,6 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     refuse_unreadable(changes)
     settings = config.evaluation
     trained_steps = own.rollout.trained_steps
-    steps = settings.steps or 2 * trained_steps
     if not config.data.directories:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     directory = config.data.directories[0]
@@ -61,6 +60,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
+    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape)
     refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
     folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
     refuse_other_files(folder, "an evaluation")

@@ -13,16 +13,18 @@ import torch
 from evaluators import counting, evaluator_of, gated, read, shaken, small
 from rich.console import Console
 
+from datasets_gen.structure import Structure
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, evaluate
+from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
 from reason.evaluation.studies.caches import Caches
 from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
+from reason.models.base import Shape
 from reason.nn import kernels
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
@@ -265,3 +267,14 @@ def test_settings_that_change_nothing_are_named() -> None:
         "evaluation.sigma": "evaluation.vary=initial"
     }
     assert not EvaluationConfig(restarts=2, probes=True).unread()
+
+
+def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:
+    def grid(rows: int, columns: int) -> Shape:
+        return Shape(seq_len=rows * columns, vocab_size=6, structure=Structure(grid=(rows, columns)))
+
+    assert default_steps(16, grid(15, 15), grid(15, 15)) == 32
+    assert default_steps(16, grid(7, 7), grid(15, 15)) == 32
+    assert default_steps(16, grid(31, 31), grid(15, 15)) == 96
+    assert default_steps(4, grid(1, 40), grid(1, 20)) == 8  # a longer text is no larger board
+    assert default_steps(4, Shape(seq_len=9, vocab_size=6), grid(1, 9)) == 8
