@@ -47,6 +47,7 @@ def main() -> None:
         {name: with_constraints(split, used, first) for name, split in splits.items()},
         task={"name": f"{metadata.task['name']}, constraints as tokens"},
         vocab_size=first + 2 + max(int(table.max()) for table in tables),
+        provenance={"command": f"python -m benchmarks.constraints_as_tokens {options.directory}"},
     )
     shape = f"{metadata.seq_len} cells and {used.sum()} tokens of constraints"
     print(f"{options.output_dir}: {', '.join(splits)}; {shape}")
