@@ -78,7 +78,8 @@ def _solve_all(mazes, size):
 
 
 @compiled
-def _count_moves(mazes, size, marks):
+def _mark_all(mazes, size, marks):
+    """Fill marks (N, S) bool: the moves from the start and to the goal add up to those of a shortest path."""
     count, cells = mazes.shape
     from_start, from_goal = np.empty(cells, np.int64), np.empty(cells, np.int64)
     parent, ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64), np.empty(cells, np.int64)
@@ -145,7 +146,7 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
 def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
     """(N, S) bool: cells of some shortest path, both ends included; none where no path exists."""
     marks = np.empty(mazes.shape, np.bool_)
-    _count_moves(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5), marks)
+    _mark_all(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5), marks)
     return marks
 
 
