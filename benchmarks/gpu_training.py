@@ -55,6 +55,8 @@ def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path, 
     speed = steps_per_second(timed)
     shutil.rmtree(timed)
     left = ends - time.monotonic() - RESERVE
+    if left <= 0:
+        raise SystemExit(f"{minutes:g} minutes were over before the training began; give more --minutes")
     steps = max(1, int(speed * left * TRAINING))
     print(f"{run.name}: {speed:.2f} steps/s, {steps} steps in {left:.0f} s", flush=True)
     train(preset, settings | {"training.steps": str(steps)}, run, "--max-minutes", str((left + RESERVE / 2) / 60))
