@@ -158,7 +158,9 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
     if text[:1] in "[{":
         try:
             return json.loads(text)
-        except json.JSONDecodeError:
+        except RecursionError:
+            raise ConfigError(f"{text[:20]}… is nested too deep to be read") from None
+        except ValueError:  # no JSON, or a whole number of thousands of digits
             return text
     return text
 
