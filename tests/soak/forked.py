@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-HANG = 120.0  # seconds after which a command hangs: none takes five on a machine of its own
+HANG = 300.0  # seconds after which a command hangs: five are long, but an unsigned lease is waited for two minutes
 PRELOADED = [
     "torch._dynamo",
     "reason.cli.ablate",

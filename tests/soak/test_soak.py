@@ -116,11 +116,6 @@ def test_kills(family: str, struck: Struck, monitored_4x4: Path, tmp_path: Path)
     assert not struck.faults
 
 
-def everything(folder: Path) -> dict[str, str]:
-    """What lies below a folder, hidden leftovers too, but for locks and the log."""
-    return {path: what for path, what in snapshot(folder).items() if not re.search(r"(^|/)\.(lock|\S*lease)$", path)}
-
-
 def one(folder: Path) -> object:
     """A set's or an archive's content; of an evaluation and of an ablation what no clock decides. None: absent."""
     if folder.is_file():
@@ -130,9 +125,11 @@ def one(folder: Path) -> object:
         found = json.loads(file.read_text())
         there = sorted(path.name for path in folder.iterdir() if path.stat().st_size)
         return {k: v for k, v in found.items() if "second" not in k}, there == sorted([*listed, ".written.json"])
-    if (file := folder / "summary/summary.json").exists():
-        return file.read_text(), {re.sub(r"step-\d+", "step", path) for path in everything(folder)}
-    return everything(folder) if folder.exists() else None
+    if (folder / "ablation.json").exists():  # walked, as a run that outlived its killed ablation may still write
+        there = {re.sub(r"step-\d+", "step", f"{root}/{name}") for root, _, files in os.walk(folder) for name in files}
+        file = folder / "summary/summary.json"
+        return file.exists() and file.read_text(), {path for path in there if not path.endswith((".lease", ".lock"))}
+    return snapshot(folder) if folder.exists() else None
 
 
 SHORT = [*(word for word in NARROW if "steps" not in word), "training.steps=3", "evaluation.boards=0"]
