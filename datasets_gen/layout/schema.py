@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from datasets_gen.layout.files import DatasetError, check_name
 from datasets_gen.layout.mapped import parts
+from datasets_gen.locks import directory_lock
 from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
@@ -115,6 +117,8 @@ def check_free(directory: Path) -> None:
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
 
+    Scratch folders that killed processes left are removed first.
+
     Raises:
         DatasetError: `directory` exists and is not empty.
     """
@@ -122,10 +126,13 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     check_free(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
-    shutil.rmtree(scratch, ignore_errors=True)
+    for left in directory.parent.glob(f".{glob.escape(directory.name)}.partial-*"):
+        with contextlib.suppress(OSError), directory_lock(left):  # else another process is at work there
+            shutil.rmtree(left, ignore_errors=True)
     try:
         scratch.mkdir()
-        yield scratch
+        with directory_lock(scratch):
+            yield scratch
         if directory.exists():
             directory.rmdir()
         scratch.rename(directory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -171,8 +172,11 @@ def _numbers(stated: dict[str, Any]) -> dict[str, Any]:
     for key in ("rms_norm_eps", "rope_theta", "expansion"):
         try:
             stated |= {key: float(stated[key])} if key in stated else {}
-        except ValueError:
-            raise ConfigError(f"{key}={stated[key]}: a number is needed") from None
+            finite = math.isfinite(stated.get(key, 0.0))
+        except (OverflowError, ValueError):
+            finite = False
+        if not finite:
+            raise ConfigError(f"{key}={str(stated[key])[:100]}: a finite number is needed")
     return stated
 
 

@@ -158,7 +158,9 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
     if text[:1] in "[{":
         try:
             return json.loads(text)
-        except json.JSONDecodeError:
+        except RecursionError:
+            raise ConfigError(f"{text[:20]}… is nested too deep to be read") from None
+        except ValueError:  # no JSON, or a whole number of thousands of digits
             return text
     return text
 
@@ -281,9 +283,13 @@ def read_config(path: Path | str) -> Config:
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
     """
-    path, record = Path(path), {}
+    path, files = Path(path), []
     try:
         record = read_json(path)
+        files = record.get("imports", [])
+        if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+            files = []
+            raise TypeError("imports is no list of files")
         for key, value in LEFT.items():
             node, leaf = record["config"], key.rpartition(".")[2]
             for part in key.split(".")[:-1]:
@@ -295,7 +301,7 @@ def read_config(path: Path | str) -> Config:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
         there = {Path(file).name for file in IMPORTED}
-        missing = [file for file in record.get("imports", []) if Path(file).name not in there]
+        missing = [file for file in files if Path(file).name not in there]
         made = f"; the run was made with --import {missing[0]}" if missing else ""
         raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
     except (AttributeError, ValueError, KeyError, TypeError) as error:

@@ -17,6 +17,7 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from datasets_gen.locks import directory_lock
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, first_fault, printable
@@ -26,7 +27,7 @@ from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED
 from reason.pretrained import find_run
-from reason.runs.folders import directory_lock, plain_name
+from reason.runs.folders import plain_name
 from reason.training.checkpoint import (
     best_checkpoint,
     checkpoints,

@@ -129,7 +129,7 @@ def save_checkpoint(
     """
     folder = run / "checkpoints" / f"step-{step:06d}"
     for left in folder.parent.glob(".step-*.partial"):  # by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
+        _remove(left)
     scratch = folder.with_name(f".{folder.name}.partial")
     scratch.mkdir(parents=True)
     try:
@@ -146,7 +146,7 @@ def save_checkpoint(
         seal(scratch)
         for path in scratch.iterdir():
             _to_disk(path)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         scratch.rename(folder)
         _to_disk(folder.parent)
     except BaseException as error:
@@ -161,6 +161,14 @@ def save_checkpoint(
             with contextlib.suppress(OSError):
                 shutil.rmtree(old.rename(old.with_name(f".{old.name}.partial")))  # a reader sees it whole or not at all
     return folder
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, or whatever else lies under its name: rmtree would wait for the writer of a FIFO."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:

@@ -197,6 +197,13 @@ def test_sizes_that_no_tensor_has_are_refused(half: Path, key: str, value: int, 
     assert said in one_line("evaluate half")
 
 
+@pytest.mark.parametrize("imports", [3, "x.py", [1], {"a": 1}])
+def test_imports_that_are_no_list_of_files_are_refused(half: Path, imports: object) -> None:
+    change_json(half / "config.json", lambda record: record.update(imports=imports))
+    assert "imports is no list of files" in one_line("evaluate half")
+    assert "imports is no list of files" in one_line("train run=half --resume")
+
+
 def test_settings_with_control_characters_are_refused(half: Path) -> None:
     """In config.json, as an archive may bring it, and typed."""
     change_json(half / "config.json", lambda record: record["config"].update(init_from="\x1b]0;title\x07"))

@@ -52,6 +52,8 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
     ("model.num_heads", "7", "512 does not divide into 7 heads"),
     ("device", "tpu", "auto, cpu, mps, cuda"),
     ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
+    pytest.param("optimizer.lr", '{"a":' * 4000 + "1" + "}" * 4000, "nested too deep", id="deep"),
+    pytest.param("optimizer.betas", f"[{'9' * 5000}]", "optimizer.betas=", id="thousands of digits"),
     ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
     ("optimizer.betas", "[1.5,0.9]", "less than 1"),
     ("optimizer.lr", "inf", "finite number"),

@@ -10,6 +10,7 @@ import pytest
 
 from datasets_gen.__main__ import main
 from datasets_gen.layout import DatasetError, Split, read_identifiers, read_split, write_dataset
+from datasets_gen.locks import directory_lock
 from datasets_gen.puzzles import UnknownPuzzle, family_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -176,6 +177,20 @@ def own_set(directory, labels, task=None, vocab_size=7, **more):
     inputs = np.arange(12).reshape(3, 4) % vocab_size
     splits = {name: Split.of_puzzles(inputs.copy(), np.array(labels)) for name in ("train", "test")}
     write_dataset(directory, splits, task=task or {}, vocab_size=vocab_size, **more)
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path):
+    """A scratch folder of the same set, unless a process still writes it; those of other sets stay."""
+    left, other = tmp_path / ".set.partial-1", tmp_path / ".set2.partial-1"
+    for folder in (left, other):
+        folder.mkdir()
+        (folder / "half.npy").write_text("half")
+    with directory_lock(left):
+        own_set(tmp_path / "set", np.ones((3, 4)))
+        assert left.exists()
+    shutil.rmtree(tmp_path / "set")
+    own_set(tmp_path / "set", np.ones((3, 4)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "set"]
 
 
 @pytest.mark.parametrize("task", [{}, {"name": "chess"}, {"name": ["chess"]}, {"causal": True}])

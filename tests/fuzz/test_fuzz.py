@@ -37,21 +37,26 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, make_world(folder)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_it_works_or_is_refused_in_one_line(
-    family: str, world: tuple[Path, str], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cases, count = FAMILIES[family]
+def tally_of(cases: st.SearchStrategy[Case], count: int, number: int, world: tuple[Path, str]) -> Tally:
+    """What came of `count` cases that the seed `number` draws."""
     folder, reference = world
     tally = Tally()
 
-    @seed(request.config.getoption("--fuzz-seed"))
+    @seed(number)
     @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(cases)
     def every(case: Case) -> None:
         tally.add(case, *run_case(case, folder, folder.with_name("case"), reference))
 
     every()
+    return tally
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_works_or_is_refused_in_one_line(
+    family: str, world: tuple[Path, str], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = tally_of(*FAMILIES[family], request.config.getoption("--fuzz-seed"), world)
     with capsys.disabled():
         print(f"\n{family}: {tally}")
     assert not tally.faults, str(tally)

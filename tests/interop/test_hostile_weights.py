@@ -101,8 +101,10 @@ MERGES = "a: &a {k: 1}\n" + "".join(f"{b}: &{b}\n  <<: [{nine}]\n" for b, nine i
         ("arch: {num_heads: 99999999999}", "num_heads=99999999999: a whole number"),
         ("arch: {H_cycles: 999999999}", "model.h_cycles=999999999"),
         ("arch: {num_puzzle_identifiers: many}", "num_puzzle_identifiers=many: a whole number"),
-        ("arch: {rope_theta: x}", "rope_theta=x: a number is needed"),
-        ("arch: {expansion: '1 000'}", "expansion=1 000: a number is needed"),
+        ("arch: {rope_theta: x}", "rope_theta=x: a finite number is needed"),
+        ("arch: {expansion: '1 000'}", "expansion=1 000: a finite number is needed"),
+        ("arch: {expansion: .nan}", "expansion=nan: a finite number is needed"),
+        ("arch: {expansion: .inf}", "expansion=inf: a finite number is needed"),
         ("x" * 1_000_001, "1,000,000 at most are read"),
     ],
 )

@@ -7,9 +7,10 @@ import pytest
 from conftest import refusal
 from survivors import snapshot
 
+from datasets_gen.locks import directory_lock
 from reason.cli import main
 from reason.errors import ConfigError
-from reason.runs.folders import LISTING, directory_lock, plain_name, replaced_folder, scratch_beside
+from reason.runs.folders import LISTING, plain_name, replaced_folder, scratch_beside
 
 
 def write(folder: Path, **files: str) -> None:

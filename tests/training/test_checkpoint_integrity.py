@@ -142,6 +142,17 @@ def test_a_checkpoint_is_out_of_sight_before_its_files_are_removed(
     assert checkpoints(tmp_path) == [newest]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no FIFOs")
+@pytest.mark.parametrize("make", [os.mkfifo, Path.touch, lambda path: path.symlink_to(path.name)])
+def test_what_lies_under_the_name_of_a_checkpoint_gives_way(make: Callable[[Path], None], half: Path) -> None:
+    """A FIFO made training wait for its writer, a file or a link ended it after the step."""
+    for name in ("step-000004", ".step-000001.partial"):
+        make(half / "checkpoints" / name)
+    assert main(RESUME) == 0
+    assert [path.name for path in checkpoints(half)][-1] == "step-000004"
+    assert not list(half.glob("checkpoints/.*"))
+
+
 def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).write_bytes(name.encode())
