@@ -27,8 +27,8 @@ def task_of(metadata: Metadata) -> Puzzle | None:
     return known_puzzle(metadata)
 
 
-def shape_of(metadata: Metadata) -> Shape:
-    """The shape that a model is built for."""
+def shape_of(metadata: Metadata, marks: tuple[int, ...] = ()) -> Shape:
+    """The shape that a model is built for; `marks` of training labels."""
     from datasets_gen.puzzles import structure_of
 
     return Shape(
@@ -36,6 +36,7 @@ def shape_of(metadata: Metadata) -> Shape:
         vocab_size=metadata.vocab_size,
         num_puzzle_identifiers=metadata.num_puzzle_identifiers,
         structure=structure_of(metadata),
+        marks=marks,
     )
 
 
@@ -119,7 +120,7 @@ class PuzzleData:
     @property
     def shape(self) -> Shape:
         """The shape that a model is built for."""
-        return shape_of(self.metadata).model_copy(update={"marks": self.marks})
+        return shape_of(self.metadata, self.marks)
 
     def ratings_of(self, examples: Tensor) -> np.ndarray | None:
         """Difficulty of examples (N,): that of the puzzle each belongs to."""

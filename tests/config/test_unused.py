@@ -166,6 +166,7 @@ ELSEWHERE = {  # what three steps on one set cannot show, and where it is shown
     "data.directory": "the set",
     "data.augment": "tests/test_data.py: a set without symmetries has nothing to augment",
     "data.hints": "tests/test_data.py: a set without symbols has nothing to fill in",
+    "data.marks": "tests/test_marks.py: a set without mazes has no marks",
     "model.kind": "another family",
     "device": "where it is computed",
 }
