@@ -53,7 +53,7 @@ def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
 def test_a_size_free_model_takes_another_size(here: Path) -> None:
     """Once it has been told of it; before that, and where weights are bound to one size, the error says so."""
     larger, maze = reason.Dataset(make_set("maze --size 9 --train 0 --test 3", here / "set")), reason.load("maze")
-    with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 49: "):
+    with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 225: "):
         next(maze.steps(larger.batch(), 1))
     maze.accept(larger)
     exact = [record.exact for record in maze.steps(larger.batch(), 4)]
