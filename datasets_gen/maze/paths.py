@@ -52,6 +52,18 @@ def _explore(open_cells, start, size, distance, parent, ways, queue):
 
 
 @compiled
+def _ends(maze):
+    """The cells of S and G."""
+    start, goal = -1, -1
+    for cell in range(len(maze)):
+        if maze[cell] == 3:
+            start = cell
+        elif maze[cell] == 4:
+            goal = cell
+    return start, goal
+
+
+@compiled
 def _solve_all(mazes, size):
     count, cells = mazes.shape
     labels = mazes.copy()
@@ -60,12 +72,7 @@ def _solve_all(mazes, size):
     distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
     ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
     for i in range(count):
-        start, goal = -1, -1
-        for cell in range(cells):
-            if mazes[i, cell] == 3:
-                start = cell
-            elif mazes[i, cell] == 4:
-                goal = cell
+        start, goal = _ends(mazes[i])
         _explore(mazes[i] != 1, start, size, distance, parent, ways, queue)
         if distance[goal] < 0:
             continue
@@ -84,12 +91,7 @@ def _mark_all(mazes, size, marks):
     from_start, from_goal = np.empty(cells, np.int64), np.empty(cells, np.int64)
     parent, ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64), np.empty(cells, np.int64)
     for i in range(count):
-        start, goal = 0, 0
-        for cell in range(cells):
-            if mazes[i, cell] == 3:
-                start = cell
-            elif mazes[i, cell] == 4:
-                goal = cell
+        start, goal = _ends(mazes[i])
         _explore(mazes[i] != 1, start, size, from_start, parent, ways, queue)
         _explore(mazes[i] != 1, goal, size, from_goal, parent, ways, queue)
         for cell in range(cells):
