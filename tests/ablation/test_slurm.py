@@ -88,7 +88,7 @@ def test_jobs_are_requeued_and_end_with_the_table_of_one_machine(
     until(job.done, "the killed job ends")
     assert "stopped by a signal, and saved: the job is requeued" in job.paths.stdout.read_text()
     saved = [int(step.name[5:]) for step in (run / "checkpoints").iterdir()]
-    assert 0 < max(saved) < 150
+    assert max(saved) < 150  # 0 where the signal came before the first step
 
     output(on_slurm, "1 runs are left, 1 submitted now")
     until(local[-1].done, "the last job ends")
