@@ -58,8 +58,8 @@ def measure(data: Path, preset: str, settings: dict[str, str], run: Path, minute
     found = read_json(run / "evaluation" / "test" / "results.json")
     rows = []
     for kind in ("exact", "valid"):
-        if f"{kind}_by_step" in found:
-            shares = "".join(f"{100 * found[f'{kind}_by_step'][step - 1]:7.1f}" for step in SHOWN)
+        if by_step := found.get(f"{kind}_by_step"):  # none without rules
+            shares = "".join(f"{100 * by_step[step - 1]:7.1f}" for step in SHOWN)
             rows.append(f"{run.name:24} {kind} {shares}")
     return rows
 

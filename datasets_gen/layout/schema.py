@@ -126,7 +126,7 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
     check_free(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
-    for left in directory.parent.glob(f".{glob.escape(directory.name)}.partial-*"):
+    for left in directory.parent.glob(f".{glob.escape(directory.name)}.partial-[0-9]*"):
         with contextlib.suppress(OSError), directory_lock(left):  # else another process is at work there
             shutil.rmtree(left, ignore_errors=True)
     try:

@@ -85,7 +85,7 @@ class MixingConfig(ModelConfig):
         return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
 
     def others(self, shape: Shape) -> list[int]:
-        """With symbols: tokens that are none and may be labels, such as walls; padding and the open cell are not."""
+        """The tokens that are no symbols, where a label may be one, such as a wall: more than padding and blank."""
         found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
         return found if len(found) > 2 else []
 
