@@ -375,12 +375,28 @@ def pages(home: Path) -> dict[Path, str]:
     for file in [home.parent / "README.md", *sorted(home.glob("*.md"))]:
         if file not in written and file.is_file() and "<!-- results: " in (text := file.read_text()):
             written[file] = refreshed(home, text)
-    file, speed = home / "log/performance.md", home / FOLDER / "speed/account.json"
-    if speed.is_file():
+    file, speed = home / "log/performance.md", home / FOLDER / "speed"
+    if speed.is_dir():
         begin, rest = file.read_text().split("<!-- account -->\n", 1)
-        tables = "\n".join(account(read_json(speed)))
+        found = {name: read_json(speed / f"account{name}.json") for name in ("", "-fp32", "-avx2")}
+        tables = "\n".join([*account(found[""]), *in_float32(found["-fp32"], found["-avx2"])])
         written[file] = f"{begin}<!-- account -->\n\n{tables}\n\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
     return written
+
+
+def in_float32(*instructions: Json) -> list[str]:
+    """Its rates in float32 by AVX-512 and by AVX2."""
+    head = ["", "", *(f"{name}: {column}" for name in ("AVX-512", "AVX2") for column in ("torch", "kernel", "ratio"))]
+    rows = []
+    for cases in zip(*(found["cases"] for found in instructions), strict=True):
+        for how, words in (("forward", "without a gradient"), ("both", "forward and backward")):
+            cells = [cases[0]["case"], words]
+            for case in cases:
+                for way in (case["ways"][f"{by} {how}"] for by in ("torch", "kernel")):
+                    cells.append(f"{way['per_second']['median']:,.0f} ({100 * way['share']['median']:.0f} %)")
+                cells.append("{least:.2f} **{median:.2f}** {most:.2f}".format(**way["ratio"]))
+            rows.append(cells)
+    return ["", "In float32, puzzle-steps a second (share of the roofline):", "", *table(head, rows)]
 
 
 def account(found: Json) -> list[str]:

@@ -89,10 +89,10 @@ def test_a_run_from_its_set_to_a_model_to_give_away(shell: Shell) -> None:
     where = shell.type("python -c 'import reason; print(reason.__file__)'")
     assert "site-packages" in where
     assert str(ROOT) not in where
-    kernel = "from reason.nn import kernels as f; print(f.works(), *sorted(f.SOURCES.glob('*.*')))"
+    kernel = "from reason.nn import kernels as f; print(f.works(f.DTYPES[1]), *sorted(f.SOURCES.glob('*.*')))"
     said = shell.type(f'python -c "{kernel}"').split()
-    assert said[0] == str(kernels.works())
-    assert [Path(source).name for source in said[1:]] == ["pointwise.h", "step.cpp", "swiglu.cpp", "tile.h"]
+    assert said[0] == str(kernels.works(kernels.DTYPES[1]))
+    assert {Path(source).name for source in said[1:]} == {path.name for path in kernels.SOURCES.glob("*.*")}
     shell.type("reason train sudoku-4x4 run=runs/mine --max-steps 2 " + SHORT)
     shell.type(f"{shell.next('reason generate')}-again")  # the folder of --output-dir comes last
     shell.type(shell.next("reason train"))

@@ -38,6 +38,7 @@ from reason.presets import preset
 from reason.training.compiling import compile_networks
 from reason.training.device import pick_device
 
+PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
 COPIED = 64 * 2**20  # float32 numbers of the array whose copy is the peak of memory
 KINDS = {"products": ("mm", "conv", "linear"), "fused code": ("graph", "cpp_fused", "Compiled", "CompiledFxGraph")}
 
@@ -60,14 +61,14 @@ CASES += [Case("maze-any", width, size) for width in (64, 128) for size in (15, 
 class Account:
     """A case, its model by torch and by the kernel, and what a step of it asks for."""
 
-    def __init__(self, case: Case, rows: int):
+    def __init__(self, case: Case, rows: int, dtype: torch.dtype):
         puzzle = Sudoku(9) if case.name == "sudoku-9x9" else Maze(case.size)
         shape = Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
         config = derive(preset(case.name).config(), {"model.hidden_size": case.width}).model
         assert isinstance(config, RecursiveConfig)
         torch.manual_seed(0)
         self.case, self.rows = case, rows
-        self.models = {by: build_model(config, shape, torch.bfloat16) for by in ("torch", "kernel")}
+        self.models = {by: build_model(config, shape, dtype) for by in ("torch", "kernel")}
         self.models["kernel"].load_state_dict(self.models["torch"].state_dict())
         self.models["kernel"].fuse(True)
         compile_networks(self.models["torch"])
@@ -75,7 +76,7 @@ class Account:
         self.batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
         plain = self.models["kernel"]
         assert isinstance(plain, RecursiveModel)
-        self.flops, self.bytes, self.kept = _asked(plain, plain.encode(self.batch)[0])
+        self.flops, self.bytes, self.kept = _asked(plain, plain.encode(self.batch)[0], dtype.itemsize)
 
     def steps(self) -> dict[str, Callable[[], object]]:
         """What takes turns: by torch and by the kernel, without a gradient and with one."""
@@ -98,7 +99,7 @@ class Account:
         torch.autograd.grad(state.z_h.sum(), [p for network in model.networks() for p in network.parameters()])
 
 
-def _asked(model: RecursiveModel, x: Tensor) -> tuple[int, int, int]:
+def _asked(model: RecursiveModel, x: Tensor, size: int) -> tuple[int, int, int]:
     """Of a puzzle's step: FLOPs, bytes without a gradient, and those that are kept for one."""
     positions, width = x.shape
     block: Any = model.networks()[0].blocks[0]
@@ -108,17 +109,17 @@ def _asked(model: RecursiveModel, x: Tensor) -> tuple[int, int, int]:
     groups = 0 if wiring.counts is None else int(wiring.counts.sum())
     calls = len(model._stages[0])
     products = positions * width * (2 * inner * heard + inner) + groups * width * 2 * inner
-    moved = 2 * positions * width * (1 + 2 * model.config.states)  # x̂, and the states before and after
-    return 2 * products * calls, moved, calls * positions * 2 * (2 * width + 2 * inner)
+    moved = size * positions * width * (1 + 2 * model.config.states)  # x̂, and the states before and after
+    return 2 * products * calls, moved, calls * positions * size * (2 * width + 2 * inner)
 
 
-def account(cases: list[Case], rows: int, rounds: int) -> dict[str, Any]:
+def account(cases: list[Case], rows: int, rounds: int, dtype: torch.dtype) -> dict[str, Any]:
     """Every case, in turns with the peaks."""
-    product, flops = gemm(torch.device("cpu"), torch.bfloat16)
+    product, flops = gemm(torch.device("cpu"), dtype)
     source, target = torch.ones(COPIED), torch.empty(COPIED)
     found = []
     for case in cases:
-        one = Account(case, rows)
+        one = Account(case, rows, dtype)
         turns = {"peak": product.step, "memory": lambda: target.copy_(source), **one.steps()}
         for step in turns.values():
             step(), step()
@@ -186,11 +187,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=16)
+    parser.add_argument("--precision", choices=PRECISIONS, default="bf16")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", default="", metavar="WORD", help="the cases whose name holds it")
     options = parser.parse_args()
     pick_device("cpu")
-    found = account([case for case in CASES if options.only in str(case)], options.rows, options.rounds)
+    dtype = PRECISIONS[options.precision]
+    found = account([case for case in CASES if options.only in str(case)], options.rows, options.rounds, dtype)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -28,6 +28,7 @@ from reason.models.recursion import (
     two_states,
 )
 from reason.models.recursive_config import RecursiveConfig
+from reason.nn import kernels
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
 from reason.nn.fused_step import structured_step
@@ -173,7 +174,7 @@ class RecursiveModel(LaidOut):
 
     def _in_one_kernel(self, x: Tensor, noise: Noise) -> bool:
         """Does the kernel compute this step?"""
-        return self.fused and noise == "none" and x.dtype == torch.bfloat16 and x.device.type == "cpu"
+        return self.fused and noise == "none" and x.dtype in kernels.DTYPES and x.device.type == "cpu"
 
     def _fused_step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
         """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""

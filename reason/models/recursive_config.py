@@ -74,8 +74,8 @@ class RecursiveConfig(MixingConfig):
     fused: Automatic[bool | Literal["auto"]] = Field(
         "auto",
         description="compute in a kernel of our own: with groups and local a whole step, with attention and mlp each "
-        "SwiGLU, once compiled; bfloat16, CPUs with AVX-512 BF16 and no AMX; auto: on those of AMD; what it came to is "
-        "recorded",
+        "SwiGLU, once compiled; on CPUs, float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and no AMX; auto: "
+        "bfloat16 on those of AMD alone; what it came to is recorded",
     )
     q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"
@@ -193,9 +193,10 @@ class RecursiveConfig(MixingConfig):
             return "the kernel has no model.mixer=relations"
         if device.type != "cpu":
             return f"the kernel runs on CPUs, this is {device}"
-        if computed != Dtypes(torch.bfloat16):
-            return f"the kernel computes in bfloat16 (training.precision=bf16), this model in {computed}"
-        return None if kernels.works() else "the kernel needs a CPU with AVX-512 BF16, without AMX, and a C++ compiler"
+        if computed.products is not None or computed.states not in kernels.DTYPES:
+            return f"the kernel computes in bf16 or fp32 (training.precision), this model in {computed}"
+        needs = "AVX2" if computed.states == torch.float32 else "AVX-512 BF16, without AMX,"
+        return None if kernels.works(computed.states) else f"the kernel needs a CPU with {needs} and a C++ compiler"
 
     def per_process(self) -> list[str]:
         """What each process draws for itself in training."""

@@ -1,4 +1,4 @@
-"""A whole supervision step of a mixer along a puzzle's structure in one kernel, on CPUs with AVX-512 BF16.
+"""A whole supervision step of a mixer along a puzzle's structure in one kernel, on CPUs.
 
 The kernel takes one puzzle at a time: its states, sums and messages stay in L2 through all network calls. It computes
 only the positions that take part. Plain torch (`reason.nn.block.StructuredBlock`) is its reference.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import WIDTH, library
+from reason.nn.kernels import DTYPES, WIDTH, library
 from reason.nn.norms import EPS
 
 INNER = 32  # I is a multiple of it
@@ -34,7 +34,7 @@ def structured_step(
     """z_H and z_L after the calls that `stages` lists.
 
     Args:
-        z_h, z_l, x: registers 0, 1 and 2, (B, S', D) bfloat16.
+        z_h, z_l, x: registers 0, 1 and 2, (B, S', D), bfloat16 or float32.
         weights: float32 (blocks, R·2I·D + 2I·T·D): of every block the matrices of its relations, then its own.
         out: float32 (blocks, D, I), output projections.
         wiring: who hears whom.
@@ -153,13 +153,14 @@ class _Call:
     ):
         registers = tuple(z.contiguous() for z in registers)
         self.x = registers[2]
-        self.weights, self.out = (w.to(torch.bfloat16).contiguous() for w in (weights, out))
+        self.weights, self.out = (w.to(self.x.dtype).contiguous() for w in (weights, out))
         (batch, positions, width), (blocks, _, inner) = self.x.shape, out.shape
         open, ids, _, _, taps = wiring
         assert open is not None
         relations, heard = 0 if ids is None else len(ids), 1 if taps is None else len(taps)
         self.sizes = (batch, positions, width, inner, relations, heard, blocks, len(stages))
-        assert all(z.dtype == torch.bfloat16 and z.shape == self.x.shape for z in registers), "bfloat16 states, alike"
+        assert self.x.dtype in DTYPES, "states of bfloat16 or float32"
+        assert all(z.dtype == self.x.dtype and z.shape == self.x.shape for z in registers), "states alike"
         assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
         assert inner % INNER == 0, f"I in multiples of {INNER}"
         assert weights.shape == (blocks, 2 * inner * width * (relations + heard)), "a matrix for all that is heard"
@@ -183,7 +184,7 @@ class _Call:
     def run(self, name: str, tanh: bool, *tensors: Tensor | None) -> None:
         """Call the kernel."""
         sizes, inputs = (ctypes.c_long * 8)(*self.sizes), (ctypes.c_void_p * 11)(*map(_pointer, self.tensors))
-        function = getattr(library(), name)
+        function = getattr(library(self.x.dtype), name)
         addresses = [ctypes.c_void_p(_pointer(t)) for t in (self.base, *tensors)]
         function(sizes, ctypes.c_float(EPS), ctypes.c_int(tanh), torch.get_num_threads(), inputs, *addresses)
 

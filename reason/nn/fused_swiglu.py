@@ -1,4 +1,4 @@
-"""Gated layers of bfloat16 in one kernel on CPUs with AVX-512 BF16: the gate is computed in the products' registers."""
+"""Gated layers in one kernel on CPUs: the gate is computed in the products' registers."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import WIDTH, library
+from reason.nn.kernels import DTYPES, WIDTH, library
 from reason.nn.norms import EPS
 
 INNER = 64  # I is a multiple of it; B·D over the sequence, of WIDTH
-PANEL = 64  # columns whose gate and up lie together
+PANEL = 64  # columns whose gate and up lie together, at most
 
 
 def fits(x: Tensor, inner: int, over_sequence: bool) -> bool:
     """Has the kernel tiles for a layer of this input?"""
     width = x.shape[1:].numel() if over_sequence else x.shape[-1]
-    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and inner % INNER == 0 and width % WIDTH == 0
+    return x.dtype in DTYPES and x.device.type == "cpu" and inner % INNER == 0 and width % WIDTH == 0
 
 
 def swiglu_norm(x: Tensor, gate_up: Tensor, down: Tensor, tanh: bool, over_sequence: bool) -> Tensor:
     """rms(x + down · (act(gate) ⊙ up)), (gate, up) = gate_up · x, mixing and norm along x's last axis or its first.
 
-    x: (..., D), or (S, B, D) over the sequence; gate_up: (2I, D) or (2I, S); down: (D, I) or (S, I); all bfloat16, as
-    the result, which has x's shape. Sums, gate and norm are float32. Differentiable once, in reverse mode.
+    x: (..., D), or (S, B, D) over the sequence; gate_up: (2I, D) or (2I, S); down: (D, I) or (S, I); all bfloat16
+    or all float32, as the result, which has x's shape. Sums, gate and norm are float32. Differentiable once, in
+    reverse mode.
     """
     return torch.ops.reason.swiglu_norm(x, gate_up, down, tanh, over_sequence, torch.is_grad_enabled())[0]
 
@@ -39,7 +40,7 @@ def layer(
     y, kept, scale = _results(x, gate_up, down, tanh, over_sequence, keep)
     sizes = _sizes(x, down, over_sequence)
     tensors = (x, gate_up.contiguous(), down.contiguous(), y, *((kept, scale) if keep else (None, None)))
-    _call("swiglu_forward", over_sequence, tanh, *sizes, EPS, torch.get_num_threads(), *tensors)
+    _call(x.dtype, "swiglu_forward", over_sequence, tanh, *sizes, EPS, torch.get_num_threads(), *tensors)
     return y, kept, scale
 
 
@@ -75,7 +76,7 @@ def gradients(
     dh, dx = torch.empty_like(x), torch.empty_like(x)
     d_kept, product = (x.new_empty((n, width) if over_sequence else (outer, n)) for n in (2 * inner, inner))
     tensors = (dy, y, kept, scale, gate_up.contiguous(), down.contiguous(), dh, dx, d_kept, product)
-    _call("swiglu_backward", over_sequence, tanh, outer, width, inner, torch.get_num_threads(), *tensors)
+    _call(x.dtype, "swiglu_backward", over_sequence, tanh, outer, width, inner, torch.get_num_threads(), *tensors)
     x, dh = x.view(outer, width), dh.view(outer, width)
     if over_sequence:  # this order, and its transpose, are the faster ones
         return dx, (x @ d_kept.T).T.contiguous(), dh @ product.T
@@ -105,7 +106,8 @@ _forward.register_autograd(_differentiate, setup_context=_save)
 
 def _check(x: Tensor, gate_up: Tensor, down: Tensor, over_sequence: bool) -> None:
     """What the kernel reads without looking: AssertionError where one of these is not so."""
-    assert all(t.dtype == torch.bfloat16 and t.device.type == "cpu" for t in (x, gate_up, down)), "bfloat16 on a CPU"
+    assert x.dtype in DTYPES, "bfloat16 or float32"
+    assert all(t.dtype == x.dtype and t.device.type == "cpu" for t in (x, gate_up, down)), "one type, on a CPU"
     assert x.ndim >= 2, "rows of numbers"
     outer, width, inner = _sizes(x, down, over_sequence)
     mixed = outer if over_sequence else width
@@ -121,8 +123,8 @@ def _sizes(x: Tensor, down: Tensor, over_sequence: bool) -> tuple[int, int, int]
     return x.shape[:split].numel(), x.shape[split:].numel(), down.shape[1]
 
 
-def _call(name: str, *arguments: Tensor | float | None) -> None:
-    kernel, size, pointer = getattr(library(), name), ctypes.c_long, ctypes.c_void_p
+def _call(dtype: torch.dtype, name: str, *arguments: Tensor | float | None) -> None:
+    kernel, size, pointer = getattr(library(dtype), name), ctypes.c_long, ctypes.c_void_p
     scalars = [ctypes.c_float, ctypes.c_int] if name == "swiglu_forward" else [ctypes.c_int]
     kernel.argtypes = [ctypes.c_int, ctypes.c_int, size, size, size, *scalars]
     kernel.argtypes += [pointer] * (len(arguments) - len(kernel.argtypes))

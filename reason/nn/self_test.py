@@ -10,20 +10,21 @@ from torch import Tensor
 from reason.nn import fused_step, fused_swiglu
 from reason.nn.norms import rms_norm
 
-FARTHEST = 0.01  # relative; bfloat16 rounds by up to 0.004
+FARTHEST = {torch.bfloat16: 0.01, torch.float32: 1e-5}  # relative; bfloat16 rounds by up to 0.004
 WIDTH, INNER = 16, 64
 Pair = tuple[Tensor, Tensor]  # by a kernel, by torch in float32
 
 
-def agree() -> bool:
-    """Whether both kernels do."""
+def agree(dtype: torch.dtype) -> bool:
+    """Whether both kernels do, for numbers of a type."""
     with torch.inference_mode(False), torch.enable_grad():
-        return all((got.float() - wanted).norm() <= FARTHEST * wanted.norm() for got, wanted in (*_layer(), *_step()))
+        pairs = (*_layer(dtype), *_step(dtype))
+        return all((got.float() - wanted).norm() <= FARTHEST[dtype] * wanted.norm() for got, wanted in pairs)
 
 
-def _layer() -> Iterator[Pair]:
+def _layer(dtype: torch.dtype) -> Iterator[Pair]:
     """A gated layer of seven rows."""
-    x, gate_up, down, dy = _drawn((7, WIDTH), (2 * INNER, WIDTH), (WIDTH, INNER), (7, WIDTH))
+    x, gate_up, down, dy = _drawn(dtype, (7, WIDTH), (2 * INNER, WIDTH), (WIDTH, INNER), (7, WIDTH))
     y, kept, scale = fused_swiglu.layer(x, gate_up, down, False, False, True)
     yield from zip(
         (y, *fused_swiglu.gradients(dy, x, y, kept, scale, gate_up, down, False, False)),
@@ -32,10 +33,10 @@ def _layer() -> Iterator[Pair]:
     )
 
 
-def _step() -> Iterator[Pair]:
+def _step(dtype: torch.dtype) -> Iterator[Pair]:
     """A step of one call on six positions in two groups."""
     shapes = (1, 6, WIDTH), (1, 4 * INNER * WIDTH), (1, WIDTH, INNER), (1, 6, WIDTH)
-    x, weights, out, dz = _drawn(*shapes)
+    x, weights, out, dz = _drawn(dtype, *shapes)
     ids, scale = torch.tensor([[0, 0, 1, 0, 1, 1]], dtype=torch.int32), torch.full((2,), 3**-0.5)
     wiring = (torch.ones(1, 6, dtype=torch.uint8), ids, torch.tensor([2], dtype=torch.int32), scale, None)
     stages = torch.tensor([[0, 4, 0]], dtype=torch.int32)  # z_H ← F(x̂)
@@ -56,9 +57,9 @@ def _residual(x: Tensor, gate_up: Tensor, down: Tensor) -> Tensor:
     return rms_norm(x + (torch.nn.functional.silu(gate) * up) @ down.T)
 
 
-def _drawn(*shapes: tuple[int, ...]) -> list[Tensor]:
+def _drawn(dtype: torch.dtype, *shapes: tuple[int, ...]) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator).bfloat16() * shape[-1] ** -0.25 for shape in shapes]
+    return [torch.randn(shape, generator=generator).to(dtype) * shape[-1] ** -0.25 for shape in shapes]
 
 
 def _by_torch(function: Callable[..., Tensor], dy: Tensor, *inputs: Tensor) -> list[Tensor]:

@@ -70,11 +70,12 @@ def bfloat16_is_faster() -> bool:
 
 
 def fuses(config: ModelConfig, computed: Dtypes, device: torch.device) -> bool:
-    """Does a kernel of our own compute the model? auto: where bfloat16 is the faster type.
+    """Does a kernel of our own compute the model? auto: in float32, and in bfloat16 where that is the faster type.
 
     What another machine decided holds as far as it can here.
     """
-    asked = config.fusing is True or (config.fusing == "auto" and bfloat16_is_faster())
+    faster = computed.states == torch.float32 or bfloat16_is_faster()
+    asked = config.fusing is True or (config.fusing == "auto" and faster)
     return asked and config.unfused(computed, device) is None
 
 

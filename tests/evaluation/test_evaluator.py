@@ -54,7 +54,7 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
     ]
 
 
-@pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+@pytest.mark.skipif(not kernels.works(torch.bfloat16), reason="a CPU with AVX-512 BF16 and a C++ compiler")
 def test_threads_of_the_kernel_change_no_digit(monitored_4x4: Path) -> None:
     data, threads, found = PuzzleData(monitored_4x4, "test"), torch.get_num_threads(), []
     structured = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2, "q_from": "mean"}

@@ -1,4 +1,4 @@
-"""A whole step in one kernel: beside float64 and beside torch's bfloat16, for every network that it computes."""
+"""A whole step in one kernel: beside float64 and beside torch's own, for every network that it computes."""
 
 from typing import Any
 
@@ -11,11 +11,10 @@ from datasets_gen.sudoku import Sudoku
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveModel
-from reason.nn import kernels
 
-needed = pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
 GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
 WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
+NEAR = {torch.bfloat16: 1.1, torch.float32: 2.5}  # of torch's distance; in float32 the order of sums decides
 CASES: dict[str, dict[str, Any]] = {
     "one state": GROUPS | {"states": 1, "gradient": "all-cycles"},
     "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_symbols": True, "initial": "random"},
@@ -79,29 +78,26 @@ def distance(got: Tensor, wanted: Tensor) -> float:
     return ((got.double() - wanted).norm() / wanted.norm()).item()
 
 
-@needed
 @pytest.mark.parametrize("case", CASES)
-def test_states_and_gradients_are_no_farther_from_float64_than_torchs(case: str) -> None:
+def test_states_and_gradients_are_as_near_to_float64_as_torchs(case: str, numbers: torch.dtype) -> None:
     exact = a_step(case, torch.float64, fused=False)
-    plain, fused = (a_step(case, torch.bfloat16, fused=how) for how in (False, True))
+    plain, fused = (a_step(case, numbers, fused=how) for how in (False, True))
     for wanted, by_torch, by_kernel in zip(exact, plain, fused, strict=True):
-        assert distance(by_kernel, wanted) <= distance(by_torch, wanted) < 0.1
+        assert distance(by_kernel, wanted) <= NEAR[numbers] * distance(by_torch, wanted) < 0.1
 
 
-@needed
-def test_no_digit_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_digit_depends_on_the_number_of_threads(numbers: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        results.append(a_step("open symbols", torch.bfloat16, fused=True))
+        results.append(a_step("open symbols", numbers, fused=True))
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@needed
 @pytest.mark.parametrize("case", ["open symbols", "walls"])
-def test_steps_without_a_gradient_are_the_same_steps(case: str) -> None:
-    model, batch = model_of(case, torch.bfloat16), puzzles(case)
+def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.dtype) -> None:
+    model, batch = model_of(case, numbers), puzzles(case)
     model.fuse(True)
     with torch.no_grad():
         x = model.encode(batch)

@@ -18,7 +18,7 @@ from reason.training import precision
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
-needed = pytest.mark.skipif(not kernels.works(), reason="a CPU with AVX-512 BF16, without AMX, and a C++ compiler")
+needed = pytest.mark.skipif(not kernels.works(torch.bfloat16), reason="a CPU with AVX-512 BF16 and a C++ compiler")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
-    monkeypatch.setattr(kernels, "works", lambda: True)
+    monkeypatch.setattr(kernels, "works", lambda dtype: True)
     monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: True)
     return
 
@@ -72,7 +72,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
 
     assert comes_to() is True
     assert comes_to(training__compile="none") == "auto"  # an evaluation may compile
-    assert comes_to(training__precision="fp32") is False
+    assert comes_to(training__precision="fp32") is True
     assert comes_to(training__precision="amp-bf16") is False
     assert comes_to(model__hidden_size="40", model__num_heads="1") is False
     assert (
@@ -84,13 +84,14 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     assert comes_to(torch.device("meta")) == "auto"  # not a CPU: a processor may read the run with the kernel
     monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
+    assert comes_to(training__precision="fp32") is True
     assert comes_to(model__fused="true") is True
 
 
 @pytest.mark.usefixtures("works")
 @pytest.mark.parametrize(("changes", "words"), [
     ({"training.compile": "none"}, r"nothing is compiled \(training\.compile=inductor\)"),
-    ({"training.precision": "fp32"}, r"this model in float32; type model\.fused=false"),
+    ({"training.precision": "amp-bf16"}, r"this model in float32, products in bfloat16; type model\.fused=false"),
     ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
 ])  # fmt: skip
 def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, 
 def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = override(narrow, {"model.fused": "true"}).model
     assert "the kernel runs on CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
-    monkeypatch.setattr(kernels, "works", lambda: False)
+    monkeypatch.setattr(kernels, "works", lambda dtype: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
     assert not precision.fuses(config, Dtypes(torch.bfloat16), CPU)
@@ -133,7 +134,9 @@ OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_symbols"
 
 
 @needed
-@pytest.mark.parametrize("changes", [{}, OPENED], ids=["local", "open symbols"])
+@pytest.mark.parametrize(
+    "changes", [{}, OPENED, OPENED | {"training.precision": "fp32"}], ids=["local", "open symbols", "float32"]
+)
 def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
     changes: dict[str, str], narrow: Config, tmp_path: Path
 ) -> None:

@@ -17,48 +17,64 @@ import torch
 
 SOURCES = Path(__file__).parent
 CACHE = SOURCES / "__pycache__"
+DTYPES = (torch.bfloat16, torch.float32)
 WIDTH = 16  # D is a multiple of it
 _untested: list[ctypes.CDLL] = []  # compiled by this process
-FLAGS = ("-O3", "-march=x86-64-v4", "-mavx512bf16", "-fopenmp", "-shared", "-fPIC", "-w")
+FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
 
 
 @functools.cache
-def works() -> bool:
-    """Can this processor run the kernels, and do they compute here what torch does?
+def works(dtype: torch.dtype) -> bool:
+    """Can this processor run the kernels of a type, and do they compute here what torch does?
 
-    Compiled where they were not yet, in seconds. Where there is AMX, products by oneDNN are faster. Without a compiler,
-    or where the two differ, a warning says so, once.
+    Compiled where they were not yet, in seconds. Without a compiler, or where the two differ, a warning says so, once.
     """
-
-    if not torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():
+    if architecture(dtype) is None:
         return False
     try:
-        if library() in _untested:
-            _test(library())
+        if library(dtype) in _untested:
+            _test(dtype)
     except Exception as error:  # a compiler, a loader and a file system fail in ways of their own
         warnings.warn(f"no kernel of our own, so training is slower: {_reason(error)}", stacklevel=2)
         return False
     return True
 
 
-def _test(fresh: ctypes.CDLL) -> None:
+def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
+    """The compiler's flags for numbers of a type on this processor; None where the kernels have no instructions.
+
+    bfloat16: AVX-512 BF16, but where there is AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch
+    uses here (`ATEN_CPU_CAPABILITY`).
+    """
+    if dtype == torch.bfloat16 and torch.cpu._is_avx512_bf16_supported() and not torch.cpu._is_amx_tile_supported():
+        return "-march=x86-64-v4", "-mavx512bf16", "-DBFLOAT16"
+    if dtype == torch.float32:
+        levels = {"AVX512": "-march=x86-64-v4", "AVX2": "-march=x86-64-v3"}
+        level = levels.get(torch.backends.cpu.get_cpu_capability())
+        return None if level is None else (level,)
+    return None
+
+
+def _test(dtype: torch.dtype) -> None:
     """Raises ArithmeticError where a library just compiled computes other numbers than torch; it is not kept."""
     from reason.nn.self_test import agree  # which calls the kernels
 
-    if not agree():
+    fresh = library(dtype)
+    if not agree(dtype):
         _digest(Path(fresh._name)).unlink(missing_ok=True)
         raise ArithmeticError("what the compiler made of it computes other numbers than torch; set CXX to another one")
     _untested.remove(fresh)
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
-    """The kernels, compiled once for exactly these sources and kept beside Python's cache where that can be written.
+def library(dtype: torch.dtype) -> ctypes.CDLL:
+    """The kernels of a type, compiled once for these sources and kept beside Python's cache where that can be written.
 
     Raises:
         OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
     """
-    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    flags = FLAGS + (architecture(dtype) or ())
+    digest = hashlib.sha256(" ".join(flags).encode())
     for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
         digest.update(source.read_bytes())
     file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
@@ -68,9 +84,9 @@ def library() -> ctypes.CDLL:
     with contextlib.suppress(OSError):
         CACHE.mkdir(exist_ok=True)
     if os.access(CACHE, os.W_OK) and _is_ours(CACHE):
-        return _compiled(file)
+        return _compiled(file, flags)
     with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
-        return _compiled(Path(folder) / file.name)
+        return _compiled(Path(folder) / file.name, flags)
 
 
 def _is_ours(path: Path) -> bool:
@@ -80,7 +96,7 @@ def _is_ours(path: Path) -> bool:
     return all(p.stat().st_uid in (0, os.getuid()) and not p.stat().st_mode & 0o022 for p in (path, path.parent))
 
 
-def _compiled(file: Path) -> ctypes.CDLL:
+def _compiled(file: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
     """Compile to `file`, which appears whole or not at all, with its SHA-256 beside it."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
     os.close(handle)
@@ -88,7 +104,7 @@ def _compiled(file: Path) -> ctypes.CDLL:
     compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
     sources = [str(source) for source in sorted(SOURCES.glob("*.cpp"))]
     try:
-        subprocess.run([*compiler, *FLAGS, *sources, "-o", name], check=True, capture_output=True, timeout=300)
+        subprocess.run([*compiler, *flags, *sources, "-o", name], check=True, capture_output=True, timeout=300)
         part.chmod(0o755)
         with part.open("rb") as written:
             os.fsync(written.fileno())

@@ -1,4 +1,4 @@
-// A whole supervision step of a reasoner that mixes along a puzzle's structure, of bfloat16 numbers, forward and backward.
+// A whole supervision step of a reasoner that mixes along a puzzle's structure, forward and backward.
 // One puzzle at a time: its states, sums and messages stay in L2. Called by reason/nn/fused_step.py.
 //
 // A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members):
@@ -12,19 +12,18 @@
 
 namespace {
 
-constexpr long HALF = WIDTH / 2;    // columns of a panel: the first half is of gates, the second of ups
 constexpr int REGISTERS = 3;
-constexpr long PARTS = 8;           // partial sums of weights' gradients: no digit depends on the number of threads
+constexpr long PARTS = 8;  // partial sums of weights' gradients: no digit depends on the number of threads
 
 struct Step {
     long B, S, D, I, R, T, blocks, stages;
     float eps;
-    const bf16* registers[REGISTERS];  // (B, S, D) each
+    const number* registers[REGISTERS];  // (B, S, D) each
     const uint8_t* open;               // (B, S): with relations the positions that take part, else those that are read
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
     const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
-    const bf16 *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
+    const number *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
     const int32_t* table;              // (stages, 3): block, registers as bits, register
     long own() const { return 2 * I * T * D; }
     long related() const { return 2 * I * D; }
@@ -32,8 +31,8 @@ struct Step {
 };
 
 struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
-    bf16 *states;      // (N, stages, 2, D): what each stage read and wrote
-    bf16 *gates;       // (N, stages, 2I)
+    number *states;      // (N, stages, 2, D): what each stage read and wrote
+    number *gates;       // (N, stages, 2I)
     float* norms;      // (N, stages)
 };
 
@@ -114,60 +113,51 @@ struct Members {
 struct Work {
     Members members;
     Room<float> messages, dh, grads[REGISTERS];
-    Room<bf16> states[REGISTERS], h, around, sums, product, t, d_gates, d_messages, moved, sent, left, right;
+    Room<number> states[REGISTERS], h, around, sums, product, t, d_gates, d_messages, moved, sent, left, right;
 };
 
-INLINE void add(float* to, __m512 x) { _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), x)); }
+INLINE void add(float* to, F x) { put(to, at(to) + x); }
 
 // What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side.
-const bf16* heard(const Step& s, Work& w, const bf16* h) {
+const number* heard(const Step& s, Work& w, const number* h) {
     if (s.T == 1) return h;
     const Members& m = w.members;
-    bf16* to = w.around.of((m.n + ROWS) * s.T * s.D);
+    number* to = w.around.of((m.n + ROWS) * s.T * s.D);
     for (long k = 0; k < m.n; k++)
         for (long t = 0; t < s.T; t++) {
             const int from = m.tap[t * m.n + k];
-            bf16* row = to + (k * s.T + t) * s.D;
-            if (from < 0) std::memset(row, 0, s.D * 2);
-            else std::memcpy(row, h + from * s.D, s.D * 2);
+            number* row = to + (k * s.T + t) * s.D;
+            if (from < 0) std::memset(row, 0, s.D * sizeof(number));
+            else std::memcpy(row, h + from * s.D, s.D * sizeof(number));
         }
     return to;
 }
 
-// to (G, width): scale · Σ of the members' rows of x (n, width), width a multiple of 16; without `scale` the sums.
-// Products with pairs (1, 0) and (0, 1) widen the numbers at even and at odd places, and add them up.
-void pooled(const Members& m, const bf16* x, long width, const float* scale, bf16* to) {
-    const __m512bh even = (__m512bh)_mm512_set1_epi32(0x3f80), odd = (__m512bh)_mm512_set1_epi32(0x3f800000);
-    for (long g = 0; g < m.G; g++) {
-        const __m512 factor = constant(scale ? scale[g] : 1.f);
-        for (long d = 0; d < width; d += 32) {
-            const __mmask32 there = d + 32 <= width ? ~0u : 0xffffu;
-            __m512 evens = _mm512_setzero_ps(), odds = evens;
-            for (int i = m.begin[g]; i < m.begin[g + 1]; i++) {
-                const __m512bh row = (__m512bh)_mm512_maskz_loadu_epi16(there, x + m.of[i] * width + d);
-                evens = _mm512_dpbf16_ps(evens, row, even), odds = _mm512_dpbf16_ps(odds, row, odd);
-            }
-            const __m512i sums = zipped(narrow(_mm512_mul_ps(factor, evens)), narrow(_mm512_mul_ps(factor, odds)));
-            _mm512_mask_storeu_epi16(to + g * width + d, there, sums);
+// to (G, width): scale · Σ of the members' rows of x (n, width), width a multiple of LANES; without `scale` the sums.
+void pooled(const Members& m, const number* x, long width, const float* scale, number* to) {
+    for (long g = 0; g < m.G; g++)
+        for (long d = 0; d < width; d += LANES) {
+            F sum{};
+            for (int i = m.begin[g]; i < m.begin[g + 1]; i++) sum += at(x + m.of[i] * width + d);
+            put(to + g * width + d, scale ? scale[g] * sum : sum);
         }
-    }
 }
 
-const bf16* sums_of(const Step& s, Work& w, const bf16* h) {
-    bf16* sums = w.sums.of((w.members.G + ROWS) * s.D);
+const number* sums_of(const Step& s, Work& w, const number* h) {
+    number* sums = w.sums.of((w.members.G + ROWS) * s.D);
     pooled(w.members, h, s.D, w.members.scale.data(), sums);
     return sums;
 }
 
 // f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in` and `last`.
 template <bool TANH>
-void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* last, bf16* f, bf16* gates, float* norms) {
+void block(const Step& s, Work& w, const number* h, const number* in, const number* last, number* f, number* gates, float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
-    const bf16 *own = heard(s, w, h), *sums = sums_of(s, w, h);
-    const bf16* in_own = in + s.R * s.related();
+    const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
+    const number* in_own = in + s.R * s.related();
     float* messages = w.messages.of((m.G + ROWS) * WIDTH);
-    bf16* product = w.product.of((m.n + ROWS) * I);
+    number* product = w.product.of((m.n + ROWS) * I);
     for (long i = 0; i < I; i += HALF) {
         for (long r = 0; r < s.R; r++)
             in_tiles(m.first[r + 1] - m.first[r], [&](auto M, long row) {
@@ -176,33 +166,30 @@ void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* la
                 tile.product(sums + g * D, D, in + r * s.related() + 2 * i * D, D);
 #pragma GCC unroll 8
                 for (int q = 0; q < M; q++)
-                    for (int v = 0; v < VECTORS; v++) _mm512_store_ps(messages + (g + q) * WIDTH + 16 * v, tile.sum[q][v]);
+                    for (int v = 0; v < VECTORS; v++) put(messages + (g + q) * WIDTH + LANES * v, tile.sum[q][v]);
             });
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
-            tile.clear();
+            tile.product(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
-            for (int q = 0; q < M; q++) {
+            for (int q = 0; q < M; q++)
                 for (long r = 0; r < s.R; r++) {
                     const float* from = messages + m.group[r * m.n + row + q] * WIDTH;
-                    for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_add_ps(tile.sum[q][v], _mm512_load_ps(from + 16 * v));
+                    for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
                 }
-            }
-            tile.add(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++) {
-                const __m512* sum = tile.sum[q];
-                put(&product[(row + q) * I + i], gated<TANH>(sum[0], sum[2]));
-                put(&product[(row + q) * I + i + 16], gated<TANH>(sum[1], sum[3]));
+                const F *gate = tile.sum[q], *up = gate + VECTORS / 2;
+                for (int v = 0; v < VECTORS / 2; v++) put(&product[(row + q) * I + i + LANES * v], gated<TANH>(gate[v], up[v]));
                 if (gates) {
-                    stream(gates + (row + q) * 2 * I + i, sum[0], sum[1]);
-                    stream(gates + (row + q) * 2 * I + I + i, sum[2], sum[3]);
+                    stream(gates + (row + q) * 2 * I + i, gate);
+                    stream(gates + (row + q) * 2 * I + I + i, up);
                 }
             }
         });
     }
     multiply(m.n, I, D, product, I, last, f, D);
-    std::memset(f + m.n * D, 0, (m.N - m.n) * D * 2);
+    std::memset(f + m.n * D, 0, (m.N - m.n) * D * sizeof(number));
     for (long k = 0; k < m.N; k++) {
         const float norm = norm_row(h + k * D, f + k * D, D, s.eps);
         if (norms) norms[k] = norm;
@@ -210,20 +197,20 @@ void block(const Step& s, Work& w, const bf16* h, const bf16* in, const bf16* la
 }
 
 // The rows of `registers` that a stage adds up.
-INLINE void add_up(const Step& s, long N, int bits, bf16* const* registers, bf16* h) {
-    const bf16* from[REGISTERS];
+INLINE void add_up(const Step& s, long N, int bits, number* const* registers, number* h) {
+    const number* from[REGISTERS];
     int count = 0;
     for (int i = 0; i < REGISTERS; i++)
         if (bits >> i & 1) from[count++] = registers[i];
-    for (long i = 0; i < N * s.D; i += 16) {
-        __m512 sum = at(from[0] + i);
-        for (int c = 1; c < count; c++) sum = _mm512_add_ps(sum, at(from[c] + i));
-        put(h + i, narrow(sum));
+    for (long i = 0; i < N * s.D; i += LANES) {
+        F sum = at(from[0] + i);
+        for (int c = 1; c < count; c++) sum += at(from[c] + i);
+        put(h + i, sum);
     }
 }
 
 template <bool TANH>
-void forward(const Step& s, int threads, const long* base, bf16* const* results, const Kept* kept) {
+void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
     const Buffer in = buffer(s.blocks * s.block()), last = buffer(s.blocks * LAST);
 #pragma omp parallel num_threads(threads)
@@ -234,40 +221,40 @@ void forward(const Step& s, int threads, const long* base, bf16* const* results,
             for (long i = 0; i < I; i += HALF) {
                 for (long r = 0; r <= s.R; r++) {
                     const long k = r < s.R ? D : K, first = block * s.block() + r * s.related();
-                    const bf16* from = s.weights + first;
-                    pack_pairs(from + i * k, k, HALF, k, &in[first + 2 * i * k]);
-                    pack_pairs(from + (I + i) * k, k, HALF, k, &in[first + 2 * i * k], HALF);
+                    const number* from = s.weights + first;
+                    pack_columns(from + i * k, k, HALF, k, &in[first + 2 * i * k]);
+                    pack_columns(from + (I + i) * k, k, HALF, k, &in[first + 2 * i * k], HALF);
                 }
             }
 #pragma omp for
         for (long block = 0; block < s.blocks; block++)
             for (long n = 0; n < D; n += WIDTH)
-                pack_pairs(s.out + (block * D + n) * I, I, std::min(WIDTH, D - n), I, &last[block * LAST + n * I]);
+                pack_columns(s.out + (block * D + n) * I, I, std::min(WIDTH, D - n), I, &last[block * LAST + n * I]);
 #pragma omp for schedule(dynamic)
         for (long b = 0; b < s.B; b++) {
             w.members.find(s, b);
             const Members& m = w.members;
-            bf16* registers[REGISTERS];
+            number* registers[REGISTERS];
             for (int i = 0; i < REGISTERS; i++) {
                 registers[i] = w.states[i].of((m.N + ROWS) * D);
                 for (long k = 0; s.registers[i] && k < m.N; k++)
-                    std::memcpy(registers[i] + k * D, s.registers[i] + (b * s.S + m.rows[k]) * D, D * 2);
+                    std::memcpy(registers[i] + k * D, s.registers[i] + (b * s.S + m.rows[k]) * D, D * sizeof(number));
             }
             for (long stage = 0; stage < s.stages; stage++) {
                 const int32_t* entry = s.table + 3 * stage;
                 const long first = kept ? base[b] * s.stages + stage * m.N : 0;
-                bf16* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
-                bf16* f = kept ? h + m.N * D : registers[entry[2]];
+                number* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
+                number* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
                 block<TANH>(s, w, h, &in[entry[0] * s.block()], &last[entry[0] * LAST], f,
                             kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
-                if (kept) std::memcpy(registers[entry[2]], f, m.N * D * 2);
+                if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
             for (int i = 0; i < 2; i++)
                 if (results[i]) {
-                    bf16* to = results[i] + b * s.S * D;
-                    if (m.N < s.S) std::memset(to, 0, s.S * D * 2);
-                    for (long k = 0; k < m.N; k++) std::memcpy(to + m.rows[k] * D, registers[i] + k * D, D * 2);
+                    number* to = results[i] + b * s.S * D;
+                    if (m.N < s.S) std::memset(to, 0, s.S * D * sizeof(number));
+                    for (long k = 0; k < m.N; k++) std::memcpy(to + m.rows[k] * D, registers[i] + k * D, D * sizeof(number));
                 }
         }
         _mm_sfence();
@@ -275,49 +262,34 @@ void forward(const Step& s, int threads, const long* base, bf16* const* results,
 }
 
 // sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
-void outer(long rows, long N, long K, const bf16* a, long a_stride, const bf16* x, long x_stride, Work& w, float* sum, long stride) {
-    bf16* right = w.right.of(even(K) * WIDTH);
-    bf16* left = w.left.of(even(K) * panels(rows) * WIDTH);
-    for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * even(K));
+void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride) {
+    number* right = w.right.of(whole(K) * WIDTH);
+    number* left = w.left.of(whole(K) * panels(rows) * WIDTH);
+    for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * whole(K));
     for (long n = 0; n < N; n += WIDTH) {
         const long columns = std::min(WIDTH, N - n);
         pack_rows(x + n, K, columns, x_stride, right);
         for (long r = 0; r < rows; r += WIDTH)
             in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
                 Tile<M> tile;
-                tile.clear();
-                const bf16 *pairs = left + r * even(K) + 2 * row, *panel = right;
-                for (long k = 0; k < K; k += 2, panel += 2 * WIDTH, pairs += 2 * WIDTH) {
-                    __m512bh b[VECTORS];
-                    for (int v = 0; v < VECTORS; v++) b[v] = (__m512bh)_mm512_load_si512(panel + 32 * v);
-#pragma GCC unroll 8
-                    for (int q = 0; q < M; q++) {
-                        int32_t pair;
-                        std::memcpy(&pair, pairs + 2 * q, sizeof pair);
-                        const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);
-                        for (int v = 0; v < VECTORS; v++) tile.sum[q][v] = _mm512_dpbf16_ps(tile.sum[q][v], both, b[v]);
-                    }
-                }
+                tile.product(left + r * whole(K) + STEP * row, STEP, right, whole(K), WIDTH);
 #pragma GCC unroll 8
                 for (int q = 0; q < M; q++)
                     for (int v = 0; v < VECTORS; v++)
-                        if (16 * v < columns) {
-                            float* to = sum + (r + row + q) * stride + n + 16 * v;
-                            _mm512_storeu_ps(to, _mm512_add_ps(_mm512_loadu_ps(to), tile.sum[q][v]));
-                        }
+                        if (LANES * v < columns) add(sum + (r + row + q) * stride + n + LANES * v, tile.sum[q][v]);
             });
     }
 }
 
 // The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
 template <bool TANH>
-void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf16* y, const bf16* gates, const float* norms,
-                const bf16* in, const bf16* back, float* dh, float* mine, float* mine_out) {
+void block_back(const Step& s, Work& w, const float* dy, const number* h, const number* y, const number* gates, const float* norms,
+                const number* in, const number* back, float* dh, float* mine, float* mine_out) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
-    const bf16 *own = heard(s, w, h), *sums = sums_of(s, w, h);
-    bf16 *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
-    bf16* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
+    const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
+    number *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
+    number* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
     for (long k = 0; k < m.N; k++) norm_row_backward(dy + k * D, y + k * D, t + k * D, D, norms[k]);
     for (long i = 0; i < I; i += WIDTH) {
         const long columns = std::min(WIDTH, I - i);
@@ -330,35 +302,35 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
             for (int q = 0; q < M; q++)
 #pragma GCC unroll 4
                 for (int v = 0; v < VECTORS; v++) {
-                    if (16 * v >= columns) break;
-                    const long of = begin + q * 2 * I + 16 * v;
-                    const Slopes x = slopes<TANH>(tile.sum[q][v], load(gates + of), load(gates + of + I));
+                    if (LANES * v >= columns) break;
+                    const long of = begin + q * 2 * I + LANES * v;
+                    const Slopes x = slopes<TANH>(tile.sum[q][v], at(gates + of), at(gates + of + I));
                     put(d + of, x.gate);
                     put(d + of + I, x.up);
-                    put(product + (row + q) * I + i + 16 * v, x.product);
+                    put(product + (row + q) * I + i + LANES * v, x.product);
                 }
         });
     }
     pooled(m, d, 2 * I, nullptr, d_messages);
-    bf16* moved = w.moved.of((n + ROWS) * K);
+    number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
     multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K);
-    bf16* sent = w.sent.of((G + ROWS) * D);
+    number* sent = w.sent.of((G + ROWS) * D);
     for (long r = 0; r < s.R; r++)
         multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
     for (long k = 0; k < m.N; k++)
-        for (long v = 0; v < D; v += 16) {
-            __m512 sum = at(t + k * D + v);
-            if (s.T == 1 && k < n) sum = _mm512_add_ps(sum, at(moved + k * D + v));
+        for (long v = 0; v < D; v += LANES) {
+            F sum = at(t + k * D + v);
+            if (s.T == 1 && k < n) sum += at(moved + k * D + v);
             for (long r = 0; r < s.R && k < n; r++) {
                 const long g = m.group[r * n + k];
-                sum = _mm512_add_ps(sum, _mm512_mul_ps(constant(m.scale[g]), at(sent + g * D + v)));
+                sum += m.scale[g] * at(sent + g * D + v);
             }
-            _mm512_store_ps(dh + k * D + v, sum);
+            put(dh + k * D + v, sum);
         }
     for (long k = 0; s.T > 1 && k < n; k++)
         for (long tap = 0; tap < s.T; tap++)
-            for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += 16)
+            for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
                 add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
     outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
@@ -368,7 +340,7 @@ void block_back(const Step& s, Work& w, const float* dy, const bf16* h, const bf
 }
 
 template <bool TANH>
-void backward(const Step& s, int threads, const long* base, const bf16* const* d_results, const Kept& kept, bf16* const* d_registers,
+void backward(const Step& s, int threads, const long* base, const number* const* d_results, const Kept& kept, number* const* d_registers,
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, BACK = (s.R * panels(D) + panels(K)) * WIDTH * 2 * I;
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
@@ -401,63 +373,63 @@ void backward(const Step& s, int threads, const long* base, const bf16* const* d
                     grads[i] = w.grads[i].of((m.N + ROWS) * D);
                     std::memset(grads[i], 0, m.N * D * 4);
                     for (long k = 0; i < 2 && d_results[i] && k < m.N; k++)
-                        for (long v = 0; v < D; v += 16)
-                            _mm512_store_ps(grads[i] + k * D + v, at(d_results[i] + (b * s.S + m.rows[k]) * D + v));
+                        for (long v = 0; v < D; v += LANES)
+                            put(grads[i] + k * D + v, at(d_results[i] + (b * s.S + m.rows[k]) * D + v));
                 }
                 float* dh = w.dh.of((m.N + ROWS) * D);
                 for (long stage = s.stages - 1; stage >= 0; stage--) {
                     const int32_t* entry = s.table + 3 * stage;
                     const long first = base[b] * s.stages + stage * m.N;
-                    const bf16* h = kept.states + first * 2 * D;
+                    const number* h = kept.states + first * 2 * D;
                     block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
                                      &in[entry[0] * IN], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
-                        for (long v = 0; (entry[1] >> i & 1) && v < m.N * D; v += 16) add(grads[i] + v, _mm512_load_ps(dh + v));
+                        for (long v = 0; (entry[1] >> i & 1) && v < m.N * D; v += LANES) add(grads[i] + v, at(dh + v));
                 }
                 for (int i = 0; i < REGISTERS; i++)
                     if (d_registers[i]) {
-                        bf16* to = d_registers[i] + b * s.S * D;
-                        if (m.N < s.S) std::memset(to, 0, s.S * D * 2);
+                        number* to = d_registers[i] + b * s.S * D;
+                        if (m.N < s.S) std::memset(to, 0, s.S * D * sizeof(number));
                         for (long k = 0; k < m.N; k++)
-                            for (long v = 0; v < D; v += 16) put(to + m.rows[k] * D + v, narrow(_mm512_load_ps(grads[i] + k * D + v)));
+                            for (long v = 0; v < D; v += LANES) put(to + m.rows[k] * D + v, at(grads[i] + k * D + v));
                     }
             }
         }
 #pragma omp for
-        for (long i = 0; i < W + O; i += 16) {
-            __m512 sum = _mm512_load_ps(partial + i);
-            for (long part = 1; part < parts; part++) sum = _mm512_add_ps(sum, _mm512_load_ps(partial + part * (W + O) + i));
-            _mm512_storeu_ps(i < W ? d_weights + i : d_out + (i - W), sum);
+        for (long i = 0; i < W + O; i += LANES) {
+            F sum = at(partial + i);
+            for (long part = 1; part < parts; part++) sum += at(partial + part * (W + O) + i);
+            put(i < W ? d_weights + i : d_out + (i - W), sum);
         }
     }
 }
 
 Step read(const long* n, float eps, const void* const* in) {
     Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], eps};
-    for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const bf16*)in[i];
+    for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const number*)in[i];
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
-    s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.weights = (const bf16*)in[8];
-    s.out = (const bf16*)in[9], s.table = (const int32_t*)in[10];
+    s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.weights = (const number*)in[8];
+    s.out = (const number*)in[9], s.table = (const int32_t*)in[10];
     return s;
 }
 
 }  // namespace
 
-extern "C" void step_forward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, bf16* z_h, bf16* z_l,
-                             bf16* states, bf16* gates, float* norms) {
+extern "C" void step_forward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, number* z_h, number* z_l,
+                             number* states, number* gates, float* norms) {
     const Step s = read(n, eps, in);
-    bf16* const results[2] = {z_h, z_l};
+    number* const results[2] = {z_h, z_l};
     const Kept kept{states, gates, norms};
     (tanh ? forward<true> : forward<false>)(s, threads, base, results, states ? &kept : nullptr);
 }
 
-extern "C" void step_backward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, const bf16* dz_h,
-                              const bf16* dz_l, bf16* states, bf16* gates, float* norms, bf16* d_h, bf16* d_l, bf16* d_x,
+extern "C" void step_backward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, const number* dz_h,
+                              const number* dz_l, number* states, number* gates, float* norms, number* d_h, number* d_l, number* d_x,
                               float* d_weights, float* d_out) {
     const Step s = read(n, eps, in);
-    const bf16* const d_results[2] = {dz_h, dz_l};
-    bf16* const d_registers[3] = {d_h, d_l, d_x};
+    const number* const d_results[2] = {dz_h, dz_l};
+    number* const d_registers[3] = {d_h, d_l, d_x};
     (tanh ? backward<true> : backward<false>)(s, threads, base, d_results, {states, gates, norms}, d_registers, d_weights, d_out);
 }
