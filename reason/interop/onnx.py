@@ -141,6 +141,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
+    model.fuse(False)  # a kernel cannot be traced
     if reason := _unfit(model):
         raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
     halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
