@@ -77,8 +77,8 @@ def sudoku() -> Config:
 
 
 def sudoku_trm() -> Config:
-    """TRM with one state: sudoku-9x9."""
-    return sudoku_9x9()
+    """TRM with one state: sudoku-9x9 with all symbols."""
+    return derive(sudoku_9x9(), {"model.open_symbols": False})
 
 
 def sudoku_without_terms() -> Config:

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.bench.account [--rounds 5] [--rows 16] [--json FILE]
 
-A supervision step of sudoku-9x9 (D 32, 64, 128) and maze-any (D 64, 128; 15×15, 30×30) in bf16, of random puzzles:
+A supervision step of sudoku-9x9 (D 32, 64, 128; all symbols) and maze-any (D 64, 128; 15×15, 30×30), of random puzzles:
 networks compiled by torch, and the kernel of whole steps, in turns within one process; without a gradient, and forward
 and backward. Processor time, since other work may share the machine, and the clock beside it.
 
@@ -64,7 +64,8 @@ class Account:
     def __init__(self, case: Case, rows: int, dtype: torch.dtype):
         puzzle = Sudoku(9) if case.name == "sudoku-9x9" else Maze(case.size)
         shape = Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
-        config = derive(preset(case.name).config(), {"model.hidden_size": case.width}).model
+        changes = {"model.hidden_size": case.width, "model.open_symbols": False}
+        config = derive(preset(case.name).config(), changes).model
         assert isinstance(config, RecursiveConfig)
         torch.manual_seed(0)
         self.case, self.rows = case, rows

@@ -12,7 +12,7 @@ from reason.config.schema import Config
 from reason.data import shape_of_puzzle
 from reason.data.config import GenerateConfig
 from reason.models.base import Shape
-from reason.presets.structured import sudoku_9x9
+from reason.presets.structured import within_groups
 
 SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
 NARROW: Changes = {"model.hidden_size": 32}
@@ -56,7 +56,7 @@ def declared_puzzle() -> Config:
     Width 48, N_super 8, 2,500 steps; every second puzzle is drawn with one to six hints.
     """
     return derive(
-        sudoku_9x9(),
+        within_groups(),
         {
             "data.directory": None,
             "data.generate": GenerateConfig(),

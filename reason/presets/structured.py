@@ -114,16 +114,8 @@ def maze_any() -> Config:
     )
 
 
-def sudoku_9x9() -> Config:
-    """TRM with messages in rows, columns, boxes and cells, on 9×9 Sudoku of Sudoku-Extreme's mix: 45,282 parameters.
-
-    Every (cell, digit) has a position: 729 of them, in 324 groups of nine. Renaming digits and moving rows within bands
-    or whole bands permute the answer exactly, so that augmentation would add transposition alone. The initial state is
-    random: equal ones could not tell two cells apart that nothing distinguishes. Every second puzzle is drawn with one
-    to three hints. All ours. Measured (seed 0, an hour of one core's time): from 1,000 puzzles of an earlier search
-    81.0 % exact at step 16 (n 5,000); from 10,000 puzzles 88.1 % at step 16, 90.9 % at step 64 (n 1,000). On the test
-    split of that earlier search 76.5 % at step 64 (n 1,000), without hints 54.7 % (n 256; docs/log/structure.md).
-    """
+def within_groups() -> Config:
+    """The recipe for messages within groups, with a position for every (cell, symbol)."""
     return derive(
         Config(),
         NARROW
@@ -144,15 +136,28 @@ def sudoku_9x9() -> Config:
     )
 
 
+def sudoku_9x9() -> Config:
+    """TRM with messages in rows, columns, boxes and cells, on 9×9 Sudoku of Sudoku-Extreme's mix: 45,282 parameters.
+
+    Every (cell, digit) has a position: 729 of them, in 324 groups of nine. Renaming digits and moving rows within bands
+    or whole bands permute the answer exactly, so that augmentation would add transposition alone. The initial state is
+    random: equal ones could not tell two cells apart that nothing distinguishes. Every second puzzle is drawn with one
+    to three hints. All ours. Measured (seed 0, an hour of one core's time): from 1,000 puzzles of an earlier search
+    81.0 % exact at step 16 (n 5,000); from 10,000 puzzles 88.1 % at step 16, 90.9 % at step 64 (n 1,000). On the test
+    split of that earlier search 76.5 % at step 64 (n 1,000), without hints 54.7 % (n 256; docs/log/structure.md).
+    """
+    return derive(within_groups(), {"model.open_symbols": True})
+
+
 def sudoku_6x6_groups() -> Config:
     """TRM with messages in rows, columns, boxes and cells, on 6×6 Sudoku: sudoku-6x6's set, 45,282 parameters.
 
-    As sudoku-9x9, without hints, with N_super 8 and in eager mode. Measured (seed 0, n 1,000): 86.5 % exact at step 1,
-    99.5 % at steps 4 and 8. On validation puzzles 99.4 % are reached after 700 steps; 3 min 18 s of one core's time,
-    these readings included.
+    As sudoku-9x9, with all symbols, without hints, with N_super 8 and in eager mode. Measured (seed 0, n 1,000): 86.5 %
+    exact at step 1, 99.5 % at steps 4 and 8. On validation puzzles 99.4 % are reached after 700
+    steps; 3 min 18 s of one core's time, these readings included.
     """
     return derive(
-        sudoku_9x9(),
+        within_groups(),
         {
             "data.directory": "data/sudoku-6x6",
             "data.hints": 0,
@@ -167,7 +172,7 @@ def sudoku_6x6_groups() -> Config:
 
 
 def sudoku_9x9_long() -> Config:
-    """sudoku-9x9 twice as wide and 50,000 steps long, with open symbols and up to six hints: 180,674 parameters.
+    """sudoku-9x9 twice as wide and 50,000 steps long, with up to six hints: 180,674 parameters.
 
     The recipe for published puzzles; all ours. Measured from the field's 1,000 of them (seed 0, 4.1 hours of one core):
     98.8 % exact at step 64 of those with 17 clues (n 1,000), 58.2 % of the hardest of the forums (n 3,500), 69.1 %
@@ -179,7 +184,6 @@ def sudoku_9x9_long() -> Config:
             "data.augment": True,
             "data.hints": 6,
             "model.hidden_size": 64,
-            "model.open_symbols": True,
             "optimizer.muon_lr": 0.006,
             "optimizer.lr": 2e-3,
             "ema.decay": 0.999,
@@ -214,18 +218,20 @@ def maze_10x10_cmm_nsde() -> Config:
 def sudoku_9x9_hrm() -> Config:
     """HRM with messages in rows, columns, boxes and cells, on 1,000 puzzles of Sudoku-Extreme's mix.
 
-    As sudoku-9x9, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
+    As sudoku-9x9, with all symbols, two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not
+    tuned.
     """
-    return derive(sudoku_9x9(), HRM)
+    return derive(within_groups(), HRM)
 
 
 def sudoku_9x9_cmm_node() -> Config:
     """CMM as an ODE with messages in groups, on 1,000 puzzles of Sudoku-Extreme's mix: all eight terms.
 
-    sudoku-9x9 with terms and balance as sudoku-6x6-cmm-node, traces on 4 of 32 rows. Of CMM's states it keeps one, and
-    it starts at random: with two, at x̂, 6.8 ± 2.4 % are right after 32,000 puzzle-steps (file families-sudoku).
+    sudoku-9x9 with all symbols, terms and balance as sudoku-6x6-cmm-node, traces on 4 of 32 rows. Of CMM's states it
+    keeps one, and it starts at random: with two, at x̂, 6.8 ± 2.4 % are right after 32,000 puzzle-steps (file
+    families-sudoku).
     """
-    return derive(sudoku_9x9(), CMM | {"model.initial": "random"})
+    return derive(within_groups(), CMM | {"model.initial": "random"})
 
 
 def sudoku_9x9_cmm_nsde() -> Config:

@@ -125,7 +125,8 @@ INLINE F row_of(const number* panel, long k, int v) { return at(panel + k * WIDT
 // e^x to the last bits: 2^n · e^r, n whole and |r| ≤ ln 2 / 2; infinite from 88.4 on, 0 below -87.7.
 INLINE F exp(F x) {
     constexpr float MAGIC = 12582912.f;  // 1.5 · 2^23: what is added to it is rounded to a whole number
-    const F shifted = most(least(x * LOG2E, constant(128.f)), constant(-127.f)) + MAGIC, n = shifted - MAGIC;
+    x = most(least(x, constant(88.8f)), constant(-88.f));
+    const F shifted = x * LOG2E + MAGIC, n = shifted - MAGIC;
     const F r = x - n * 0.693359375f - n * -2.12194440e-4f;  // ln 2 in two parts
     F p = constant(0.00138145984f);
     for (float c : {0.0083687169f, 0.0416683881f, 0.166665206f, 0.499999934f, 1.f, 1.f}) p = p * r + c;
