@@ -38,7 +38,7 @@ NEXT = """what to try next
   python evaluate.py {run} data={data} steps=256            many more steps
   reason solve {run} {run}/maze.txt steps=96            a maze of any size: change the file ('#', ' ', S and G)
   python train.py maze-any                                        several sizes at once, for larger mazes
-  python train.py sudoku-9x9                                      hard 9x9 Sudoku, an hour
+  python train.py sudoku-9x9                                      hard 9x9 Sudoku, 15 to 60 minutes
   reason presets                                                  all presets"""
 
 ACTIVATE = "  before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
