@@ -143,7 +143,7 @@ def sudoku_9x9() -> Config:
     or whole bands permute the answer exactly, so that augmentation would add transposition alone. The initial state is
     random: equal ones could not tell two cells apart that nothing distinguishes. Positions whose symbol the clues
     exclude take no part. Every second puzzle is drawn with one to three hints. All ours. Measured (seed 0, n 5,000, 15
-    minutes of one core of AMD with AVX-512 and bf16): 81.7 % exact at step 16, 85.5 % at step 64 (docs/log/structure.md).
+    minutes of one core of AMD in bf16): 81.7 % exact at step 16, 85.5 % at step 64 (docs/log/structure.md).
     """
     return derive(within_groups(), {"model.open_symbols": True})
 
