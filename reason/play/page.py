@@ -39,12 +39,13 @@ def kept_in() -> Path:
 
 
 def shipped(folder: Path, told: Callable[[str], None]) -> list[Model]:
-    """The models that come with the package; those whose graphs `folder` lacks are exported, `told` their names.
+    """The models of the package that the page has rules for; what `folder` lacks is exported, `told` their names.
 
     Raises:
         ConfigError: a package of the extra `onnx` is missing.
     """
-    return [_kept(name, folder, told) for name in sorted(pretrained_models(), key=_order)]
+    names = [name for name in pretrained_models() if card(name)["task"]["name"] in FAMILIES]
+    return [_kept(name, folder, told) for name in sorted(names, key=_order)]
 
 
 def _order(name: str) -> tuple[int, str]:
