@@ -51,6 +51,7 @@ STATED = (
     "data.directory",
     *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")),
 )  # elsewhere, or no matter
+WAYS = (("forward", "without a gradient"), ("both", "forward and backward"))  # of an account of a step
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]
 
@@ -385,11 +386,11 @@ def pages(home: Path) -> dict[Path, str]:
 
 
 def in_float32(*instructions: Json) -> list[str]:
-    """Its rates in float32 by AVX-512 and by AVX2."""
+    """The table of its rates in float32, by AVX-512 and by AVX2."""
     head = ["", "", *(f"{name}: {column}" for name in ("AVX-512", "AVX2") for column in ("torch", "kernel", "ratio"))]
     rows = []
     for cases in zip(*(found["cases"] for found in instructions), strict=True):
-        for how, words in (("forward", "without a gradient"), ("both", "forward and backward")):
+        for how, words in WAYS:
             cells = [cases[0]["case"], words]
             for case in cases:
                 for way in (case["ways"][f"{by} {how}"] for by in ("torch", "kernel")):
@@ -404,7 +405,7 @@ def account(found: Json) -> list[str]:
     head = ["", "", "MFLOP", "kB", "GFLOP/s", "GB/s", "torch", "of the roofline", "kernel", "of the roofline", "ratio"]
     rows = []
     for case in found["cases"]:
-        for how, words in (("forward", "without a gradient"), ("both", "forward and backward")):
+        for how, words in WAYS:
             torch, kernel = (case["ways"][f"{by} {how}"] for by in ("torch", "kernel"))
             cells = [case["case"], words, f"{kernel['flops'] / 1e6:,.0f}", f"{kernel['bytes'] / 1e3:,.0f}"]
             cells += [f"{case[peak]['median'] / 1e9:.0f}" for peak in ("peak", "memory")]

@@ -77,7 +77,7 @@ class Account:
         self.batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
         plain = self.models["kernel"]
         assert isinstance(plain, RecursiveModel)
-        self.flops, self.bytes, self.kept = _asked(plain, plain.encode(self.batch)[0], dtype.itemsize)
+        self.flops, self.bytes, self.kept = _asked(plain, plain.encode(self.batch)[0])
 
     def steps(self) -> dict[str, Callable[[], object]]:
         """What takes turns: by torch and by the kernel, without a gradient and with one."""
@@ -100,9 +100,9 @@ class Account:
         torch.autograd.grad(state.z_h.sum(), [p for network in model.networks() for p in network.parameters()])
 
 
-def _asked(model: RecursiveModel, x: Tensor, size: int) -> tuple[int, int, int]:
+def _asked(model: RecursiveModel, x: Tensor) -> tuple[int, int, int]:
     """Of a puzzle's step: FLOPs, bytes without a gradient, and those that are kept for one."""
-    positions, width = x.shape
+    (positions, width), size = x.shape, x.element_size()
     block: Any = model.networks()[0].blocks[0]
     inner = block.mixer.out.weight.shape[1]
     wiring = model.layouts.of_positions(x[None]).wiring(x[None])

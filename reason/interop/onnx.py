@@ -140,8 +140,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
-    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
-    model.fuse(False)  # a kernel cannot be traced
+    model = _plain(run, config)
     if reason := _unfit(model):
         raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
     halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
@@ -197,11 +196,18 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
 
 def first_state(run: Path, config: Config) -> dict[str, np.ndarray] | None:
     """Where the model draws its first state: the parts (S, D) of the one that `reason solve` begins at; else None."""
-    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
+    model = _plain(run, config)
     if not model.random_start:
         return None
     tokens = torch.zeros(1, model.shape.seq_len, dtype=torch.int64)
     return {name: z[0] for name, z in torch_answers(model, tokens, 1, config.seed).before[0].items()}
+
+
+def _plain(run: Path, config: Config) -> Reasoner:
+    """The model of a run in float32, computed by torch: a kernel cannot be traced."""
+    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
+    model.fuse(False)
+    return model
 
 
 def _unfit(model: Reasoner) -> str | None:

@@ -26,6 +26,14 @@ INLINE F gated(F gate, F up) {
     return activation<TANH>(gate) * up;
 }
 
+// The product of a row of sums, half of them gates, half ups; where `kept`, these too, `inner` numbers apart.
+template <bool TANH>
+INLINE void put_gated(const F* gates, number* product, number* kept, long inner) {
+    const F* ups = gates + VECTORS / 2;
+    for (int v = 0; v < VECTORS / 2; v++) put(product + LANES * v, gated<TANH>(gates[v], ups[v]));
+    if (kept) stream(kept, gates), stream(kept + inner, ups);
+}
+
 struct Slopes {
     F gate, up, product;
 };

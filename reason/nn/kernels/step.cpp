@@ -178,14 +178,8 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
                 }
 #pragma GCC unroll 8
-            for (int q = 0; q < M; q++) {
-                const F *gate = tile.sum[q], *up = gate + VECTORS / 2;
-                for (int v = 0; v < VECTORS / 2; v++) put(&product[(row + q) * I + i + LANES * v], gated<TANH>(gate[v], up[v]));
-                if (gates) {
-                    stream(gates + (row + q) * 2 * I + i, gate);
-                    stream(gates + (row + q) * 2 * I + I + i, up);
-                }
-            }
+            for (int q = 0; q < M; q++)
+                put_gated<TANH>(tile.sum[q], product + (row + q) * I + i, gates ? gates + (row + q) * 2 * I + i : nullptr, I);
         });
     }
     multiply(m.n, I, D, product, I, last, f, D);

@@ -53,14 +53,8 @@ void rows_forward(const Forward& a) {
                     Tile<m> tile;
                     tile.product(x + row * D, D, &in[2 * i * D], D);
 #pragma GCC unroll 8
-                    for (int r = 0; r < m; r++) {
-                        const F *gate = tile.sum[r], *up = gate + VECTORS / 2;
-                        for (int v = 0; v < VECTORS / 2; v++) put(&product[(row + r) * I + i + LANES * v], gated<TANH>(gate[v], up[v]));
-                        if (kept) {
-                            stream(kept + (row + r) * 2 * I + i, gate);
-                            stream(kept + (row + r) * 2 * I + I + i, up);
-                        }
-                    }
+                    for (int r = 0; r < m; r++)
+                        put_gated<TANH>(tile.sum[r], &product[(row + r) * I + i], kept ? kept + (row + r) * 2 * I + i : nullptr, I);
                 });
             multiply(rows, I, D, product.get(), I, out.get(), y, D);
             for (long row = 0; row < rows; row++) {

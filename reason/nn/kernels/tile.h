@@ -27,19 +27,10 @@ template <int M, int V = VECTORS>
 struct Tile {
     F sum[M][V];
 
-    INLINE void clear() {
-        for (auto& row : sum)
-            for (auto& each : row) each = F{};
-    }
-
     // Of M rows at `a`, `stride` numbers apart, and a panel of B, over K numbers (a multiple of STEP) `along` apart.
     INLINE void product(const number* a, long stride, const number* panel, long K, long along = 1) {
-        clear();
-        add(a, stride, panel, K, along);
-    }
-
-    // The same, on top of what is there.
-    INLINE void add(const number* a, long stride, const number* panel, long K, long along = 1) {
+        for (auto& row : sum)
+            for (auto& each : row) each = F{};
         for (long k = 0; k < K; k += STEP, panel += STEP * WIDTH) {
             Packed b[V];
             for (int v = 0; v < V; v++) b[v] = packed(panel + STEP * LANES * v);
