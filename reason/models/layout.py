@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from datasets_gen.structure import Relation
 from reason.errors import ConfigError
@@ -47,6 +48,7 @@ class Layout(nn.Module):
         self.outside = structure.outside if config.mixer == "local" else None
         self.open_symbols = config.leaves_symbols_out
         self.symbols = len(structure.alphabet) if config.symbols else 1
+        self.values = config.mixer == "relations" and config.values_of(shape) > 0
         by_group = config.mixer in ("groups", "relations")
         groups = [structure.partition(name) for name in structure.groups] if by_group else []
         self.seen = {
@@ -111,7 +113,20 @@ class Layout(nn.Module):
         """What the kernel of a whole step must know: who takes part, groups, or neighbours on the grid."""
         inside = self.inside(x)
         opened = x.new_ones(x.shape[:2]) if inside is None else inside.squeeze(-1)
-        return Wiring(opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
+        constants = (opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
+        return Wiring(*constants, *self._instances(x), self.symbols, self.values)
+
+    def _instances(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """For the kernel, of the relations that networks read: (B, N) all instances of each puzzle, (n, 5) their sizes."""
+        own = x.relations if isinstance(x, Related) else ()
+        rows, kinds = [], []
+        for index, relation in self.seen.items():
+            found = [_instances(relation).to(x.device).expand(len(x), -1, -1), *own[index : index + 1]]
+            most = max(each.shape[-1] for each in found)
+            every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in found], dim=1)
+            rows.append(every.flatten(1))
+            kinds.append((max(1, relation.places), relation.clues, relation.highest + 2, *every.shape[1:]))
+        return (torch.cat(rows, dim=1).int(), torch.tensor(kinds)) if kinds else (None, None)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""

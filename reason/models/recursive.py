@@ -181,6 +181,7 @@ class RecursiveModel(LaidOut):
         blocks: list[Any] = [block.mixer for network in self.networks() for block in network.blocks]
         weights, out = (torch.stack(w) for w in zip(*(mixer.matrices() for mixer in blocks), strict=True))
         wiring = self.layouts.of_positions(x).wiring(x)
+        x = x.as_subclass(Tensor)  # its relations are in the wiring
         stages, learned = self._stages
         z_h, z_l = state
         tanh, first = self.config.activation == "tanh", len(stages) - learned

@@ -173,8 +173,8 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def fuses_steps(self) -> bool:
-        """With groups and local."""
-        return self.mixer in ("local", "groups")
+        """With groups, local and relations."""
+        return self.mixer in ("local", "groups", "relations")
 
     def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
         """What keeps the model from a kernel: equation, neighbourhood, width, device, type or machine."""
@@ -189,8 +189,8 @@ class RecursiveConfig(MixingConfig):
                 return "the kernel computes z ← F(z) alone (model.equation, integrator, substeps, dt)"
             if self.noise != "none":
                 return f"the kernel has no model.noise={self.noise}"
-        if self.mixer == "relations":
-            return "the kernel has no model.mixer=relations"
+            if self.mixer == "relations" and self.open_symbols:
+                return "the kernel has no model.open_symbols=true with model.mixer=relations"
         if device.type != "cpu":
             return f"the kernel runs on CPUs, this is {device}"
         if computed.products is not None or computed.states not in kernels.DTYPES:

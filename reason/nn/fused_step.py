@@ -7,6 +7,7 @@ only the positions that take part. Plain torch (`reason.nn.block.StructuredBlock
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +27,10 @@ class Wiring(NamedTuple):
     counts: Tensor | None  # (R,) int32: groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
     taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position hears itself
+    instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers and then cells, −1: none
+    kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
+    symbols: int = 1  # positions of a cell
+    values: bool = False  # they have an order: a position also hears the sum of the lower ones
 
 
 def structured_step(
@@ -35,7 +40,8 @@ def structured_step(
 
     Args:
         z_h, z_l, x: registers 0, 1 and 2, (B, S', D), bfloat16 or float32.
-        weights: float32 (blocks, R·2I·D + 2I·T·D): of every block the matrices of its relations, then its own.
+        weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
+            and for each kind the matrix of its sums and the transposed table of its numbers (2D, …).
         out: float32 (blocks, D, I), output projections.
         wiring: who hears whom.
         stages: int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes.
@@ -62,12 +68,16 @@ def states(
     counts: Tensor | None,
     scale: Tensor | None,
     taps: Tensor | None,
+    instances: Tensor | None,
+    kinds: Tensor | None,
+    symbols: int,
+    values: bool,
     stages: Tensor,
     tanh: bool,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The states; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
-    call = _Call((z_h, z_l, x), weights, out, (open, ids, counts, scale, taps), stages)
+    call = _Call((z_h, z_l, x), weights, out, Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values), stages)
     y_h, y_l = torch.empty_like(call.x), torch.empty_like(call.x)
     states, gates, norms = call.kept(int(call.base[-1]), keep)
     call.run("step_forward", tanh, y_h, y_l, *((states, gates, norms) if keep else (None,) * 3))
@@ -99,6 +109,10 @@ def gradients(
     counts: Tensor | None,
     scale: Tensor | None,
     taps: Tensor | None,
+    instances: Tensor | None,
+    kinds: Tensor | None,
+    symbols: int,
+    values: bool,
     stages: Tensor,
     states: Tensor,
     gates: Tensor,
@@ -106,15 +120,15 @@ def gradients(
     tanh: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z_h, z_l, x, weights and out."""
-    call = _Call((z_h, z_l, x), weights, out, (open, ids, counts, scale, taps), stages)
+    call = _Call((z_h, z_l, x), weights, out, Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values), stages)
     d_h, d_l, d_x = (torch.empty_like(call.x) for _ in range(3))
     d_weights, d_out = torch.empty_like(call.weights, dtype=torch.float32), torch.empty_like(out)
     found = (d_h, d_l, d_x, d_weights, d_out)
     call.run("step_backward", tanh, dz_h.contiguous(), dz_l.contiguous(), states, gates, norms, *found)
     blocks, width, inner = out.shape
-    by_matrix = d_weights.view(blocks, -1, 2 * inner)  # the kernel leaves every matrix transposed
-    heights = [width] * call.sizes[4] + [width * call.sizes[5]]
-    turned = [part.transpose(1, 2).reshape(blocks, -1) for part in by_matrix.split(heights, dim=1)]
+    shapes = call.matrices()  # the kernel leaves every matrix transposed
+    parts = zip(shapes, d_weights.split([rows * columns for rows, columns in shapes], dim=1), strict=True)
+    turned = [part.view(blocks, columns, rows).transpose(1, 2).reshape(blocks, -1) for (rows, columns), part in parts]
     return d_h, d_l, d_x, torch.cat(turned, dim=1), d_out
 
 
@@ -128,13 +142,15 @@ def _(dz_h: Tensor, dz_l: Tensor, z_h: Tensor, z_l: Tensor, x: Tensor, weights: 
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ctx.tanh, _ = inputs
-    ctx.save_for_backward(*tensors, *output[2:])
+    *tensors, ctx.symbols, ctx.values, stages, ctx.tanh, _ = inputs
+    ctx.save_for_backward(*tensors, stages, *output[2:])
 
 
 def _differentiate(ctx: Any, dz_h: Tensor, dz_l: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    found = torch.ops.reason.structured_step_backward(dz_h, dz_l, *ctx.saved_tensors, ctx.tanh)
-    return *found, *[None] * 8
+    *tensors, stages, states, gates, norms = ctx.saved_tensors
+    wired = (*tensors, ctx.symbols, ctx.values)
+    found = torch.ops.reason.structured_step_backward(dz_h, dz_l, *wired, stages, states, gates, norms, ctx.tanh)
+    return *found, *[None] * 12
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
@@ -148,31 +164,46 @@ class _Call:
         registers: tuple[Tensor, ...],
         weights: Tensor,
         out: Tensor,
-        wiring: tuple[Tensor | None, ...],
+        wiring: Wiring,
         stages: Tensor,
     ):
         registers = tuple(z.contiguous() for z in registers)
         self.x = registers[2]
         self.weights, self.out = (w.to(self.x.dtype).contiguous() for w in (weights, out))
         (batch, positions, width), (blocks, _, inner) = self.x.shape, out.shape
-        open, ids, _, _, taps = wiring
-        assert open is not None
-        relations, heard = 0 if ids is None else len(ids), 1 if taps is None else len(taps)
+        open, ids, _, _, taps, instances, kinds, symbols, values = wiring
+        relations, heard = 0 if ids is None else len(ids), 1 + values if taps is None else len(taps)
+        self.kinds = [] if kinds is None else kinds.tolist()
+        columns = 0 if instances is None else instances.shape[1]
         self.sizes = (batch, positions, width, inner, relations, heard, blocks, len(stages))
+        self.sizes += (symbols, int(values), columns, len(self.kinds))
         assert self.x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == self.x.dtype and z.shape == self.x.shape for z in registers), "states alike"
         assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
         assert inner % INNER == 0, f"I in multiples of {INNER}"
-        assert weights.shape == (blocks, 2 * inner * width * (relations + heard)), "a matrix for all that is heard"
+        assert weights.shape == (blocks, sum(map(math.prod, self.matrices()))), "a matrix for all that is heard"
+        assert columns == sum(kind[3] * kind[4] for kind in self.kinds)
+        assert instances is None or (len(instances) == batch and instances.dtype == torch.int32)
         assert out.shape == (blocks, width, inner)
         assert open.shape == (batch, positions)
         assert open.dtype == torch.uint8
         assert all(t is None or (t.shape[-1] == positions and t.dtype == torch.int32) for t in (ids, taps))
         assert int(stages[:, 0].max()) < blocks, "a block of its own number"
-        members = open.sum(1, dtype=torch.int64) if relations else torch.full((batch,), positions)
+        some = relations and not values and not self.kinds
+        members = open.sum(1, dtype=torch.int64) if some else torch.full((batch,), positions)
         self.base = torch.cat([members.new_zeros(1), members.cumsum(0)])  # (B + 1,): where a puzzle's rows begin
-        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring))
-        self.tensors += (self.weights, self.out, stages.contiguous())
+        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring[:5]))
+        self.tensors += (self.weights, self.out, stages.contiguous(), instances, kinds)
+
+    def matrices(self) -> list[tuple[int, int]]:
+        """(rows, columns) of each in a block's weights."""
+        width, inner, relations, heard = self.sizes[2:6]
+        parts = 3 if self.sizes[9] else 1
+        places = sum(kind[0] for kind in self.kinds)
+        found = [(2 * inner, width)] * (relations + places) + [(2 * inner, heard * width)]
+        for of, numbers, rows, *_ in self.kinds:
+            found += [(2 * width, of * parts * width), (2 * width, numbers * rows)]
+        return found
 
     def kept(self, positions: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Allocate states, gates and norms for the backward pass; without `keep` they are empty."""
@@ -183,7 +214,7 @@ class _Call:
 
     def run(self, name: str, tanh: bool, *tensors: Tensor | None) -> None:
         """Call the kernel."""
-        sizes, inputs = (ctypes.c_long * 8)(*self.sizes), (ctypes.c_void_p * 11)(*map(_pointer, self.tensors))
+        sizes, inputs = (ctypes.c_long * 12)(*self.sizes), (ctypes.c_void_p * 13)(*map(_pointer, self.tensors))
         function = getattr(library(self.x.dtype), name)
         addresses = [ctypes.c_void_p(_pointer(t)) for t in (self.base, *tensors)]
         function(sizes, ctypes.c_float(EPS), ctypes.c_int(tanh), torch.get_num_threads(), inputs, *addresses)

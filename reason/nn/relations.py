@@ -129,6 +129,18 @@ class RelationMixer(GroupMixer):
         self.messages = nn.ModuleList([Messages(width, inner, each, values, activation, std) for each in relations])
         self.lower = Linear(width, 2 * inner, std=(4 * width) ** -0.5 if std is None else std) if values else None
 
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """For the kernel of a whole step: those of groups and symbols, of places, of the position itself; W_o."""
+        each = [*self.relations, *([] if self.symbols is None else [self.symbols])]
+        of_places = [messages.answer.weight.flatten() for messages in self.messages]
+        own = self.own.weight if self.lower is None else torch.cat([self.own.weight, self.lower.weight], dim=1)
+        heads = []
+        for messages in self.messages:
+            numbers = [] if messages.numbers is None else [messages.numbers.weight.T.flatten()]
+            heads += [messages.sums.weight.flatten(), *numbers]
+        flat = [linear.weight.flatten() for linear in each] + of_places + [own.flatten()] + heads
+        return torch.cat(flat), self.out.weight
+
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)

@@ -7,11 +7,14 @@ import torch
 from torch import Tensor
 
 from datasets_gen.maze import Maze
+from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveModel
+from reason.nn.relations import Related
 
+ONCE = {"h_cycles": 1, "l_cycles": 1}
 GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
 WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
 NEAR = {torch.bfloat16: 1.1, torch.float32: 2.5}  # of torch's distance; in float32 the order of sums decides
@@ -29,18 +32,52 @@ CASES: dict[str, dict[str, Any]] = {
     "narrow walls": WALLS | {"states": 1, "hidden_size": 32, "expansion": 1},
     "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
+    "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
+    "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
+    "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
+    "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
+    "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
+LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))
+SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
+RUNS = Relation(name="runs", places=3, clues=2, highest=4)
+HIDDEN = Relation(name="hidden", places=3, seen=False, instances=((0, 1, 2),))
+
+
+def relations_of_puzzles(rows: int) -> tuple[Tensor, ...]:
+    """No instance of `less` and of `hidden`; of `sum` up to three, of `runs` up to four, of cells that may be in several."""
+    generator = torch.Generator().manual_seed(4)
+
+    def drawn(count: int, numbers: int, highest: int, cells: int, fewest: int) -> Tensor:
+        order = torch.rand(rows, count, 36, generator=generator).argsort(-1)[..., :cells]
+        length = torch.randint(fewest, cells + 1, (rows, count, 1), generator=generator)
+        held = torch.where(torch.arange(cells) < length, order, -1)
+        said = torch.randint(-1, highest + 1, (rows, count, numbers), generator=generator)
+        there = torch.rand(rows, count, 1, generator=generator) < 0.7
+        return torch.where(there, torch.cat([said, held], dim=-1), -1).to(torch.int16)
+
+    none = torch.empty(rows, 0, 3, dtype=torch.int16)
+    return none[..., :2], drawn(3, 1, 9, 5, 2), drawn(4, 2, 4, 3, 3), none
+
+
+def structure_of(case: str, structure: Structure) -> Structure:
+    changes: dict[str, Any] = {}
+    if "relations" in case:
+        changes["relations"] = (LESS, SUM, RUNS, HIDDEN)
+    if "values" in case:
+        changes |= {"values": structure.symbols, "symbols": ()}
+    if "without groups" in case:
+        changes["groups"] = {}
+    if case == "groups of two sizes":
+        changes["groups"] = {"parts": tuple(cell // 5 % 4 for cell in range(36))}
+    return structure.model_copy(update=changes)
 
 
 def model_of(case: str, dtype: torch.dtype) -> RecursiveModel:
     shape: dict[str, Any] = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
     config = RecursiveConfig(**shape | {"q_from": "mean"} | CASES[case])
     puzzle = Maze(6) if config.mixer == "local" else Sudoku(6)
-    structure = puzzle.structure
-    if case == "symbols without groups":
-        structure = structure.model_copy(update={"groups": {}})
-    if case == "groups of two sizes":
-        structure = structure.model_copy(update={"groups": {"parts": tuple(cell // 5 % 4 for cell in range(36))}})
+    structure = structure_of(case, puzzle.structure)
     torch.manual_seed(1)
     model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=structure), dtype)
     assert isinstance(model, RecursiveModel)
@@ -51,7 +88,8 @@ def puzzles(case: str) -> Batch:
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randint(1, 3 if "walls" in case else 8, (24, 36), generator=generator)
     tokens = torch.where(torch.rand(24, 36, generator=generator) < 0.7, 1 if "walls" not in case else tokens, tokens)
-    return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long))
+    relations = relations_of_puzzles(24) if "relations" in case else ()
+    return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long), relations)
 
 
 def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
@@ -64,7 +102,7 @@ def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     start = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
     if model.config.open_symbols and inside is not None:
         start = [z * inside for z in start]
-    x = x.bfloat16().to(dtype).requires_grad_()
+    x = Related.of(x.bfloat16().to(dtype).as_subclass(Tensor).requires_grad_(), batch.relations)
     state = model.initial_state(x)._replace(z_h=start[0], z_l=start[model.config.states - 1])
     z_h, z_l = model.step(state, x)
     pulls = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]

@@ -1,9 +1,10 @@
 // A whole supervision step of a reasoner that mixes along a puzzle's structure, forward and backward.
 // One puzzle at a time: its states, sums and messages stay in L2. Called by reason/nn/fused_step.py.
 //
-// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members):
-// groups have one tap, the position itself, and relations r; a grid has the neighbours as taps and no relation. A step is a
-// table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
+// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members)
+// + Σ_p A_p·(what an instance answers to its place p). Groups have one tap, the position itself, and relations r; a grid has
+// the neighbours as taps and no relation; values that have an order have two, themselves and the sum of all lower ones. A
+// step is a table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
 
 #include <vector>
 
@@ -15,19 +16,30 @@ namespace {
 constexpr int REGISTERS = 3;
 constexpr long PARTS = 8;  // partial sums of weights' gradients: no digit depends on the number of threads
 
+// A kind of constraint (reason/nn/relations.py): P places, numbers, and the instances that every puzzle may have.
+struct Kind {
+    long P, numbers, stride, instances, columns, read;  // a row of its table for every number: `stride` of each
+    long begin, matrix, sums, back;  // its first instance; A_0 among the matrices; its own weights, and packed to go back
+};
+
 struct Step {
-    long B, S, D, I, R, T, blocks, stages;
+    long B, S, D, I, R, T, blocks, stages, K, values, total;
     float eps;
+    std::vector<Kind> kinds;
+    long Q, heads;                     // matrices of groups and places; all weights of kinds
     const number* registers[REGISTERS];  // (B, S, D) each
     const uint8_t* open;               // (B, S): with relations the positions that take part, else those that are read
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
     const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
-    const number *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
+    const number *weights, *out;         // (blocks, Q·2I·D + 2I·T·D + heads), (blocks, D, I)
     const int32_t* table;              // (stages, 3): block, registers as bits, register
+    const int32_t* instances;          // (B, total): of each kind (instances, columns), numbers and then cells, -1: none
     long own() const { return 2 * I * T * D; }
     long related() const { return 2 * I * D; }
-    long block() const { return R * related() + own(); }
+    long tail() const { return Q * related() + own(); }
+    long block() const { return tail() + heads; }
+    bool hears() const { return values || !kinds.empty(); }
 };
 
 struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
@@ -51,6 +63,13 @@ struct Room {  // grows, never shrinks
     ~Room() { std::free(p); }
 };
 
+// The instances of a kind that a puzzle has.
+struct Instances {
+    long M, first;                           // its messages begin at row `first`: M·P·K of them
+    std::vector<int> begin, cells, numbers;  // (M·P + 1) and the cells of every place; rows of the table, `numbers` each
+    std::vector<float> scale;                // (M·P): 1/√n of n cells
+};
+
 // The positions of a puzzle that take part, and what each of them hears.
 struct Members {
     std::vector<int> rows;   // positions: n in company, then those alone in every group, whose mix is 0
@@ -59,13 +78,15 @@ struct Members {
     std::vector<float> scale; // (G)
     std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
     std::vector<int> tap;    // (T, n), with several taps
-    long n = 0, N = 0, G = 0;
+    std::vector<Instances> kinds;
+    std::vector<int> heard, from; // (S/K + 1) and, for every cell, where the messages to it begin
+    long n = 0, N = 0, G = 0, messages = 0;
     std::vector<int> count, place, alone;
 
     void find(const Step& s, long b) {
         const uint8_t* open = s.open + b * s.S;
         rows.clear(), alone.clear();
-        if (s.R) {
+        if (s.R && !s.hears()) {
             std::vector<int> company(s.S, 0);
             for (long r = 0; r < s.R; r++) {
                 const int32_t* id = s.ids + r * s.S;
@@ -100,13 +121,43 @@ struct Members {
         }
         first[s.R] = G = next;
         tap.resize(s.T * n);
-        for (long t = 0; s.T > 1 && t < s.T; t++)
+        for (long t = 0; s.taps && t < s.T; t++)
             for (long k = 0; k < n; k++) {
                 const int from = s.taps[t * s.S + k];
                 tap[t * n + k] = from >= 0 && open[from] ? from : -1;
             }
         rows.insert(rows.end(), alone.begin(), alone.end());
         N = long(rows.size());
+        messages = G;
+        if (!s.kinds.empty()) relate(s, s.instances + b * s.total);
+    }
+
+    void relate(const Step& s, const int32_t* numbers) {
+        kinds.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0);
+        for (size_t j = 0; j < kinds.size(); j++) {
+            const Kind& kind = s.kinds[j];
+            Instances& to = kinds[j];
+            to.M = 0, to.first = messages, to.begin.assign(1, 0), to.cells.clear(), to.numbers.clear(), to.scale.clear();
+            const int32_t* row = numbers + kind.begin;
+            for (long m = 0; m < kind.instances; m++, row += kind.columns) {
+                const int32_t *cells = row + kind.numbers, *end = row + kind.columns;
+                if (std::all_of(cells, end, [](int cell) { return cell < 0; })) continue;
+                to.M++;
+                for (long c = 0; c < kind.numbers; c++) to.numbers.push_back(int(c * kind.stride) + row[c] + 1);
+                for (long p = 0; p < kind.P; p++) {
+                    for (const int32_t* cell = kind.P > 1 ? cells + p : cells; cell < (kind.P > 1 ? cells + p + 1 : end); cell++)
+                        if (*cell >= 0) to.cells.push_back(*cell), heard[*cell + 1]++;
+                    to.scale.push_back(1.f / __builtin_sqrtf(std::max<float>(1, to.cells.size() - to.begin.back())));
+                    to.begin.push_back(int(to.cells.size()));
+                }
+            }
+            messages += to.M * kind.P * s.K;
+        }
+        for (size_t c = 1; c < heard.size(); c++) heard[c] += heard[c - 1];
+        from.resize(heard.back()), place.assign(heard.begin(), heard.end());
+        for (const Instances& each : kinds)
+            for (size_t p = 0; p + 1 < each.begin.size(); p++)
+                for (int i = each.begin[p]; i < each.begin[p + 1]; i++) from[place[each.cells[i]]++] = int(each.first + p * s.K);
     }
 };
 
@@ -114,15 +165,29 @@ struct Work {
     Members members;
     Room<float> messages, dh, grads[REGISTERS];
     Room<number> states[REGISTERS], h, around, sums, product, t, d_gates, d_messages, moved, sent, left, right;
+    Room<number> reads, thoughts, acts, d_acts;
 };
 
 INLINE void add(float* to, F x) { put(to, at(to) + x); }
 
-// What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side.
+// What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side, or h and the lower values.
 const number* heard(const Step& s, Work& w, const number* h) {
     if (s.T == 1) return h;
     const Members& m = w.members;
     number* to = w.around.of((m.n + ROWS) * s.T * s.D);
+    if (s.values) {
+        const float scale = 1.f / __builtin_sqrtf(s.K);
+        for (long first = 0; first < m.n; first += s.K)
+            for (long d = 0; d < s.D; d += LANES) {
+                F lower{};
+                for (long k = first; k < first + s.K; k++) {
+                    const F each = at(h + k * s.D + d);
+                    put(to + 2 * k * s.D + d, each), put(to + (2 * k + 1) * s.D + d, scale * lower);
+                    lower += each;
+                }
+            }
+        return to;
+    }
     for (long k = 0; k < m.n; k++)
         for (long t = 0; t < s.T; t++) {
             const int from = m.tap[t * m.n + k];
@@ -149,14 +214,57 @@ const number* sums_of(const Step& s, Work& w, const number* h) {
     return sums;
 }
 
-// f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in` and `last`.
+// What the instances of a kind read (M·K, read), and, with its weights and its table packed in `head`, their gates
+// (M·K, 2D) and acts (M·K, D).
 template <bool TANH>
-void block(const Step& s, Work& w, const number* h, const number* in, const number* last, number* f, number* gates, float* norms) {
+void think(const Step& s, const Kind& kind, const Instances& own, const number* h, const number* head, number* reads, number* gates,
+           number* acts) {
+    const long D = s.D, parts = s.values ? 3 : 1;
+    const float scale = 1.f / __builtin_sqrtf(s.K);
+    for (long m = 0; m < own.M; m++)
+        for (long p = 0; p < kind.P; p++)
+            for (long d = 0; d < D; d += LANES) {
+                number* to = reads + m * s.K * kind.read + p * parts * D + d;
+                F lower{};
+                for (long k = 0; k < s.K; k++) {
+                    F sum{};
+                    for (int i = own.begin[m * kind.P + p]; i < own.begin[m * kind.P + p + 1]; i++)
+                        sum += at(h + (own.cells[i] * s.K + k) * D + d);
+                    put(to + k * kind.read, own.scale[m * kind.P + p] * sum);
+                    if (s.values) put(to + k * kind.read + D, scale * lower);
+                    lower += own.scale[m * kind.P + p] * sum;
+                }
+                for (long k = 0; s.values && k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
+            }
+    multiply(own.M * s.K, kind.read, 2 * D, reads, kind.read, head, gates, 2 * D);
+    const number* table = head + panels(2 * D) * WIDTH * kind.read;
+    for (long row = 0; row < own.M * s.K; row++)
+        for (long d = 0; d < D; d += LANES) {
+            F gate = at(gates + row * 2 * D + d), up = at(gates + row * 2 * D + D + d);
+            for (long c = 0; c < kind.numbers; c++) {
+                const number* of = table + own.numbers[row / s.K * kind.numbers + c] * 2 * D + d;
+                gate += at(of), up += at(of + D);
+            }
+            put(gates + row * 2 * D + d, gate), put(gates + row * 2 * D + D + d, up);
+            put(acts + row * D + d, gated<TANH>(gate, up));
+        }
+}
+
+// f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in`, `heads` and `last`.
+template <bool TANH>
+void block(const Step& s, Work& w, const number* h, const number* in, const number* const* heads, const number* last, number* f, number* gates,
+           float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
     const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
-    const number* in_own = in + s.R * s.related();
-    float* messages = w.messages.of((m.G + ROWS) * WIDTH);
+    const number* in_own = in + s.Q * s.related();
+    float* messages = w.messages.of((m.messages + ROWS) * WIDTH);
+    number* acts = w.acts.of((m.messages - m.G + ROWS) * D);  // of a kind as far from the first as its messages
+    for (size_t j = 0; j < s.kinds.size(); j++) {
+        const long rows = m.kinds[j].M * s.K + ROWS;
+        think<TANH>(s, s.kinds[j], m.kinds[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
+                    acts + (m.kinds[j].first - m.G) * D);
+    }
     number* product = w.product.of((m.n + ROWS) * I);
     for (long i = 0; i < I; i += HALF) {
         for (long r = 0; r < s.R; r++)
@@ -168,6 +276,18 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                 for (int q = 0; q < M; q++)
                     for (int v = 0; v < VECTORS; v++) put(messages + (g + q) * WIDTH + LANES * v, tile.sum[q][v]);
             });
+        for (size_t j = 0; j < s.kinds.size(); j++)
+            for (long p = 0; p < s.kinds[j].P; p++)
+                in_tiles(m.kinds[j].M * s.K, [&](auto M, long row) {
+                    const long first = m.kinds[j].first, P = s.kinds[j].P;
+                    Tile<M> tile;
+                    tile.product(acts + (first - m.G + row) * D, D, in + (s.kinds[j].matrix + p) * s.related() + 2 * i * D, D);
+#pragma GCC unroll 8
+                    for (int q = 0; q < M; q++) {
+                        float* to = messages + (first + ((row + q) / s.K * P + p) * s.K + (row + q) % s.K) * WIDTH;
+                        for (int v = 0; v < VECTORS; v++) put(to + LANES * v, tile.sum[q][v]);
+                    }
+                });
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
             tile.product(own + row * K, K, in_own + 2 * i * K, K);
@@ -176,6 +296,15 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                 for (long r = 0; r < s.R; r++) {
                     const float* from = messages + m.group[r * m.n + row + q] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
+                }
+            if (!s.kinds.empty())
+#pragma GCC unroll 8
+                for (int q = 0; q < M; q++) {
+                    const long cell = (row + q) / s.K;
+                    for (int e = m.heard[cell]; e < m.heard[cell + 1]; e++) {
+                        const float* from = messages + (m.from[e] + (row + q) % s.K) * WIDTH;
+                        for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
+                    }
                 }
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++)
@@ -203,21 +332,52 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
     }
 }
 
+// The weights of every block's kinds, packed: panels of the sums' matrix, then the table, a row a number.
+struct Heads {
+    Buffer packed;
+    std::vector<const number*> at;
+    size_t kinds;
+
+    explicit Heads(const Step& s) : kinds(s.kinds.size()) {
+        long size = 0;
+        const long N = 2 * s.D;
+        for (const Kind& kind : s.kinds) size += panels(N) * WIDTH * kind.read + (kind.numbers * kind.stride * N + HALF - 1) / HALF * HALF;
+        if (!size) return;
+        packed = buffer(s.blocks * size);
+        number* to = packed.get();
+        for (long block = 0; block < s.blocks; block++)
+            for (const Kind& kind : s.kinds) {
+                const number* from = s.weights + block * s.block() + kind.sums;
+                at.push_back(to);
+                for (long n = 0; n < N; n += WIDTH, to += WIDTH * kind.read)
+                    pack_columns(from + n * kind.read, kind.read, std::min(WIDTH, N - n), kind.read, to);
+                from += N * kind.read;
+                const long rows = kind.numbers * kind.stride;
+                for (long row = 0; row < rows; row++)
+                    for (long n = 0; n < N; n++) to[row * N + n] = from[n * rows + row];
+                to += (rows * N + HALF - 1) / HALF * HALF;
+            }
+    }
+    const number* const* of(long block) const { return at.data() + block * kinds; }
+};
+
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
-    const Buffer in = buffer(s.blocks * s.block()), last = buffer(s.blocks * LAST);
+    const Buffer in = buffer(s.blocks * s.tail()), last = buffer(s.blocks * LAST);
+    const Heads heads(s);
 #pragma omp parallel num_threads(threads)
     {
         Work w;
 #pragma omp for collapse(2)
         for (long block = 0; block < s.blocks; block++)
             for (long i = 0; i < I; i += HALF) {
-                for (long r = 0; r <= s.R; r++) {
-                    const long k = r < s.R ? D : K, first = block * s.block() + r * s.related();
-                    const number* from = s.weights + first;
-                    pack_columns(from + i * k, k, HALF, k, &in[first + 2 * i * k]);
-                    pack_columns(from + (I + i) * k, k, HALF, k, &in[first + 2 * i * k], HALF);
+                for (long r = 0; r <= s.Q; r++) {
+                    const long k = r < s.Q ? D : K;
+                    const number* from = s.weights + block * s.block() + r * s.related();
+                    number* to = &in[block * s.tail() + r * s.related() + 2 * i * k];
+                    pack_columns(from + i * k, k, HALF, k, to);
+                    pack_columns(from + (I + i) * k, k, HALF, k, to, HALF);
                 }
             }
 #pragma omp for
@@ -240,7 +400,7 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                 number* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
                 number* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
-                block<TANH>(s, w, h, &in[entry[0] * s.block()], &last[entry[0] * LAST], f,
+                block<TANH>(s, w, h, &in[entry[0] * s.tail()], heads.of(entry[0]), &last[entry[0] * LAST], f,
                             kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
                 if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
@@ -275,10 +435,75 @@ void outer(long rows, long N, long K, const number* a, long a_stride, const numb
     }
 }
 
+// dh of the values and, of the sums of all lower ones, of every value below.
+void lower_back(const Step& s, const number* moved, long n, float* dh) {
+    const float scale = 1.f / __builtin_sqrtf(s.K);
+    for (long first = 0; first < n; first += s.K)
+        for (long d = 0; d < s.D; d += LANES) {
+            F higher{};
+            for (long k = first + s.K - 1; k >= first; k--) {
+                add(dh + k * s.D + d, at(moved + 2 * k * s.D + d) + scale * higher);
+                higher += at(moved + (2 * k + 1) * s.D + d);
+            }
+        }
+}
+
+// The gradients through the instances of a kind, of d (n, 2I): to dh, and to the weights' in `mine`.
+template <bool TANH>
+void think_back(const Step& s, Work& w, const Kind& kind, const Instances& own, const number* h, const number* d, const number* head,
+                const number* back_answers, const number* back_sums, float* dh, float* mine) {
+    const long D = s.D, I = s.I, rows = own.M * s.K, wide = kind.P * 2 * I, parts = s.values ? 3 : 1;
+    const float scale = 1.f / __builtin_sqrtf(s.K);
+    number *reads = w.reads.of((rows + ROWS) * kind.read), *gates = w.thoughts.of((rows + ROWS) * 2 * D);
+    number *acts = w.acts.of((rows + ROWS) * D), *d_acts = w.d_acts.of((rows + ROWS) * D);
+    number* d_messages = w.d_messages.of((rows + ROWS) * wide);
+    think<TANH>(s, kind, own, h, head, reads, gates, acts);
+    for (long m = 0; m < own.M; m++)
+        for (long p = 0; p < kind.P; p++)
+            for (long k = 0; k < s.K; k++)
+                for (long i = 0; i < 2 * I; i += LANES) {
+                    F sum{};
+                    for (int e = own.begin[m * kind.P + p]; e < own.begin[m * kind.P + p + 1]; e++)
+                        sum += at(d + (own.cells[e] * s.K + k) * 2 * I + i);
+                    put(d_messages + (m * s.K + k) * wide + p * 2 * I + i, sum);
+                }
+    multiply(rows, wide, D, d_messages, wide, back_answers, d_acts, D);
+    for (long p = 0; p < kind.P; p++)
+        outer(D, 2 * I, rows, acts, D, d_messages + p * 2 * I, wide, w, mine + (kind.matrix + p) * s.related(), 2 * I);
+    for (long row = 0; row < rows; row++)
+        for (long v = 0; v < D; v += LANES) {
+            number* gate = gates + row * 2 * D + v;
+            const Slopes x = slopes<TANH>(at(d_acts + row * D + v), at(gate), at(gate + D));
+            put(gate, x.gate), put(gate + D, x.up);
+            for (long c = 0; c < kind.numbers; c++) {
+                float* to = mine + kind.sums + (kind.read + own.numbers[row / s.K * kind.numbers + c]) * 2 * D + v;
+                add(to, x.gate), add(to + D, x.up);
+            }
+        }
+    outer(kind.read, 2 * D, rows, reads, kind.read, gates, 2 * D, w, mine + kind.sums, 2 * D);
+    multiply(rows, 2 * D, kind.read, gates, 2 * D, back_sums, reads, kind.read);
+    for (long m = 0; m < own.M; m++)
+        for (long p = 0; p < kind.P; p++)
+            for (long v = 0; v < D; v += LANES) {
+                const number* from = reads + m * s.K * kind.read + p * parts * D + v;
+                F all{}, higher{};
+                for (long k = 0; s.values && k < s.K; k++) all += at(from + k * kind.read + 2 * D);
+                for (long k = s.K - 1; k >= 0; k--) {
+                    F sum = at(from + k * kind.read);
+                    if (s.values) {
+                        sum += scale * (higher + all);
+                        higher += at(from + k * kind.read + D);
+                    }
+                    for (int e = own.begin[m * kind.P + p]; e < own.begin[m * kind.P + p + 1]; e++)
+                        add(dh + (own.cells[e] * s.K + k) * D + v, own.scale[m * kind.P + p] * sum);
+                }
+            }
+}
+
 // The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
 template <bool TANH>
 void block_back(const Step& s, Work& w, const float* dy, const number* h, const number* y, const number* gates, const float* norms,
-                const number* in, const number* back, float* dh, float* mine, float* mine_out) {
+                const number* in, const number* back, const number* const* heads, float* dh, float* mine, float* mine_out) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
     const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
@@ -308,7 +533,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     pooled(m, d, 2 * I, nullptr, d_messages);
     number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
-    multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K);
+    multiply(n, 2 * I, K, d, 2 * I, back + s.Q * RELATED, moved, K);
     number* sent = w.sent.of((G + ROWS) * D);
     for (long r = 0; r < s.R; r++)
         multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
@@ -322,24 +547,31 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
             }
             put(dh + k * D + v, sum);
         }
-    for (long k = 0; s.T > 1 && k < n; k++)
+    for (long k = 0; s.taps && k < n; k++)
         for (long tap = 0; tap < s.T; tap++)
             for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
                 add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
-    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
+    if (s.values) lower_back(s, moved, n, dh);
+    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
     for (long r = 0; r < s.R; r++)
         outer(D, 2 * I, m.first[r + 1] - m.first[r], sums + m.first[r] * D, D, d_messages + m.first[r] * 2 * I, 2 * I, w,
               mine + r * s.related(), 2 * I);
+    for (size_t j = 0; j < s.kinds.size(); j++)
+        think_back<TANH>(s, w, s.kinds[j], m.kinds[j], h, d, heads[j], back + s.kinds[j].matrix * RELATED,
+                         back + (s.Q + s.T) * RELATED + s.kinds[j].back, dh, mine);
 }
 
 template <bool TANH>
 void backward(const Step& s, int threads, const long* base, const number* const* d_results, const Kept& kept, number* const* d_registers,
               float* d_weights, float* d_out) {
-    const long D = s.D, I = s.I, K = s.T * D, BACK = (s.R * panels(D) + panels(K)) * WIDTH * 2 * I;
+    const long D = s.D, I = s.I, K = s.T * D, RELATED = panels(D) * WIDTH * 2 * I;
+    long BACK = (s.Q + s.T) * RELATED;
+    for (const Kind& kind : s.kinds) BACK += panels(kind.read) * WIDTH * 2 * D;
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     const Buffer in = buffer(s.blocks * IN), back = buffer(s.blocks * BACK);
+    const Heads heads(s);
     Room<float> room;
     float* partial = room.of(parts * (W + O));
 #pragma omp parallel num_threads(threads)
@@ -348,11 +580,16 @@ void backward(const Step& s, int threads, const long* base, const number* const*
 #pragma omp for
         for (long block = 0; block < s.blocks; block++) {
             for (long i = 0; i < I; i += WIDTH) pack_rows(s.out + block * D * I + i, D, std::min(WIDTH, I - i), I, &in[block * IN + i * D]);
-            for (long r = 0; r <= s.R; r++) {
-                const long k = r < s.R ? D : K;
+            const auto turned = [&](const number* from, long rows, long k, long to) {
                 for (long n = 0; n < k; n += WIDTH)
-                    pack_rows(s.weights + block * s.block() + r * s.related() + n, 2 * I, std::min(WIDTH, k - n), k,
-                              &back[block * BACK + (r * panels(D) * WIDTH + n) * 2 * I]);
+                    pack_rows(from + n, rows, std::min(WIDTH, k - n), k, &back[block * BACK + to + n * rows]);
+            };
+            const number* weights = s.weights + block * s.block();
+            for (long r = 0; r < s.R; r++) turned(weights + r * s.related(), 2 * I, D, r * RELATED);
+            turned(weights + s.Q * s.related(), 2 * I, K, s.Q * RELATED);
+            for (const Kind& kind : s.kinds) {
+                turned(weights + kind.matrix * s.related(), kind.P * 2 * I, D, kind.matrix * RELATED);
+                turned(weights + kind.sums, 2 * D, kind.read, (s.Q + s.T) * RELATED + kind.back);
             }
         }
 #pragma omp for schedule(dynamic)
@@ -376,7 +613,7 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     const long first = base[b] * s.stages + stage * m.N;
                     const number* h = kept.states + first * 2 * D;
                     block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
-                                     &in[entry[0] * IN], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
+                                     &in[entry[0] * IN], &back[entry[0] * BACK], heads.of(entry[0]), dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
@@ -401,11 +638,22 @@ void backward(const Step& s, int threads, const long* base, const number* const*
 }
 
 Step read(const long* n, float eps, const void* const* in) {
-    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], eps};
+    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], eps};
     for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const number*)in[i];
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
     s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.weights = (const number*)in[8];
-    s.out = (const number*)in[9], s.table = (const int32_t*)in[10];
+    s.out = (const number*)in[9], s.table = (const int32_t*)in[10], s.instances = (const int32_t*)in[11];
+    s.Q = s.R;
+    long begin = 0, back = 0;
+    for (long j = 0; j < n[11]; j++) {
+        const long* of = (const long*)in[12] + 5 * j;  // places, numbers, rows of the table for each, instances, columns
+        s.kinds.push_back({of[0], of[1], of[2], of[3], of[4], of[0] * (s.values ? 3 : 1) * s.D, begin, s.Q, 0, back});
+        s.Q += of[0], begin += of[3] * of[4], back += panels(s.kinds.back().read) * WIDTH * 2 * s.D;
+    }
+    for (Kind& kind : s.kinds) {
+        kind.sums = s.tail() + s.heads;
+        s.heads += 2 * s.D * (kind.read + kind.numbers * kind.stride);
+    }
     return s;
 }
 
