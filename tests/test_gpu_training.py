@@ -10,7 +10,13 @@ from conftest import make_set, output
 from reason.training.log import read_metrics
 
 ROOT = Path(__file__).parents[1]
-TINY = ["model.hidden_size=16", "training.batch_size=4", "training.precision=fp32", "optimizer.schedule.warmup_steps=1"]
+TINY = [
+    "model.hidden_size=16",
+    "training.compile=none",
+    "training.batch_size=4",
+    "training.precision=fp32",
+    "optimizer.schedule.warmup_steps=1",
+]
 SHORT = "import benchmarks.gpu_training as gpu; gpu.SPEED, gpu.RESERVE = 40, 1; import sys; sys.exit(gpu.main())"
 
 

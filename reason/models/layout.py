@@ -117,7 +117,7 @@ class Layout(nn.Module):
         return Wiring(*constants, *self._instances(x), self.symbols, self.values)
 
     def _instances(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """For the kernel, of the relations that networks read: (B, N) all instances of each puzzle, (n, 5) their sizes."""
+        """For the kernel, of the relations that networks read: all instances of each puzzle (B, N), sizes (n, 5)."""
         own = x.relations if isinstance(x, Related) else ()
         rows, kinds = [], []
         for index, relation in self.seen.items():

@@ -77,7 +77,8 @@ def states(
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The states; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
-    call = _Call((z_h, z_l, x), weights, out, Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values), stages)
+    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values)
+    call = _Call((z_h, z_l, x), weights, out, wiring, stages)
     y_h, y_l = torch.empty_like(call.x), torch.empty_like(call.x)
     states, gates, norms = call.kept(int(call.base[-1]), keep)
     call.run("step_forward", tanh, y_h, y_l, *((states, gates, norms) if keep else (None,) * 3))
@@ -120,13 +121,13 @@ def gradients(
     tanh: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z_h, z_l, x, weights and out."""
-    call = _Call((z_h, z_l, x), weights, out, Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values), stages)
+    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values)
+    call = _Call((z_h, z_l, x), weights, out, wiring, stages)
     d_h, d_l, d_x = (torch.empty_like(call.x) for _ in range(3))
     d_weights, d_out = torch.empty_like(call.weights, dtype=torch.float32), torch.empty_like(out)
     found = (d_h, d_l, d_x, d_weights, d_out)
     call.run("step_backward", tanh, dz_h.contiguous(), dz_l.contiguous(), states, gates, norms, *found)
-    blocks, width, inner = out.shape
-    shapes = call.matrices()  # the kernel leaves every matrix transposed
+    blocks, shapes = len(out), call.matrices()  # the kernel leaves every matrix transposed
     parts = zip(shapes, d_weights.split([rows * columns for rows, columns in shapes], dim=1), strict=True)
     turned = [part.view(blocks, columns, rows).transpose(1, 2).reshape(blocks, -1) for (rows, columns), part in parts]
     return d_h, d_l, d_x, torch.cat(turned, dim=1), d_out
@@ -175,8 +176,8 @@ class _Call:
         relations, heard = 0 if ids is None else len(ids), 1 + values if taps is None else len(taps)
         self.kinds = [] if kinds is None else kinds.tolist()
         columns = 0 if instances is None else instances.shape[1]
-        self.sizes = (batch, positions, width, inner, relations, heard, blocks, len(stages))
-        self.sizes += (symbols, int(values), columns, len(self.kinds))
+        self.sizes = [batch, positions, width, inner, relations, heard, blocks, len(stages)]
+        self.sizes += [symbols, int(values), columns, len(self.kinds)]
         assert self.x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == self.x.dtype and z.shape == self.x.shape for z in registers), "states alike"
         assert width % WIDTH == 0, f"D in multiples of {WIDTH}"

@@ -130,22 +130,26 @@ class RelationMixer(GroupMixer):
         self.lower = Linear(width, 2 * inner, std=(4 * width) ** -0.5 if std is None else std) if values else None
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """For the kernel of a whole step: those of groups and symbols, of places, of the position itself; W_o."""
-        each = [*self.relations, *([] if self.symbols is None else [self.symbols])]
-        of_places = [messages.answer.weight.flatten() for messages in self.messages]
+        """For the kernel of a whole step: the matrices of groups, symbols and places, of the position itself; W_o.
+
+        Behind them follow for each relation the matrix of its sums and its table of numbers, transposed.
+        """
         own = self.own.weight if self.lower is None else torch.cat([self.own.weight, self.lower.weight], dim=1)
-        heads = []
-        for messages in self.messages:
-            numbers = [] if messages.numbers is None else [messages.numbers.weight.T.flatten()]
-            heads += [messages.sums.weight.flatten(), *numbers]
-        flat = [linear.weight.flatten() for linear in each] + of_places + [own.flatten()] + heads
-        return torch.cat(flat), self.out.weight
+        parts = [linear.weight for linear in (*self.relations, *([] if self.symbols is None else [self.symbols]))]
+        parts += [messages.answer.weight for messages in self._kinds] + [own]
+        for messages in self._kinds:
+            parts += [messages.sums.weight, *([] if messages.numbers is None else [messages.numbers.weight.T])]
+        return torch.cat([part.flatten() for part in parts]), self.out.weight
+
+    @property
+    def _kinds(self) -> list[Messages]:
+        return list(self.messages)  # type: ignore[arg-type]
 
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)
         cells = h.unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
-        for messages, of_relation in zip(self.messages, geometry.links, strict=True):
+        for messages, of_relation in zip(self._kinds, geometry.links, strict=True):
             for each in of_relation:
                 got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
                 y = y + got.transpose(0, 1)

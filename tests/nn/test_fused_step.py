@@ -45,7 +45,7 @@ HIDDEN = Relation(name="hidden", places=3, seen=False, instances=((0, 1, 2),))
 
 
 def relations_of_puzzles(rows: int) -> tuple[Tensor, ...]:
-    """No instance of `less` and of `hidden`; of `sum` up to three, of `runs` up to four, of cells that may be in several."""
+    """None of `less` and of `hidden`; of `sum` up to three, of `runs` up to four; a cell may be in several."""
     generator = torch.Generator().manual_seed(4)
 
     def drawn(count: int, numbers: int, highest: int, cells: int, fewest: int) -> Tensor:
