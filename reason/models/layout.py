@@ -72,8 +72,10 @@ class Layout(nn.Module):
         }
         constants |= _relations(groups, shape.seq_len, self.symbols)
         for index, relation in self.seen.items():
-            of_set = links(_instances(relation), relation, shape.seq_len)
-            constants |= {f"{name}_{index}": constant for name, constant in of_set._asdict().items()}
+            of_set = _instances(relation)
+            constants[f"instances_{index}"] = of_set
+            named = links(of_set, relation, shape.seq_len)._asdict()
+            constants |= {f"{name}_{index}": constant for name, constant in named.items()}
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
@@ -121,7 +123,7 @@ class Layout(nn.Module):
         own = x.relations if isinstance(x, Related) else ()
         rows, kinds = [], []
         for index, relation in self.seen.items():
-            found = [_instances(relation).to(x.device).expand(len(x), -1, -1), *own[index : index + 1]]
+            found = [getattr(self, f"instances_{index}").expand(len(x), -1, -1), *own[index : index + 1]]
             most = max(each.shape[-1] for each in found)
             every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in found], dim=1)
             rows.append(every.flatten(1))
