@@ -183,8 +183,12 @@ class _Call:
         assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
         assert inner % INNER == 0, f"I in multiples of {INNER}"
         assert weights.shape == (blocks, sum(map(math.prod, self.matrices()))), "a matrix for all that is heard"
-        assert columns == sum(kind[3] * kind[4] for kind in self.kinds)
-        assert instances is None or (len(instances) == batch and instances.dtype == torch.int32)
+        parts = [] if instances is None else instances.split([kind[3] * kind[4] for kind in self.kinds], dim=1)
+        for (_, numbers, rows, count, of), part in zip(self.kinds, parts, strict=True):
+            assert part.dtype == torch.int32
+            said, cells = part.view(batch, count, of).split([numbers, of - numbers], dim=-1)
+            assert said.numel() == 0 or -2 < int(said.min()) <= int(said.max()) < rows - 1, "numbers of the table"
+            assert cells.numel() == 0 or int(cells.max()) < positions // symbols, "cells of the puzzle"
         assert out.shape == (blocks, width, inner)
         assert open.shape == (batch, positions)
         assert open.dtype == torch.uint8
