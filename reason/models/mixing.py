@@ -146,7 +146,7 @@ def refuse_unfit(c: MixingConfig) -> None:
 def same_mixer(c: ModelConfig, shape: Shape) -> dict[str, Any]:
     """The change from the mixer `relations` to `groups`, which computes the same where a set has no relations.
 
-    `groups` has a kernel.
+    `groups` may leave out symbols that the clues exclude.
     """
     if not isinstance(c, MixingConfig) or c.mixer != "relations" or c.values_of(shape):
         return {}

@@ -73,9 +73,9 @@ class RecursiveConfig(MixingConfig):
     )
     fused: Automatic[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute in a kernel of our own: with groups and local a whole step, with attention and mlp each "
-        "SwiGLU, once compiled; on CPUs, float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and no AMX; auto: "
-        "bfloat16 on those of AMD alone; what it came to is recorded",
+        description="compute in a kernel of our own: with groups, relations and local a whole step, with attention and "
+        "mlp each SwiGLU, once compiled; on CPUs, float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and no AMX; "
+        "auto: bfloat16 on those of AMD alone; what it came to is recorded",
     )
     q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
         "first", description="halting is read from the first slot, or the mean over cells"

@@ -41,7 +41,7 @@ def structured_step(
     Args:
         z_h, z_l, x: registers 0, 1 and 2, (B, S', D), bfloat16 or float32.
         weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
-            and for each kind the matrix of its sums and the transposed table of its numbers (2D, …).
+            and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D).
         out: float32 (blocks, D, I), output projections.
         wiring: who hears whom.
         stages: int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes.
@@ -184,8 +184,11 @@ class _Call:
         assert inner % INNER == 0, f"I in multiples of {INNER}"
         assert weights.shape == (blocks, sum(map(math.prod, self.matrices()))), "a matrix for all that is heard"
         parts = [] if instances is None else instances.split([kind[3] * kind[4] for kind in self.kinds], dim=1)
-        for (_, numbers, rows, count, of), part in zip(self.kinds, parts, strict=True):
+        assert positions % symbols == 0
+        assert not (self.kinds or values) or bool(open.all()), "every position takes part"
+        for (places, numbers, rows, count, of), part in zip(self.kinds, parts, strict=True):
             assert part.dtype == torch.int32
+            assert places in (1, of - numbers) or not count, "a cell for every place"
             said, cells = part.view(batch, count, of).split([numbers, of - numbers], dim=-1)
             assert said.numel() == 0 or -2 < int(said.min()) <= int(said.max()) < rows - 1, "numbers of the table"
             assert cells.numel() == 0 or int(cells.max()) < positions // symbols, "cells of the puzzle"
@@ -194,11 +197,10 @@ class _Call:
         assert open.dtype == torch.uint8
         assert all(t is None or (t.shape[-1] == positions and t.dtype == torch.int32) for t in (ids, taps))
         assert int(stages[:, 0].max()) < blocks, "a block of its own number"
-        some = relations and not values and not self.kinds
-        members = open.sum(1, dtype=torch.int64) if some else torch.full((batch,), positions)
+        members = open.sum(1, dtype=torch.int64) if relations else torch.full((batch,), positions)
         self.base = torch.cat([members.new_zeros(1), members.cumsum(0)])  # (B + 1,): where a puzzle's rows begin
-        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring[:5]))
-        self.tensors += (self.weights, self.out, stages.contiguous(), instances, kinds)
+        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring[:7]))
+        self.tensors += (self.weights, self.out, stages.contiguous())
 
     def matrices(self) -> list[tuple[int, int]]:
         """(rows, columns) of each in a block's weights."""
@@ -207,7 +209,7 @@ class _Call:
         places = sum(kind[0] for kind in self.kinds)
         found = [(2 * inner, width)] * (relations + places) + [(2 * inner, heard * width)]
         for of, numbers, rows, *_ in self.kinds:
-            found += [(2 * width, of * parts * width), (2 * width, numbers * rows)]
+            found += [(2 * width, of * parts * width), (1, numbers * rows * 2 * width)]
         return found
 
     def kept(self, positions: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -36,7 +36,7 @@ class GroupMixer(nn.Module):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         count = relations + symbols
-        each = (2 * width * count) ** -0.5 if std is None else std  # the messages together weigh as much as W₀h
+        each = (2 * width * max(1, count)) ** -0.5 if std is None else std  # the messages together weigh as much as W₀h
         self.own = Linear(width, 2 * inner, std=(2 * width) ** -0.5 if std is None else std)
         self.relations = nn.ModuleList([Linear(width, 2 * inner, std=each) for _ in range(relations)])
         self.symbols = Linear(width, 2 * inner, std=each) if symbols else None

@@ -132,13 +132,13 @@ class RelationMixer(GroupMixer):
     def matrices(self) -> tuple[Tensor, Tensor]:
         """For the kernel of a whole step: the matrices of groups, symbols and places, of the position itself; W_o.
 
-        Behind them follow for each relation the matrix of its sums and its table of numbers, transposed.
+        Behind them follow for each relation the matrix of its sums and its table of numbers.
         """
         own = self.own.weight if self.lower is None else torch.cat([self.own.weight, self.lower.weight], dim=1)
         parts = [linear.weight for linear in (*self.relations, *([] if self.symbols is None else [self.symbols]))]
         parts += [messages.answer.weight for messages in self._kinds] + [own]
         for messages in self._kinds:
-            parts += [messages.sums.weight, *([] if messages.numbers is None else [messages.numbers.weight.T])]
+            parts += [messages.sums.weight, *([] if messages.numbers is None else [messages.numbers.weight])]
         return torch.cat([part.flatten() for part in parts]), self.out.weight
 
     @property

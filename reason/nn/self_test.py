@@ -34,21 +34,26 @@ def _layer(dtype: torch.dtype) -> Iterator[Pair]:
 
 
 def _step(dtype: torch.dtype) -> Iterator[Pair]:
-    """A step of one call on six positions in two groups."""
-    shapes = (1, 6, WIDTH), (1, 4 * INNER * WIDTH), (1, WIDTH, INNER), (1, 6, WIDTH)
+    """A step of one call on six positions in two groups, two of them in an instance with the number 1."""
+    sizes = {"group": 2 * INNER, "answer": 2 * INNER, "own": 2 * INNER, "sums": 2 * WIDTH, "table": 3 * 2}
+    shapes = (1, 6, WIDTH), (1, sum(sizes.values()) * WIDTH), (1, WIDTH, INNER), (1, 6, WIDTH)
     x, weights, out, dz = _drawn(dtype, *shapes)
     ids, scale = torch.tensor([[0, 0, 1, 0, 1, 1]], dtype=torch.int32), torch.full((2,), 3**-0.5)
     opened, counts = torch.ones(1, 6, dtype=torch.uint8), torch.tensor([2], dtype=torch.int32)
-    wiring = fused_step.Wiring(opened, ids, counts, scale, None)
+    instance, kinds = torch.tensor([[1, 0, 4]], dtype=torch.int32), torch.tensor([[1, 1, 3, 1, 3]])
+    wiring = fused_step.Wiring(opened, ids, counts, scale, None, instance, kinds)
     stages = torch.tensor([[0, 4, 0]], dtype=torch.int32)  # z_H ← F(x̂)
     inputs = (x, x, x, weights.float(), out.float(), *wiring, stages)
     z_h, _, reads, gates, norms = fused_step.states(*inputs, False, True)
     _, _, *found = fused_step.gradients(dz, torch.zeros_like(dz), *inputs, reads, gates, norms, False)
 
     def by_torch(x: Tensor, weights: Tensor, out: Tensor) -> Tensor:
-        group, own = weights.view(2, 2 * INNER, WIDTH)
+        group, answer, own, sums, table = weights.view(-1, WIDTH).split(list(sizes.values()))
         member = (ids == ids.T).float()  # (6, 6)
-        return _residual(x, x @ own.T + 3**-0.5 * (member @ x) @ group.T, out[0])
+        pair = torch.tensor([1.0, 0, 0, 0, 1, 0])  # cells 0 and 4
+        gate, up = (2**-0.5 * (pair @ x[0]) @ sums.T + table.reshape(3, -1)[2]).chunk(2)
+        said = pair[:, None] * (torch.nn.functional.silu(gate) * up @ answer.T)
+        return _residual(x, x @ own.T + 3**-0.5 * (member @ x) @ group.T + said, out[0])
 
     yield from zip((z_h, *found), _by_torch(by_torch, dz, x, weights, out), strict=True)
 

@@ -32,10 +32,13 @@ CASES: dict[str, dict[str, Any]] = {
     "narrow walls": WALLS | {"states": 1, "hidden_size": 32, "expansion": 1},
     "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
+    "walls one by one": WALLS | {"kernel": 1},
+    "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
     "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
     "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
     "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
+    "relations without groups": GROUPS | ONCE | {"mixer": "relations", "symbols": False},
     "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
 LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))
@@ -70,6 +73,8 @@ def structure_of(case: str, structure: Structure) -> Structure:
         changes["groups"] = {}
     if case == "groups of two sizes":
         changes["groups"] = {"parts": tuple(cell // 5 % 4 for cell in range(36))}
+    if case == "groups of one":
+        changes["groups"] = {"parts": tuple(max(0, cell - 30) for cell in range(36))}
     return structure.model_copy(update=changes)
 
 
@@ -124,11 +129,14 @@ def test_states_and_gradients_are_as_near_to_float64_as_torchs(case: str, number
         assert distance(by_kernel, wanted) <= NEAR[numbers] * distance(by_torch, wanted) < 0.1
 
 
-def test_no_digit_depends_on_the_number_of_threads(numbers: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("case", ["open symbols", "relations of values"])
+def test_no_digit_depends_on_the_number_of_threads(
+    case: str, numbers: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        results.append(a_step("open symbols", numbers, fused=True))
+        results.append(a_step(case, numbers, fused=True))
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
@@ -144,7 +152,7 @@ def test_instances_outside_a_puzzle_never_reach_the_kernel(place: int, value: in
         model.step(model.initial_state(x), x)
 
 
-@pytest.mark.parametrize("case", ["open symbols", "walls"])
+@pytest.mark.parametrize("case", ["open symbols", "walls", "relations of values"])
 def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.dtype) -> None:
     model, batch = model_of(case, numbers), puzzles(case)
     model.fuse(True)

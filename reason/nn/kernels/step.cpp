@@ -28,7 +28,7 @@ struct Step {
     std::vector<Kind> kinds;
     long Q, heads;                     // matrices of groups and places; all weights of kinds
     const number* registers[REGISTERS];  // (B, S, D) each
-    const uint8_t* open;               // (B, S): with relations the positions that take part, else those that are read
+    const uint8_t* open;               // (B, S): with groups the positions that take part, else those that are read
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
     const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
@@ -39,7 +39,6 @@ struct Step {
     long related() const { return 2 * I * D; }
     long tail() const { return Q * related() + own(); }
     long block() const { return tail() + heads; }
-    bool hears() const { return values || !kinds.empty(); }
 };
 
 struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
@@ -65,7 +64,7 @@ struct Room {  // grows, never shrinks
 
 // The instances of a kind that a puzzle has.
 struct Instances {
-    long M, first;                           // its messages begin at row `first`: M·P·K of them
+    long M, first;                           // its messages begin at row `first`: (P, M·K) of them
     std::vector<int> begin, cells, numbers;  // (M·P + 1) and the cells of every place; rows of the table, `numbers` each
     std::vector<float> scale;                // (M·P): 1/√n of n cells
 };
@@ -78,15 +77,15 @@ struct Members {
     std::vector<float> scale; // (G)
     std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
     std::vector<int> tap;    // (T, n), with several taps
-    std::vector<Instances> kinds;
-    std::vector<int> heard, from; // (S/K + 1) and, for every cell, where the messages to it begin
+    std::vector<Instances> instances;  // of every kind
+    std::vector<int> heard, from;      // (S/K + 1) and, for every cell, where the messages to it begin
     long n = 0, N = 0, G = 0, messages = 0;
     std::vector<int> count, place, alone;
 
     void find(const Step& s, long b) {
         const uint8_t* open = s.open + b * s.S;
         rows.clear(), alone.clear();
-        if (s.R && !s.hears()) {
+        if (s.R && std::find(open, open + s.S, 0) != open + s.S) {
             std::vector<int> company(s.S, 0);
             for (long r = 0; r < s.R; r++) {
                 const int32_t* id = s.ids + r * s.S;
@@ -132,13 +131,13 @@ struct Members {
         if (!s.kinds.empty()) relate(s, s.instances + b * s.total);
     }
 
-    void relate(const Step& s, const int32_t* numbers) {
-        kinds.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0);
-        for (size_t j = 0; j < kinds.size(); j++) {
+    void relate(const Step& s, const int32_t* all) {
+        instances.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0);
+        for (size_t j = 0; j < instances.size(); j++) {
             const Kind& kind = s.kinds[j];
-            Instances& to = kinds[j];
+            Instances& to = instances[j];
             to.M = 0, to.first = messages, to.begin.assign(1, 0), to.cells.clear(), to.numbers.clear(), to.scale.clear();
-            const int32_t* row = numbers + kind.begin;
+            const int32_t* row = all + kind.begin;
             for (long m = 0; m < kind.instances; m++, row += kind.columns) {
                 const int32_t *cells = row + kind.numbers, *end = row + kind.columns;
                 if (std::all_of(cells, end, [](int cell) { return cell < 0; })) continue;
@@ -155,9 +154,10 @@ struct Members {
         }
         for (size_t c = 1; c < heard.size(); c++) heard[c] += heard[c - 1];
         from.resize(heard.back()), place.assign(heard.begin(), heard.end());
-        for (const Instances& each : kinds)
-            for (size_t p = 0; p + 1 < each.begin.size(); p++)
-                for (int i = each.begin[p]; i < each.begin[p + 1]; i++) from[place[each.cells[i]]++] = int(each.first + p * s.K);
+        for (size_t j = 0; j < instances.size(); j++)
+            for (long P = s.kinds[j].P, p = 0; p < instances[j].M * P; p++)
+                for (int i = instances[j].begin[p]; i < instances[j].begin[p + 1]; i++)
+                    from[place[instances[j].cells[i]]++] = int(instances[j].first + (p % P * instances[j].M + p / P) * s.K);
     }
 };
 
@@ -172,7 +172,7 @@ INLINE void add(float* to, F x) { put(to, at(to) + x); }
 
 // What the own product reads, (n, T·D): h itself, or the rows of h at the taps side by side, or h and the lower values.
 const number* heard(const Step& s, Work& w, const number* h) {
-    if (s.T == 1) return h;
+    if (!s.taps && !s.values) return h;
     const Members& m = w.members;
     number* to = w.around.of((m.n + ROWS) * s.T * s.D);
     if (s.values) {
@@ -214,35 +214,54 @@ const number* sums_of(const Step& s, Work& w, const number* h) {
     return sums;
 }
 
-// What the instances of a kind read (M·K, read), and, with its weights and its table packed in `head`, their gates
-// (M·K, 2D) and acts (M·K, D).
+struct Head {  // the weights of a kind
+    const number *sums, *table;  // in panels; a row of 2D for every number
+};
+
+std::vector<Head> heads_of(const Step& s, Buffer& packed) {
+    long size = 0;
+    for (const Kind& kind : s.kinds) size += panels(2 * s.D) * WIDTH * kind.read;
+    packed = buffer(s.blocks * size);
+    number* to = packed.get();
+    std::vector<Head> heads;
+    for (long block = 0; block < s.blocks; block++)
+        for (const Kind& kind : s.kinds) {
+            const number* from = s.weights + block * s.block() + kind.sums;
+            heads.push_back({to, from + 2 * s.D * kind.read});
+            for (long n = 0; n < 2 * s.D; n += WIDTH, to += WIDTH * kind.read)
+                pack_columns(from + n * kind.read, kind.read, std::min(WIDTH, 2 * s.D - n), kind.read, to);
+        }
+    return heads;
+}
+
+// What the instances of a kind read (M·K, read), and, with the matrix of its sums and its table, their gates (M·K, 2D) and
+// acts (M·K, D).
 template <bool TANH>
-void think(const Step& s, const Kind& kind, const Instances& own, const number* h, const number* head, number* reads, number* gates,
+void think(const Step& s, const Kind& kind, const Instances& all, const number* h, const Head& head, number* reads, number* gates,
            number* acts) {
     const long D = s.D, parts = s.values ? 3 : 1;
     const float scale = 1.f / __builtin_sqrtf(s.K);
-    for (long m = 0; m < own.M; m++)
+    for (long m = 0; m < all.M; m++)
         for (long p = 0; p < kind.P; p++)
             for (long d = 0; d < D; d += LANES) {
                 number* to = reads + m * s.K * kind.read + p * parts * D + d;
-                F lower{};
+                F lower{};  // at last the sum of all values
                 for (long k = 0; k < s.K; k++) {
                     F sum{};
-                    for (int i = own.begin[m * kind.P + p]; i < own.begin[m * kind.P + p + 1]; i++)
-                        sum += at(h + (own.cells[i] * s.K + k) * D + d);
-                    put(to + k * kind.read, own.scale[m * kind.P + p] * sum);
+                    for (int i = all.begin[m * kind.P + p]; i < all.begin[m * kind.P + p + 1]; i++)
+                        sum += at(h + (all.cells[i] * s.K + k) * D + d);
+                    put(to + k * kind.read, all.scale[m * kind.P + p] * sum);
                     if (s.values) put(to + k * kind.read + D, scale * lower);
-                    lower += own.scale[m * kind.P + p] * sum;
+                    lower += all.scale[m * kind.P + p] * sum;
                 }
                 for (long k = 0; s.values && k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
             }
-    multiply(own.M * s.K, kind.read, 2 * D, reads, kind.read, head, gates, 2 * D);
-    const number* table = head + panels(2 * D) * WIDTH * kind.read;
-    for (long row = 0; row < own.M * s.K; row++)
+    multiply(all.M * s.K, kind.read, 2 * D, reads, kind.read, head.sums, gates, 2 * D);
+    for (long row = 0; row < all.M * s.K; row++)
         for (long d = 0; d < D; d += LANES) {
             F gate = at(gates + row * 2 * D + d), up = at(gates + row * 2 * D + D + d);
             for (long c = 0; c < kind.numbers; c++) {
-                const number* of = table + own.numbers[row / s.K * kind.numbers + c] * 2 * D + d;
+                const number* of = head.table + all.numbers[row / s.K * kind.numbers + c] * 2 * D + d;
                 gate += at(of), up += at(of + D);
             }
             put(gates + row * 2 * D + d, gate), put(gates + row * 2 * D + D + d, up);
@@ -250,9 +269,9 @@ void think(const Step& s, const Kind& kind, const Instances& own, const number* 
         }
 }
 
-// f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in`, `heads` and `last`.
+// f (N, D) = rms(h + mix(h)) of one block, whose weights are packed in `in`, `heads` (of every kind) and `last`.
 template <bool TANH>
-void block(const Step& s, Work& w, const number* h, const number* in, const number* const* heads, const number* last, number* f, number* gates,
+void block(const Step& s, Work& w, const number* h, const number* in, const Head* heads, const number* last, number* f, number* gates,
            float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
@@ -261,33 +280,23 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
     float* messages = w.messages.of((m.messages + ROWS) * WIDTH);
     number* acts = w.acts.of((m.messages - m.G + ROWS) * D);  // of a kind as far from the first as its messages
     for (size_t j = 0; j < s.kinds.size(); j++) {
-        const long rows = m.kinds[j].M * s.K + ROWS;
-        think<TANH>(s, s.kinds[j], m.kinds[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
-                    acts + (m.kinds[j].first - m.G) * D);
+        const long rows = m.instances[j].M * s.K + ROWS;
+        think<TANH>(s, s.kinds[j], m.instances[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
+                    acts + (m.instances[j].first - m.G) * D);
     }
     number* product = w.product.of((m.n + ROWS) * I);
     for (long i = 0; i < I; i += HALF) {
-        for (long r = 0; r < s.R; r++)
-            in_tiles(m.first[r + 1] - m.first[r], [&](auto M, long row) {
-                const long g = m.first[r] + row;
+        const auto send = [&](long rows, const number* from, long matrix, long to) {
+            in_tiles(rows, [&](auto M, long row) {
                 Tile<M> tile;
-                tile.product(sums + g * D, D, in + r * s.related() + 2 * i * D, D);
-#pragma GCC unroll 8
-                for (int q = 0; q < M; q++)
-                    for (int v = 0; v < VECTORS; v++) put(messages + (g + q) * WIDTH + LANES * v, tile.sum[q][v]);
+                tile.product(from + row * D, D, in + matrix * s.related() + 2 * i * D, D);
+                tile.store(messages + (to + row) * WIDTH, WIDTH, WIDTH);
             });
+        };
+        for (long r = 0; r < s.R; r++) send(m.first[r + 1] - m.first[r], sums + m.first[r] * D, r, m.first[r]);
         for (size_t j = 0; j < s.kinds.size(); j++)
-            for (long p = 0; p < s.kinds[j].P; p++)
-                in_tiles(m.kinds[j].M * s.K, [&](auto M, long row) {
-                    const long first = m.kinds[j].first, P = s.kinds[j].P;
-                    Tile<M> tile;
-                    tile.product(acts + (first - m.G + row) * D, D, in + (s.kinds[j].matrix + p) * s.related() + 2 * i * D, D);
-#pragma GCC unroll 8
-                    for (int q = 0; q < M; q++) {
-                        float* to = messages + (first + ((row + q) / s.K * P + p) * s.K + (row + q) % s.K) * WIDTH;
-                        for (int v = 0; v < VECTORS; v++) put(to + LANES * v, tile.sum[q][v]);
-                    }
-                });
+            for (long p = 0, rows = m.instances[j].M * s.K; p < s.kinds[j].P; p++)
+                send(rows, acts + (m.instances[j].first - m.G) * D, s.kinds[j].matrix + p, m.instances[j].first + p * rows);
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
             tile.product(own + row * K, K, in_own + 2 * i * K, K);
@@ -332,40 +341,12 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
     }
 }
 
-// The weights of every block's kinds, packed: panels of the sums' matrix, then the table, a row a number.
-struct Heads {
-    Buffer packed;
-    std::vector<const number*> at;
-    size_t kinds;
-
-    explicit Heads(const Step& s) : kinds(s.kinds.size()) {
-        long size = 0;
-        const long N = 2 * s.D;
-        for (const Kind& kind : s.kinds) size += panels(N) * WIDTH * kind.read + (kind.numbers * kind.stride * N + HALF - 1) / HALF * HALF;
-        if (!size) return;
-        packed = buffer(s.blocks * size);
-        number* to = packed.get();
-        for (long block = 0; block < s.blocks; block++)
-            for (const Kind& kind : s.kinds) {
-                const number* from = s.weights + block * s.block() + kind.sums;
-                at.push_back(to);
-                for (long n = 0; n < N; n += WIDTH, to += WIDTH * kind.read)
-                    pack_columns(from + n * kind.read, kind.read, std::min(WIDTH, N - n), kind.read, to);
-                from += N * kind.read;
-                const long rows = kind.numbers * kind.stride;
-                for (long row = 0; row < rows; row++)
-                    for (long n = 0; n < N; n++) to[row * N + n] = from[n * rows + row];
-                to += (rows * N + HALF - 1) / HALF * HALF;
-            }
-    }
-    const number* const* of(long block) const { return at.data() + block * kinds; }
-};
-
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
     const Buffer in = buffer(s.blocks * s.tail()), last = buffer(s.blocks * LAST);
-    const Heads heads(s);
+    Buffer packed;
+    const std::vector<Head> heads = heads_of(s, packed);
 #pragma omp parallel num_threads(threads)
     {
         Work w;
@@ -400,7 +381,7 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                 number* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
                 number* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
-                block<TANH>(s, w, h, &in[entry[0] * s.tail()], heads.of(entry[0]), &last[entry[0] * LAST], f,
+                block<TANH>(s, w, h, &in[entry[0] * s.tail()], heads.data() + entry[0] * s.kinds.size(), &last[entry[0] * LAST], f,
                             kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
                 if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
@@ -450,21 +431,22 @@ void lower_back(const Step& s, const number* moved, long n, float* dh) {
 
 // The gradients through the instances of a kind, of d (n, 2I): to dh, and to the weights' in `mine`.
 template <bool TANH>
-void think_back(const Step& s, Work& w, const Kind& kind, const Instances& own, const number* h, const number* d, const number* head,
+void think_back(const Step& s, Work& w, const Kind& kind, const Instances& all, const number* h, const number* d, const Head& head,
                 const number* back_answers, const number* back_sums, float* dh, float* mine) {
-    const long D = s.D, I = s.I, rows = own.M * s.K, wide = kind.P * 2 * I, parts = s.values ? 3 : 1;
+    const long D = s.D, I = s.I, rows = all.M * s.K, wide = kind.P * 2 * I, parts = s.values ? 3 : 1;
     const float scale = 1.f / __builtin_sqrtf(s.K);
+    if (!rows) return;
     number *reads = w.reads.of((rows + ROWS) * kind.read), *gates = w.thoughts.of((rows + ROWS) * 2 * D);
     number *acts = w.acts.of((rows + ROWS) * D), *d_acts = w.d_acts.of((rows + ROWS) * D);
     number* d_messages = w.d_messages.of((rows + ROWS) * wide);
-    think<TANH>(s, kind, own, h, head, reads, gates, acts);
-    for (long m = 0; m < own.M; m++)
+    think<TANH>(s, kind, all, h, head, reads, gates, acts);
+    for (long m = 0; m < all.M; m++)
         for (long p = 0; p < kind.P; p++)
             for (long k = 0; k < s.K; k++)
                 for (long i = 0; i < 2 * I; i += LANES) {
                     F sum{};
-                    for (int e = own.begin[m * kind.P + p]; e < own.begin[m * kind.P + p + 1]; e++)
-                        sum += at(d + (own.cells[e] * s.K + k) * 2 * I + i);
+                    for (int e = all.begin[m * kind.P + p]; e < all.begin[m * kind.P + p + 1]; e++)
+                        sum += at(d + (all.cells[e] * s.K + k) * 2 * I + i);
                     put(d_messages + (m * s.K + k) * wide + p * 2 * I + i, sum);
                 }
     multiply(rows, wide, D, d_messages, wide, back_answers, d_acts, D);
@@ -476,26 +458,26 @@ void think_back(const Step& s, Work& w, const Kind& kind, const Instances& own, 
             const Slopes x = slopes<TANH>(at(d_acts + row * D + v), at(gate), at(gate + D));
             put(gate, x.gate), put(gate + D, x.up);
             for (long c = 0; c < kind.numbers; c++) {
-                float* to = mine + kind.sums + (kind.read + own.numbers[row / s.K * kind.numbers + c]) * 2 * D + v;
+                float* to = mine + kind.sums + (kind.read + all.numbers[row / s.K * kind.numbers + c]) * 2 * D + v;
                 add(to, x.gate), add(to + D, x.up);
             }
         }
     outer(kind.read, 2 * D, rows, reads, kind.read, gates, 2 * D, w, mine + kind.sums, 2 * D);
     multiply(rows, 2 * D, kind.read, gates, 2 * D, back_sums, reads, kind.read);
-    for (long m = 0; m < own.M; m++)
+    for (long m = 0; m < all.M; m++)
         for (long p = 0; p < kind.P; p++)
             for (long v = 0; v < D; v += LANES) {
                 const number* from = reads + m * s.K * kind.read + p * parts * D + v;
-                F all{}, higher{};
-                for (long k = 0; s.values && k < s.K; k++) all += at(from + k * kind.read + 2 * D);
+                F every{}, higher{};
+                for (long k = 0; s.values && k < s.K; k++) every += at(from + k * kind.read + 2 * D);
                 for (long k = s.K - 1; k >= 0; k--) {
                     F sum = at(from + k * kind.read);
                     if (s.values) {
-                        sum += scale * (higher + all);
+                        sum += scale * (higher + every);
                         higher += at(from + k * kind.read + D);
                     }
-                    for (int e = own.begin[m * kind.P + p]; e < own.begin[m * kind.P + p + 1]; e++)
-                        add(dh + (own.cells[e] * s.K + k) * D + v, own.scale[m * kind.P + p] * sum);
+                    for (int e = all.begin[m * kind.P + p]; e < all.begin[m * kind.P + p + 1]; e++)
+                        add(dh + (all.cells[e] * s.K + k) * D + v, all.scale[m * kind.P + p] * sum);
                 }
             }
 }
@@ -503,7 +485,7 @@ void think_back(const Step& s, Work& w, const Kind& kind, const Instances& own, 
 // The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
 template <bool TANH>
 void block_back(const Step& s, Work& w, const float* dy, const number* h, const number* y, const number* gates, const float* norms,
-                const number* in, const number* back, const number* const* heads, float* dh, float* mine, float* mine_out) {
+                const number* in, const number* back, const Head* heads, float* dh, float* mine, float* mine_out) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
     const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
@@ -540,7 +522,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     for (long k = 0; k < m.N; k++)
         for (long v = 0; v < D; v += LANES) {
             F sum = at(t + k * D + v);
-            if (s.T == 1 && k < n) sum += at(moved + k * D + v);
+            if (!s.taps && !s.values && k < n) sum += at(moved + k * D + v);
             for (long r = 0; r < s.R && k < n; r++) {
                 const long g = m.group[r * n + k];
                 sum += m.scale[g] * at(sent + g * D + v);
@@ -558,7 +540,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
         outer(D, 2 * I, m.first[r + 1] - m.first[r], sums + m.first[r] * D, D, d_messages + m.first[r] * 2 * I, 2 * I, w,
               mine + r * s.related(), 2 * I);
     for (size_t j = 0; j < s.kinds.size(); j++)
-        think_back<TANH>(s, w, s.kinds[j], m.kinds[j], h, d, heads[j], back + s.kinds[j].matrix * RELATED,
+        think_back<TANH>(s, w, s.kinds[j], m.instances[j], h, d, heads[j], back + s.kinds[j].matrix * RELATED,
                          back + (s.Q + s.T) * RELATED + s.kinds[j].back, dh, mine);
 }
 
@@ -571,7 +553,8 @@ void backward(const Step& s, int threads, const long* base, const number* const*
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     const Buffer in = buffer(s.blocks * IN), back = buffer(s.blocks * BACK);
-    const Heads heads(s);
+    Buffer packed;
+    const std::vector<Head> heads = heads_of(s, packed);
     Room<float> room;
     float* partial = room.of(parts * (W + O));
 #pragma omp parallel num_threads(threads)
@@ -613,7 +596,7 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     const long first = base[b] * s.stages + stage * m.N;
                     const number* h = kept.states + first * 2 * D;
                     block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
-                                     &in[entry[0] * IN], &back[entry[0] * BACK], heads.of(entry[0]), dh, mine + entry[0] * s.block(),
+                                     &in[entry[0] * IN], &back[entry[0] * BACK], heads.data() + entry[0] * s.kinds.size(), dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
@@ -641,12 +624,12 @@ Step read(const long* n, float eps, const void* const* in) {
     Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], eps};
     for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const number*)in[i];
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
-    s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.weights = (const number*)in[8];
-    s.out = (const number*)in[9], s.table = (const int32_t*)in[10], s.instances = (const int32_t*)in[11];
+    s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.instances = (const int32_t*)in[8];
+    s.weights = (const number*)in[10], s.out = (const number*)in[11], s.table = (const int32_t*)in[12];
     s.Q = s.R;
     long begin = 0, back = 0;
     for (long j = 0; j < n[11]; j++) {
-        const long* of = (const long*)in[12] + 5 * j;  // places, numbers, rows of the table for each, instances, columns
+        const long* of = (const long*)in[9] + 5 * j;  // places, numbers, rows of the table for each, instances, columns
         s.kinds.push_back({of[0], of[1], of[2], of[3], of[4], of[0] * (s.values ? 3 : 1) * s.D, begin, s.Q, 0, back});
         s.Q += of[0], begin += of[3] * of[4], back += panels(s.kinds.back().read) * WIDTH * 2 * s.D;
     }

@@ -42,7 +42,8 @@ struct Tile {
         }
     }
 
-    INLINE void store(number* y, long stride, long columns) const {
+    template <class X>
+    INLINE void store(X* y, long stride, long columns) const {
 #pragma GCC unroll 12
         for (int m = 0; m < M; m++)
 #pragma GCC unroll 4
