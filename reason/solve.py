@@ -97,11 +97,11 @@ def solve_text(
 ) -> Solution:
     """Solve a puzzle as a person types or draws it.
 
-    steps: none means twice the trained ones, times the ratio of rows where the board is larger. Where the rules do not
-    hold at the last step, the puzzle is solved again until they do, `seconds` are over, or `restarts` are made in all,
-    the first included: under random symmetries, in batches, or from random states where it has none. A batch that has
-    begun is finished. The answer that keeps the rules after the fewest steps of its batch is returned, else the very
-    first. progress: called with the restarts of each batch.
+    steps: at most; none means twice the trained ones, times the ratio of rows where the board is larger. The first
+    step whose answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
+    are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
+    states where it has none. A batch that has begun is finished. The answer that keeps the rules after the fewest steps
+    of its batch is returned, else the very first. progress: called with the restarts of each batch.
 
     Raises:
         ConfigError: the puzzle contradicts itself, the model cannot read it, or a number is out of range.
@@ -129,15 +129,15 @@ def solve_text(
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
     batch = Batch(tokens, unscored, nobody, instances)
     halting = halting_read(config)
+    until = partial(_holds, puzzle, question, relations=relations) if puzzle.judges and not puzzle.causal else None
     with seeded(config.seed, device):  # a random initial state
-        first = Solution(puzzle, question, think(model, batch, steps, halting)[0], relations)
+        first = Solution(puzzle, question, think(model, batch, steps, halting, until=until)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if puzzle.causal or first.right is not False:
         return first
     symmetry = puzzle.symmetry
     generator = torch.Generator(device).manual_seed(config.seed)
-    until = partial(_holds, puzzle, question, relations=relations)
 
     def again(numbers: torch.Tensor) -> list[Thought]:
         many = batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
@@ -235,18 +235,12 @@ def describe(
         }
         for m in range(1, len(frames))
     ]
-    holding = [m for m, right in enumerate(holds or [], start=1) if right]
-    broken = max((m for m, right in enumerate(holds or [], start=1) if not right), default=0)
     return {
         "task": puzzle.task,
         "question": _lines(puzzle, frames[0]),
         "answer": steps[-1]["answer"],
         "rules_hold": steps[-1]["rules_hold"],
         "mistake": puzzle.mistake(question, answers[-1], relations) if puzzle.judges else None,
-        "first_step_at_which_the_rules_hold": holding[0] if holding else None,
-        "step_from_which_the_rules_hold": broken + 1
-        if holds and broken < len(holds)
-        else None,  # at every step up to the last
         "steps": steps,
     }
 

@@ -146,10 +146,8 @@ def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
         word = f"[yellow]unsure[/yellow]: {against}" if against else "the model is sure"
         return f"{word}; no rule tells whether this answer is right"
     if solved["rules_hold"]:
-        first, since = solved["first_step_at_which_the_rules_hold"], solved["step_from_which_the_rules_hold"]
-        before = "" if first == since else f" (at first at step {first})"
         again = f", at restart {solution.restart}" if solution.restart > 1 else ""
-        return f"[green]solved: the rules hold[/green], from step {since} of {len(solved['steps'])} on{before}{again}"
+        return f"[green]solved: the rules hold[/green] at step {len(solved['steps'])}{again}"
     tried = f" in {solution.restarts} restarts" if solution.restarts > 1 else ""
     lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
     return "\n".join([*lines, f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"])

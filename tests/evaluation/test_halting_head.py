@@ -16,7 +16,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
 from reason.evaluation.signals import exact_logit, halt_signal
 from reason.evaluation.studies.difficulty import binned, difficulty
-from reason.evaluation.studies.halting import HaltingHead, auc, ece, reliability
+from reason.evaluation.studies.halting import HaltingHead, auc, ece, of_highest, reliability
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Readout
 from reason.presets import preset
@@ -87,3 +87,9 @@ def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: 
     assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
     readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
     assert (exact_logit(readout, read) is None) == (read is None)
+
+
+def test_the_answer_of_the_highest_q_so_far_counts() -> None:
+    q = np.array([[0.0, 1, 2], [1, 0, 2], [3, -np.inf, 1]])
+    exact = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
+    assert of_highest(q, exact).tolist() == [[False, True, True], [True, True, True], [False, True, True]]

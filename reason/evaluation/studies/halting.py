@@ -45,6 +45,15 @@ def ece(probability: np.ndarray, positive: np.ndarray, bins: int = RELIABILITY_B
     return sum(row["puzzles"] * abs(row["said"] - row["true"]) for row in rows) / len(probability)
 
 
+def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Whether the answer of highest q up to each step is exact, (T, N) of both; ties go to the earlier step."""
+    found, highest = exact.copy(), q[0]
+    for step in range(1, len(q)):
+        found[step] = np.where(q[step] > highest, exact[step], found[step - 1])
+        highest = np.maximum(highest, q[step])
+    return found
+
+
 class HaltingHead(Consumer):
     """`q_halt` (T, N): its σ against `exact`, the column of Accuracy."""
 
@@ -61,7 +70,7 @@ class HaltingHead(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """AUC and ECE at every step, reliability at the trained one; None without a halting head."""
+        """AUC, ECE and exact of the highest q so far at every step, reliability at the trained one; None: no head."""
         if "q_halt" not in seen:
             return {"halting": None}
         q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
@@ -71,6 +80,7 @@ class HaltingHead(Consumer):
             "halting": {
                 "auc_by_step": [auc(scores, right) for scores, right in zip(q, exact, strict=True)],
                 "ece_by_step": [ece(p, right) for p, right in zip(probability, exact, strict=True)],
+                "exact_by_step": of_highest(q, exact).mean(1).tolist(),
                 "step": step,
                 "reliability": reliability(probability[step - 1], exact[step - 1]),
             }
@@ -80,11 +90,20 @@ class HaltingHead(Consumer):
 def _tables(results: Results) -> list[Table]:
     head = results["halting"]
     rows = [
-        [str(step), number(auc, ".3f"), share(ece)]
-        for step, (auc, ece) in enumerate(zip(head["auc_by_step"], head["ece_by_step"], strict=True), start=1)
+        [str(step), share(exact), number(auc, ".3f"), share(ece)]
+        for step, (exact, auc, ece) in enumerate(
+            zip(head["exact_by_step"], head["auc_by_step"], head["ece_by_step"], strict=True), start=1
+        )
     ]
     shown = rows_shown(results["steps"], results["trained_steps"])
-    return [Table("halting head against exact", ("step", "AUC", "calibration error"), rows, first=shown)]
+    return [
+        Table(
+            "halting head against exact",
+            ("step", "exact of highest q so far", "AUC", "calibration error"),
+            rows,
+            first=shown,
+        )
+    ]
 
 
 def _charts(results: Results) -> list[Chart]:
