@@ -9,8 +9,8 @@ hold between `<!-- results: NAME -->` and `<!-- end -->`. claims.yaml has the te
 as `[[maze-any 16 on=maze-30x30-fresh]]`, which `quoted` reads from the file.
 
 A kept run has its preset, the settings changed, seed, training data, steps and minutes. A kept evaluation has its
-data, n, accuracy at 1, 2, 4, … steps and, where they were measured, norms of the blind-spot probes, restarts and exits
-of a gate. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1). A study (claims.yaml
+data, n, accuracy at 1, 2, 4, … steps, that of each puzzle's answer of the highest q and, where they were measured,
+norms of the blind-spot probes, restarts and exits of a gate. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1). A study (claims.yaml
 names its question, command and findings) compares every variant with the first one, paired by seed.
 """
 
@@ -62,7 +62,7 @@ def keep(folder: Path, of: str | None = None) -> Json:
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
     puzzle_steps, seconds = spent(run, config)
-    spots, restarts, exits = (results.get(name) for name in ("blind_spot", "restarts", "exits"))
+    spots, restarts, exits, head = (results.get(name) for name in ("blind_spot", "restarts", "exits", "halting"))
     return {
         "preset": of or results["preset"],
         "changes": changes(of or results["preset"], config),
@@ -81,6 +81,7 @@ def keep(folder: Path, of: str | None = None) -> Json:
             str(t): round(results["exact_by_step"][t - 1], 6)
             for t in sorted({*shown(results["steps"]), min(results["trained_steps"], results["steps"])})
         },
+        **({"highest_q": round(head["exact_by_step"][-1], 6)} if head and "exact_by_step" in head else {}),
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
         **({"exits": kept_exits(exits)} if exits else {}),
@@ -165,7 +166,9 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     lines = [f"## {name}", ""]
     if said:
         lines += [said["question"].strip(), "", "```bash", said["command"].strip(), "```", ""]
+    by_q = [""] if any("highest_q" in run for run in runs) else []
     head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
+    head += ["highest q" for _ in by_q]
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
         first, label = group[0], named(group)
@@ -176,7 +179,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         for step in steps:
             values = [100 * run["exact"][str(step)] for run in group if str(step) in run["exact"]]
             cells.append(spread(values) if values else "")
-        rows.append(cells)
+        rows.append(cells + [figure_of(group, "highest_q") or "" for _ in by_q])
         if all("norms" in run for run in group):
             loops = list(first["norms"])
             norms.append([label, *(spread([run["norms"][t] for run in group], unit="") for t in loops)])
@@ -275,9 +278,9 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
 def quoted(home: Path, asked: str) -> str:
     """The figure that `FILE WHAT key=value …` names; an error unless exactly one row has it.
 
-    WHAT is a supervision step (exact), `K:way` (exact of K restarts), `norm:K`, `loops:Q` and `fixed:Q` (of an exit
-    gate at quantile Q), `minutes` or `parameters`. The keys choose the row: `on` (data set), `of` (preset), `n`
-    (puzzles), `with` and `without` (settings, separated by +).
+    WHAT is a supervision step (exact), `highest_q` (exact), `K:way` (exact of K restarts), `norm:K`, `loops:Q` and
+    `fixed:Q` (of an exit gate at quantile Q), `minutes` or `parameters`. The keys choose the row: `on` (data set), `of`
+    (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
     """
     file, what, *pairs = asked.split()
     keys = dict(pair.split("=", 1) for pair in pairs)
@@ -305,6 +308,8 @@ def figure_of(group: list[Json], what: str) -> str | None:
         return f"{group[0]['parameters']:,}"
     if what == "minutes":
         return spread([run["minutes"] for run in group], ".0f", "")
+    if what == "highest_q":
+        return spread([100 * run[what] for run in group]) if all(what in run for run in group) else None
     if kind == "norm":
         return spread([run["norms"][of] for run in group], unit="") if "norms" in group[0] else None
     if kind in ("loops", "fixed"):
