@@ -9,9 +9,10 @@ hold between `<!-- results: NAME -->` and `<!-- end -->`. claims.yaml has the te
 as `[[maze-any 16 on=maze-30x30-fresh]]`, which `quoted` reads from the file.
 
 A kept run has its preset, the settings changed, seed, training data, steps and minutes. A kept evaluation has its
-data, n, accuracy at 1, 2, 4, … steps, that of each puzzle's answer of the highest q and, where they were measured,
-norms of the blind-spot probes, restarts and exits of a gate. Runs that differ in the seed alone make one row, mean ± standard deviation (n − 1). A study (claims.yaml
-names its question, command and findings) compares every variant with the first one, paired by seed.
+data, n, accuracy at 1, 2, 4, … steps, that of each puzzle's answer of highest q and, where they were measured, norms of
+the blind-spot probes, restarts and exits of a gate. Runs that differ in the seed alone make one row, mean ± standard
+deviation (n − 1). A study (claims.yaml names its question, command and findings) compares every variant with the first
+one, paired by seed.
 """
 
 from __future__ import annotations
