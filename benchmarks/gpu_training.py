@@ -34,7 +34,13 @@ SHARED = {
 }
 RECIPES = {  # in place of the preset's own settings
     "sudoku-9x9-long": SHARED | {"data.hints": "3", "optimizer.muon_lr": "0.015", "training.batch_size": "448"},
-    "maze-any": SHARED | {"optimizer.muon_lr": "0.01", "training.batch_size": "512"},
+    "maze-any": SHARED
+    | {
+        "optimizer.muon_lr": "0.006",
+        "optimizer.lr": "0.0015",
+        "optimizer.schedule.min_ratio": "0.01",
+        "training.batch_size": "512",
+    },
 }
 SPEED = 160  # steps
 RESERVE = 50  # seconds to start, to compile three sizes from the cache, and to pack
