@@ -28,9 +28,14 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "sudoku-diagonal": (2500, NARROW),
     "sudoku-jigsaw": (2500, NARROW),
     "latin-10": (2500, NARROW),
-    "sudoku-16": (1000, NARROW),
+    "sudoku-16": (1000, NARROW | {"model.open_symbols": True, "training.steps": 2500}),
 }
-MEASURED: dict[str, str] = {}
+MEASURED: dict[str, str] = {
+    "light-up": "Measured (seed 0, n 500, 27 minutes of one core of AMD in bf16 beside other work): 77.8 % exact at "
+    "step 16, 78.2 % at step 64; after 2,500 steps 66.2 and 66.6 %.",
+    "sudoku-16": "With open symbols and 2,500 steps. Measured (seed 0, n 500, 14 minutes of one core of AMD in bf16 "
+    "beside other work): 69.8 % exact at step 16, 74.2 % at step 64.",
+}
 
 
 @cache
@@ -53,7 +58,7 @@ def shape(name: str) -> Shape:
 def declared_puzzle() -> Config:
     """Any declared puzzle, one of your own too: type data=DIR. Messages within each constraint, sudoku-9x9's recipe.
 
-    Width 48, N_super 8, 2,500 steps; every second puzzle is drawn with one to six hints.
+    Width 48, N_super 8, 6,000 steps; every second puzzle is drawn with one to six hints.
     """
     return derive(
         within_groups(),
@@ -64,7 +69,7 @@ def declared_puzzle() -> Config:
             "model.mixer": "relations",
             "model.hidden_size": 48,
             "rollout.supervision_steps": 8,
-            "training.steps": 2500,
+            "training.steps": 6000,
             "training.checkpoint_every": 500,
             "training.monitor.puzzles": 200,
         },
