@@ -167,9 +167,9 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     lines = [f"## {name}", ""]
     if said:
         lines += [said["question"].strip(), "", "```bash", said["command"].strip(), "```", ""]
-    by_q = [""] if any("highest_q" in run for run in runs) else []
+    by_q = any("highest_q" in run for run in runs)
     head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
-    head += ["highest q" for _ in by_q]
+    head += ["highest q"] * by_q
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
         first, label = group[0], named(group)
@@ -180,7 +180,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         for step in steps:
             values = [100 * run["exact"][str(step)] for run in group if str(step) in run["exact"]]
             cells.append(spread(values) if values else "")
-        rows.append(cells + [figure_of(group, "highest_q") or "" for _ in by_q])
+        rows.append(cells + [figure_of(group, "highest_q") or ""] * by_q)
         if all("norms" in run for run in group):
             loops = list(first["norms"])
             norms.append([label, *(spread([run["norms"][t] for run in group], unit="") for t in loops)])

@@ -116,9 +116,9 @@ class Layout(nn.Module):
         inside = self.inside(x)
         opened = x.new_ones(x.shape[:2]) if inside is None else inside.squeeze(-1)
         constants = (opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
-        return Wiring(*constants, *self._instances(x), self.symbols, self.values)
+        return Wiring(*constants, *self._all_instances(x), self.symbols, self.values)
 
-    def _instances(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def _all_instances(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """For the kernel, of the relations that networks read: all instances of each puzzle (B, N), sizes (n, 5)."""
         own = x.relations if isinstance(x, Related) else ()
         rows, kinds = [], []
