@@ -53,6 +53,7 @@ STATED = (
     *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")),
 )  # elsewhere, or no matter
 WAYS = (("forward", "without a gradient"), ("both", "forward and backward"))  # of an account of a step
+EXTRA = {"highest_q": "highest q", "held": "held so far"}  # figures of the last step, where a run has them
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95)  # of an exit gate that are kept
 Json = dict[str, Any]
 
@@ -83,6 +84,7 @@ def keep(folder: Path, of: str | None = None) -> Json:
             for t in sorted({*shown(results["steps"]), min(results["trained_steps"], results["steps"])})
         },
         **({"highest_q": round(head["exact_by_step"][-1], 6)} if head and "exact_by_step" in head else {}),
+        **({"held": round(results["held_by_step"][-1], 6)} if "held_by_step" in results else {}),
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
         **({"exits": kept_exits(exits)} if exits else {}),
@@ -167,9 +169,9 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     lines = [f"## {name}", ""]
     if said:
         lines += [said["question"].strip(), "", "```bash", said["command"].strip(), "```", ""]
-    by_q = any("highest_q" in run for run in runs)
+    extra = {key: head for key, head in EXTRA.items() if any(key in run for run in runs)}
     head = ["variant", "read on", "n", "seeds", "parameters", "puzzle-steps", "minutes", *map(str, steps)]
-    head += ["highest q"] * by_q
+    head += extra.values()
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
         first, label = group[0], named(group)
@@ -180,7 +182,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         for step in steps:
             values = [100 * run["exact"][str(step)] for run in group if str(step) in run["exact"]]
             cells.append(spread(values) if values else "")
-        rows.append(cells + [figure_of(group, "highest_q") or ""] * by_q)
+        rows.append(cells + [figure_of(group, key) or "" for key in extra])
         if all("norms" in run for run in group):
             loops = list(first["norms"])
             norms.append([label, *(spread([run["norms"][t] for run in group], unit="") for t in loops)])
@@ -279,9 +281,9 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
 def quoted(home: Path, asked: str) -> str:
     """The figure that `FILE WHAT key=value …` names; an error unless exactly one row has it.
 
-    WHAT is a supervision step (exact), `highest_q` (exact), `K:way` (exact of K restarts), `norm:K`, `loops:Q` and
-    `fixed:Q` (of an exit gate at quantile Q), `minutes` or `parameters`. The keys choose the row: `on` (data set), `of`
-    (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
+    WHAT is a supervision step (exact), `highest_q` (exact), `held` (the rules, at any step), `K:way` (exact of K
+    restarts), `norm:K`, `loops:Q` and `fixed:Q` (of an exit gate at quantile Q), `minutes` or `parameters`. The keys
+    choose the row: `on` (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
     """
     file, what, *pairs = asked.split()
     keys = dict(pair.split("=", 1) for pair in pairs)
@@ -309,7 +311,7 @@ def figure_of(group: list[Json], what: str) -> str | None:
         return f"{group[0]['parameters']:,}"
     if what == "minutes":
         return spread([run["minutes"] for run in group], ".0f", "")
-    if what == "highest_q":
+    if what in EXTRA:
         return spread([100 * run[what] for run in group]) if all(what in run for run in group) else None
     if kind == "norm":
         return spread([run["norms"][of] for run in group], unit="") if "norms" in group[0] else None

@@ -26,6 +26,10 @@ HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
 }
 
 
+DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
+TINY = 1e-9  # probabilities below count as this in a logarithm
+
+
 class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and random loops."""
 
@@ -320,6 +324,32 @@ class StepRecord:
         return (self.right == scored).all(-1) & scored.any(-1)
 
 
+@dataclass(frozen=True)
+class Decimation:
+    """Decimation: after every `every` steps the surest open cell of a puzzle becomes a clue, and its state starts anew.
+
+    Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
+    farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
+    empty, a likely queen tells more than a likely gap. A puzzle without such a cell goes on as it is. So a network that
+    gives marginals of several solutions settles on one of them. (ours, after belief propagation-guided decimation,
+    arXiv:0709.1667)
+    """
+
+    every: int
+    open: Tensor  # (B, S) bool: cells that the question leaves open
+    probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
+
+    def clues(self, logits: Tensor, still: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) likeliest tokens."""
+        p = self.probabilities(logits)
+        sure, token = p.max(-1)
+        base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
+        gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
+        undecided = still & (sure < DECIDED)
+        best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
+        return torch.zeros_like(still).scatter(1, best, True) & undecided, token
+
+
 def unroll(
     model: Reasoner,
     batch: Batch,
@@ -328,15 +358,30 @@ def unroll(
     *,
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
+    decimation: Decimation | None = None,
 ) -> Iterator[StepRecord]:
-    """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step."""
-    x = model.encode(batch)
-    state = model.initial_state(x)
-    state = state if start is None else start(state)
+    """Take `steps` steps without halting; `start` may replace an initial state, `after` the state of each step.
+
+    Records keep the batch as it was asked; `decimation` gives clues to the model alone.
+    """
+
+    def begin(inputs: Tensor) -> tuple[Tensor, State]:
+        x = model.encode(batch._replace(inputs=inputs))
+        state = model.initial_state(x)
+        return x, state if start is None else start(state)
+
+    inputs, still = batch.inputs, None if decimation is None else decimation.open
+    x, state = begin(inputs)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
         state = state if after is None else after(state)
-        yield StepRecord(model, step, batch, x, before, state, rows)
+        record = StepRecord(model, step, batch, x, before, state, rows)
+        yield record
+        if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
+            new, token = decimation.clues(record.logits, still)
+            inputs, still = torch.where(new, token, inputs), still & ~new
+            x, fresh = begin(inputs)
+            state = _where(new.any(1), fresh, state)
 
 
 def last_step(records: Iterator[StepRecord]) -> StepRecord:

@@ -18,7 +18,7 @@ from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import PuzzleSeeds, default_steps
+from reason.evaluation.evaluator import PuzzleSeeds, decimation, default_steps
 from reason.evaluation.probes import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.generation.decoding import generate
@@ -130,8 +130,12 @@ def solve_text(
     batch = Batch(tokens, unscored, nobody, instances)
     halting = halting_read(config)
     until = partial(_holds, puzzle, question, relations=relations) if puzzle.judges and not puzzle.causal else None
+    attempt = partial(think, model, steps=steps, halting=halting, until=until)
+    if every := config.evaluation.decimation:
+        likelihood = config.loss.likelihood
+        attempt = partial(attempt, decimated=lambda questions: decimation(puzzle, questions, every, likelihood))
     with seeded(config.seed, device):  # a random initial state
-        first = Solution(puzzle, question, think(model, batch, steps, halting, until=until)[0], relations)
+        first = Solution(puzzle, question, attempt(batch)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if puzzle.causal or first.right is not False:
@@ -144,9 +148,9 @@ def solve_text(
         with seeded(config.seed, device):
             if symmetry is None:
                 seeds = PuzzleSeeds(numbers, config.seed)
-                return think(model, many, steps, halting, lambda state: random_like(state, seeds.normal), until=until)
+                return attempt(many, start=lambda state: random_like(state, seeds.normal))
             moved = draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
-            return think(model, many, steps, halting, moved=moved, until=until)
+            return attempt(many, moved=moved)
 
     made, began = 1, time.monotonic()
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)

@@ -28,7 +28,7 @@ from reason.solve import SECONDS, Solution, solve_text
 from reason.training.device import pick_device
 
 SHORTCUTS = {"steps": "evaluation.steps"}
-READ = ("evaluation.steps", "evaluation.weights", "evaluation.checkpoint")  # of the settings of an evaluation
+READ = tuple(f"evaluation.{name}" for name in ("steps", "decimation", "weights", "checkpoint"))
 ONLY = f"reason solve reads {', '.join(READ)} alone"
 FEW = 6  # boards that are all drawn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import reason.settings.capabilities as can
 from reason.settings.base import PLAIN, BaseConfig
@@ -18,6 +18,12 @@ class EvaluationConfig(BaseConfig):
         ge=1,
         le=100_000,
         description="T supervision steps, steps=T for short; none: twice the trained ones, more on larger boards",
+    )
+    decimation: int | None = Field(
+        None,
+        ge=1,
+        description="K: after every K steps the surest cell that is not decided becomes a clue, and the state starts "
+        "anew; for puzzles with several solutions, and for stuck ones",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
@@ -57,10 +63,23 @@ class EvaluationConfig(BaseConfig):
             found |= dict.fromkeys(("probed", "spectra"), "probes=false")
         return {f"evaluation.{key}": f"evaluation.{why}" for key, why in found.items()}
 
+    @model_validator(mode="after")
+    def _steps_without_decimation(self) -> EvaluationConfig:
+        for name in ("policies", "probes", "blind_spot"):
+            if self.decimation is not None and getattr(self, name):
+                raise ValueError(
+                    f"{name}=true reads steps of a puzzle that stays as it is: type evaluation.decimation=none, or "
+                    f"evaluation.{name}=false"
+                )
+        return self
+
     def needs(self) -> list[can.Need]:
         """Caches ask for a model that generates with them, probes for maps with a Jacobian, inductor for networks."""
         asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
         found = [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]
+        if self.decimation is not None:
+            asks = f"evaluation.decimation={self.decimation}"
+            found.append(can.Need(asks, can.ALL_CELLS, "evaluation.decimation=none"))
         if self.compile == "inductor":
             found.append(can.Need("evaluation.compile=inductor", can.NETWORKS, "evaluation.compile=none"))
         return found

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,10 @@ from reason.data import Moved, PuzzleData, draw_symmetries, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.probes import mapped, rows_of
-from reason.losses.lm import Likelihood
+from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
-from reason.rollout import Halting, StepRecord, unroll
+from reason.rollout import Decimation, Halting, StepRecord, unroll
 from reason.training.device import await_device
 from reason.training.distributed import World
 from reason.training.generators import seeded
@@ -211,6 +211,21 @@ class Evaluator:
             return None
         return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
+    def decimation(self, questions: Tensor) -> Decimation | None:
+        """How questions (B, S) get clues on the way; None: not at all.
+
+        Raises:
+            ConfigError: the set is of no known family, which would tell open cells.
+        """
+        if self.settings.decimation is None:
+            return None
+        if self.puzzle is None:
+            raise ConfigError(
+                f"evaluation.decimation={self.settings.decimation}: {self.data.directory} is of no known family, so "
+                "open cells are not known; type evaluation.decimation=none"
+            )
+        return decimation(self.puzzle, questions, self.settings.decimation, self.likelihood)
+
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
         return seeded(self.seed + self.world.rank, self.data.device)
@@ -258,7 +273,9 @@ class Evaluator:
                 rows = self.examples[first : min(first + size, own.stop)]
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
-                for record in unroll(self.model, self.data.take(padded), steps, padded, start=self.start(padded)):
+                batch = self.data.take(padded)
+                start, decimated = self.start(padded), self.decimation(batch.inputs)
+                for record in unroll(self.model, batch, steps, padded, start=start, decimation=decimated):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     record = replace(record, rules=rules)
                     for consumer in consumers:
@@ -281,6 +298,12 @@ class Evaluator:
         questions, answers = (narrow(tokens, record).cpu().numpy() for tokens in (record.batch.inputs, record.answer))
         held = self.puzzle.solved(questions, answers, self.data.instances_of(record.rows))
         return torch.from_numpy(held).to(record.answer.device)
+
+
+def decimation(puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood) -> Decimation:
+    """Decimation of questions (B, S) after every `every` steps."""
+    given = torch.from_numpy(puzzle.given(questions.cpu().numpy()))
+    return Decimation(every, ~given.to(questions.device), partial(probabilities, likelihood=likelihood))
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape) -> int:

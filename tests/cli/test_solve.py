@@ -90,7 +90,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
 def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def copies(model: object, batch: Batch, steps: int, start: object) -> Iterator[SimpleNamespace]:
+    def copies(model: object, batch: Batch, steps: int, **_: object) -> Iterator[SimpleNamespace]:
         seen.append(batch.inputs)
         return (SimpleNamespace(answer=batch.inputs, readout=None) for _ in range(steps))
 

@@ -13,7 +13,7 @@ from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.evaluation.signals import exact_logit
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Halting, unroll
+from reason.rollout import Decimation, Halting, unroll
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,18 @@ def think(
     start: Callable[[State], State] | None = None,
     moved: Moved = STILL,
     until: Callable[[np.ndarray], np.ndarray] | None = None,
+    decimated: Callable[[torch.Tensor], Decimation | None] = lambda questions: None,
 ) -> list[Thought]:
     """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change.
 
     `moved`: a symmetry for each row, under which the model sees it; its answers are turned back. `until`: which of the
-    answers (B, S) will do, (B,) bool; the step that gives one is the last.
+    answers (B, S) will do, (B,) bool; the step that gives one is the last. `decimated`: how moved questions (B, S) get
+    clues on the way.
     """
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
     answers, heads = [], []
-    for record in unroll(model, batch, steps, start=start):
+    for record in unroll(model, batch, steps, start=start, decimation=decimated(batch.inputs)):
         answers.append(moved.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
@@ -85,7 +87,10 @@ class Boards(Consumer):
         examples = self.evaluator.examples[solved + failed]
         batch = self.evaluator.data.take(examples)
         start = self.evaluator.start(examples)
-        thoughts = think(self.evaluator.model, batch, self.evaluator.steps, self.evaluator.halting, start)
+        evaluator = self.evaluator
+        thoughts = think(
+            evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=evaluator.decimation
+        )
         rows, columns = puzzle.grid_shape
         given = puzzle.given(batch.inputs.cpu().numpy()).tolist()
         return {

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
-from reason.report.palette import GREEN, ORANGE
+from reason.report.palette import GREEN, ORANGE, PINK
 from reason.report.section import Results, Section, Table, interval, rows_shown, share
 from reason.rollout import StepRecord
 
@@ -23,6 +23,7 @@ class Rules(Consumer):
         self._solved = puzzle.solved if puzzle is not None and puzzle.judges else None
         self.steps = evaluator.steps if self._solved is not None else 0
         self._kept = StepColumns(self.steps)
+        self._so_far = evaluator.settings.decimation is not None or (puzzle is not None and puzzle.several)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the answers of a batch, then check them."""
@@ -43,30 +44,43 @@ class Rules(Consumer):
         return {"valid": np.take_along_axis(checked, latest, axis=0)}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Share of puzzles whose answer obeys the rules, by step; None: no rule decides."""
-        return {"valid_by_step": seen["valid"].mean(1).tolist() if "valid" in seen else None}
+        """Share of puzzles whose answer obeys the rules, by step; None: no rule decides.
+
+        Where several answers are right, or cells become clues on the way: also of those that had such an answer at any
+        step so far, which is what solvers of constraints report.
+        """
+        if "valid" not in seen:
+            return {"valid_by_step": None}
+        found = {"valid_by_step": seen["valid"].mean(1).tolist()}
+        if self._so_far:
+            found["held_by_step"] = np.logical_or.accumulate(seen["valid"]).mean(1).tolist()
+        return found
 
 
 HIGH = 0.95  # exact, above which the error says more
-COLUMNS = ("step", "exact", "95 % interval", "rules hold", "cells", "says halt")
+SO_FAR = "held so far"
+COLUMNS = ("step", "exact", "95 % interval", "rules hold", SO_FAR, "cells", "says halt")
 
 
 def _tables(results: Results) -> list[Table]:
     nothing, trained = [None] * results["steps"], results["trained_steps"]
     valid, halted = (results.get(f"{key}_by_step") or nothing for key in ("valid", "halted"))
+    held = results.get("held_by_step")
     rows = [
         [
             f"{step} (trained)" if step == trained else str(step),
             share(exact),
             interval(exact, results["puzzles"]),
             share(valid[step - 1]),
+            *([share(held[step - 1])] if held else []),
             share(results["cell_by_step"][step - 1]),
             share(halted[step - 1]),
         ]
         for step, exact in enumerate(results["exact_by_step"], start=1)
     ]
     shown = rows_shown(results["steps"], trained)
-    return [Table("accuracy by supervision step", COLUMNS, rows, first=shown)]
+    columns = [name for name in COLUMNS if held or name != SO_FAR]
+    return [Table("accuracy by supervision step", columns, rows, first=shown)]
 
 
 def _charts(results: Results) -> list[Chart]:
@@ -78,6 +92,8 @@ def _charts(results: Results) -> list[Chart]:
         axes.plot(steps, results["cell_by_step"], color=ORANGE, ls="--", label="cells")
         if valid and valid != exact:
             axes.plot(steps, valid, color=GREEN, ls=":", lw=2, label="rules hold")
+        if held := results.get("held_by_step"):
+            axes.plot(steps, held, color=PINK, ls="-.", lw=2, label="rules held so far")
         curves_by_step(axes, f"share of {puzzles:,} puzzles ({results['split']})", results)
 
     def error(axes: Axes) -> None:

@@ -96,11 +96,13 @@ class Restarts(Consumer):
             return mapped(state, lambda z: z + evaluator.settings.sigma * size_of_rows(z) * seeds.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
+        inputs = moved.apply(batch.inputs)
         tried = unroll(
             evaluator.model,
-            batch._replace(inputs=moved.apply(batch.inputs)),
+            batch._replace(inputs=inputs),
             self.steps,
             rows,
+            decimation=evaluator.decimation(inputs),
             start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )

@@ -1,0 +1,147 @@
+"""Decimation: which cell becomes a clue, what starts anew, and that it settles on one of several solutions."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from evaluators import evaluator_of, read, shaken, small
+from torch import Tensor
+
+from datasets_gen.puzzles import Puzzle
+from reason.cli import main
+from reason.data import PuzzleData
+from reason.errors import ConfigError
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Evaluator, decimation
+from reason.evaluation.studies.boards import think
+from reason.losses.lm import probabilities
+from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.rollout import DECIDED, Decimation, unroll
+
+
+def softmax(logits: Tensor) -> Tensor:
+    return probabilities(logits, "softmax")
+
+
+def chosen(logits: np.ndarray, still: np.ndarray) -> int | None:
+    """The rule in words, for one puzzle in float64."""
+    p = np.exp(logits - logits.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    base = p[still].mean(0) if still.any() else None
+    best, cell = -np.inf, None
+    for c in np.flatnonzero(still):
+        gain = float((p[c] * np.log(p[c] / base)).sum())
+        if p[c].max() < DECIDED and gain > best:
+            best, cell = gain, int(c)
+    return cell
+
+
+def test_the_clue_is_the_one_that_the_rule_names() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
+    still = torch.rand(300, 6, generator=generator) < 0.6
+    new, token = Decimation(1, still, softmax).clues(logits, still)
+    assert (new.sum(1) <= 1).all()
+    assert torch.equal(token, logits.argmax(-1))
+    want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
+    assert [int(row.int().argmax()) if row.any() else None for row in new] == want
+    assert want.count(None) > 5  # puzzles all of whose cells are given or decided
+
+
+class Twins(NamedTuple):
+    z: Tensor  # (B, 1, 1): steps since the start
+
+
+class Pair(Reasoner):
+    """Two cells that must hold the same of tokens 1 and 2; undecided, it takes 1 for the one and 2 for the other."""
+
+    shape, dtype = Shape(seq_len=2, vocab_size=3), torch.float32
+
+    def encode(self, batch: Batch) -> Tensor:
+        return batch.inputs.float()[..., None]
+
+    def initial_state(self, x: Tensor) -> Twins:
+        return Twins(torch.zeros(len(x), 1, 1))
+
+    def step(self, state: Twins, x: Tensor) -> Twins:
+        self.clues = x[..., 0].long()
+        return Twins(state.z + 1)
+
+    def readout(self, state: Twins, step: int | None = None) -> Readout:
+        p = torch.tensor([[0.01, 0.59, 0.40], [0.01, 0.35, 0.64]]).repeat(len(state.z), 1, 1)
+        known = self.clues.amax(1)  # either cell tells both
+        p = torch.where(known.view(-1, 1, 1) > 0, torch.nn.functional.one_hot(known, 3)[:, None].float(), p)
+        return Readout(p.clamp(min=1e-6).log(), None, None)
+
+    clues: Tensor
+
+
+def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> None:
+    model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
+    batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
+    records = list(unroll(model, batch, 5, decimation=Decimation(2, inputs == 0, softmax)))
+    answers, taken = [], []
+    for record in unroll(model, batch, 5, decimation=Decimation(2, inputs == 0, softmax)):
+        answers.append(record.answer.tolist())
+        taken.append(record.state.z.flatten().tolist())
+    assert answers == [[[1, 2], [1, 1]]] * 2 + [[[2, 2], [1, 1]]] * 3  # the second cell, with 0.64, was surer
+    assert taken == [[1, 1], [2, 2], [1, 3], [2, 4], [3, 5]]  # no cell of the second puzzle was undecided
+    assert all(torch.equal(record.batch.inputs, inputs) for record in records)
+
+
+def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    torch.manual_seed(0)
+    model = shaken(small(data.shape)).eval()
+    plain = read(model, data, 6, 5)
+    one, other = (read(model, data, 6, size, decimation=2) for size in (5, 64))
+    for name in ("exact_by_step", "valid_by_step", "held_by_step", "cell_by_step", "loss_by_step"):
+        assert one[name] == pytest.approx(other[name], rel=1e-5)
+    assert one["cell_by_step"][:2] == plain["cell_by_step"][:2]
+    assert one["cell_by_step"][2:] != plain["cell_by_step"][2:]
+    assert one["held_by_step"] == np.maximum.accumulate(one["held_by_step"]).tolist()
+    assert (np.array(one["held_by_step"]) >= one["valid_by_step"]).all()
+    assert "held_by_step" not in plain  # one solution, no clues on the way
+
+
+def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    torch.manual_seed(1)
+    model = shaken(small(data.shape)).eval()
+    evaluator = evaluator_of(model, data, 6, 5, decimation=2)
+    batch = data.take(torch.arange(4))
+    with torch.inference_mode():
+        passed = [r.answer for r in unroll(model, batch, 6, decimation=evaluator.decimation(batch.inputs))]
+    thoughts = think(model, batch, 6, decimated=evaluator.decimation)
+    assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
+
+
+def test_clues_are_never_decided(sudoku_4x4: Path) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
+    assert isinstance(evaluator.puzzle, Puzzle)
+    questions = data.take(torch.arange(len(data))).inputs
+    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax").open, questions == 1)
+
+
+def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    monkeypatch.setattr(Evaluator, "puzzle", None)
+    evaluator = Evaluator(small(data.shape), data, EvaluationConfig(decimation=2), 2, progress=False)
+    with pytest.raises(ConfigError, match="of no known family, so open cells are not known"):
+        evaluator.decimation(data.inputs)
+
+
+@pytest.mark.parametrize("other", ["policies", "probes", "blind_spot"])
+def test_measurements_of_a_puzzle_that_stays_are_refused(other: str) -> None:
+    with pytest.raises(ValueError, match=f"type evaluation.decimation=none, or evaluation.{other}=false"):
+        EvaluationConfig(decimation=2, **{other: True})
+
+
+def test_solve_reads_it(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    puzzle = "1..4" + "." * 12
+    assert main(["solve", str(half), puzzle, "steps=4", "evaluation.decimation=2", "--restarts", "1"]) in (0, 1)
+    said = capsys.readouterr()
+    assert "changes nothing" not in said.err
