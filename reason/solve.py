@@ -97,8 +97,8 @@ def solve_text(
 ) -> Solution:
     """Solve a puzzle as a person types or draws it.
 
-    steps: at most; none means twice the trained ones, times the ratio of rows where the board is larger. The first
-    step whose answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
+    steps: at most; none means twice the trained ones, more on larger boards and with decimation. The first step whose
+    answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
     are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
     states where it has none. A batch that has begun is finished. The answer that keeps the rules after the fewest steps
     of its batch is returned, else the very first. progress: called with the restarts of each batch.
@@ -121,7 +121,8 @@ def solve_text(
     device = next(model.parameters()).device
     if not model.reads(shape):
         raise ConfigError(f"{_difference(shape, model.shape)}: {_mend(puzzle)}")
-    steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape)
+    every = config.evaluation.decimated_every(puzzle.several, config.rollout.trained_steps)
+    steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, every)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
@@ -131,7 +132,7 @@ def solve_text(
     halting = halting_read(config)
     until = partial(_holds, puzzle, question, relations=relations) if puzzle.judges and not puzzle.causal else None
     attempt = partial(think, model, steps=steps, halting=halting, until=until)
-    if every := config.evaluation.decimation:
+    if every is not None:
         likelihood = config.loss.likelihood
         attempt = partial(attempt, decimated=lambda questions: decimation(puzzle, questions, every, likelihood))
     with seeded(config.seed, device):  # a random initial state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,13 +17,13 @@ class EvaluationConfig(BaseConfig):
         None,
         ge=1,
         le=100_000,
-        description="T supervision steps, steps=T for short; none: twice the trained ones, more on larger boards",
+        description="T supervision steps, steps=T for short; none: twice the trained ones, more on larger boards "
+        "and with decimation",
     )
-    decimation: int | None = Field(
-        None,
-        ge=1,
-        description="K: after every K steps the surest cell that is not decided becomes a clue, and the state starts "
-        "anew; for puzzles with several solutions, and for stuck ones",
+    decimation: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
+        "auto",
+        description="K: after every K steps the surest undecided cell becomes a clue, and the state starts anew; "
+        "auto: N_super where puzzles may have several solutions, else none",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
@@ -61,23 +61,35 @@ class EvaluationConfig(BaseConfig):
             found["sigma"] = f"vary={self.vary}"
         if not self.probes:
             found |= dict.fromkeys(("probed", "spectra"), "probes=false")
+        if isinstance(self.decimation, int) and self.steps is not None and self.decimation >= self.steps:
+            found["decimation"] = f"steps={self.steps}"
         return {f"evaluation.{key}": f"evaluation.{why}" for key, why in found.items()}
 
     @model_validator(mode="after")
     def _steps_without_decimation(self) -> EvaluationConfig:
-        for name in ("policies", "probes", "blind_spot"):
-            if self.decimation is not None and getattr(self, name):
-                raise ValueError(
-                    f"{name}=true reads steps of a puzzle that stays as it is: type evaluation.decimation=none, or "
-                    f"evaluation.{name}=false"
-                )
+        if isinstance(self.decimation, int) and self._undecimated:
+            name = self._undecimated[0]
+            raise ValueError(
+                f"{name}=true reads steps of a puzzle that stays as it is: type evaluation.decimation=none, or "
+                f"evaluation.{name}=false"
+            )
         return self
+
+    @property
+    def _undecimated(self) -> list[str]:
+        return [name for name in ("policies", "probes", "blind_spot") if getattr(self, name)]
+
+    def decimated_every(self, several: bool, trained_steps: int) -> int | None:
+        """Steps between decimations, None: no decimation. several: may the puzzles have several solutions?"""
+        if self.decimation == "auto":
+            return trained_steps if several and not self._undecimated else None
+        return self.decimation
 
     def needs(self) -> list[can.Need]:
         """Caches ask for a model that generates with them, probes for maps with a Jacobian, inductor for networks."""
         asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
         found = [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]
-        if self.decimation is not None:
+        if isinstance(self.decimation, int):
             asks = f"evaluation.decimation={self.decimation}"
             found.append(can.Need(asks, can.ALL_CELLS, "evaluation.decimation=none"))
         if self.compile == "inductor":

@@ -65,6 +65,7 @@ class PuzzleSeeds:
         return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
+ROUNDS = 16  # of decimation, where the number of steps is not asked for
 FOR_STARTS, FOR_RESTARTS = 0, 1  # what a puzzle's random numbers are for
 Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
@@ -169,7 +170,13 @@ class Evaluator:
     @property
     def steps(self) -> int:
         """T: those asked for, else `default_steps`."""
-        return self.settings.steps or default_steps(self.trained_steps, self.data.shape, self.model.shape)
+        asked, of = self.settings.steps, self.trained_steps
+        return asked or default_steps(of, self.data.shape, self.model.shape, self.decimated_every)
+
+    @cached_property
+    def decimated_every(self) -> int | None:
+        """Steps between decimations; None: no decimation."""
+        return self.settings.decimated_every(self.puzzle is not None and self.puzzle.several, self.trained_steps)
 
     @cached_property
     def puzzle(self) -> Puzzle | None:
@@ -217,14 +224,14 @@ class Evaluator:
         Raises:
             ConfigError: the set is of no known family, which would tell open cells.
         """
-        if self.settings.decimation is None:
+        if self.decimated_every is None:
             return None
         if self.puzzle is None:
             raise ConfigError(
-                f"evaluation.decimation={self.settings.decimation}: {self.data.directory} is of no known family, so "
-                "open cells are not known; type evaluation.decimation=none"
+                f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
+                "cells are not known; type evaluation.decimation=none"
             )
-        return decimation(self.puzzle, questions, self.settings.decimation, self.likelihood)
+        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -306,13 +313,13 @@ def decimation(puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likeli
     return Decimation(every, ~given.to(questions.device), partial(probabilities, likelihood=likelihood))
 
 
-def default_steps(trained_steps: int, shape: Shape, trained: Shape) -> int:
+def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:
     """Twice the trained steps, times the ratio of rows where the board is larger: paths grow from cell to cell.
 
-    trained: the shape of the run's first set.
+    With decimation as many as 16 rounds take, if these are more. trained: the shape of the run's first set.
     """
     rows, of = (each.structure.grid[0] if each.structure.grid else 1 for each in (shape, trained))
-    return 2 * trained_steps * max(1, math.ceil(rows / of))
+    return max(2 * trained_steps * max(1, math.ceil(rows / of)), ROUNDS * (decimated_every or 0))
 
 
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from datasets_gen.typed import quoted
 from reason.config.describe import has_mark
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
 from reason.evaluation.suite import consumers_of, write_report
@@ -60,7 +60,9 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
-    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape)
+    puzzle = task_of(data.metadata)
+    every = settings.decimated_every(puzzle is not None and puzzle.several, trained_steps)
+    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
     refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
     folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
     refuse_other_files(folder, "an evaluation")

@@ -1,7 +1,7 @@
 """Decimation: which cell becomes a clue, what starts anew, and that it settles on one of several solutions."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from reason.cli import main
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator, decimation
+from reason.evaluation.evaluator import Evaluator, decimation, default_steps
 from reason.evaluation.studies.boards import think
 from reason.losses.lm import probabilities
 from reason.models.base import Batch, Readout, Reasoner, Shape
@@ -138,6 +138,24 @@ def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pyte
 def test_measurements_of_a_puzzle_that_stays_are_refused(other: str) -> None:
     with pytest.raises(ValueError, match=f"type evaluation.decimation=none, or evaluation.{other}=false"):
         EvaluationConfig(decimation=2, **{other: True})
+
+
+@pytest.mark.parametrize(
+    ("settings", "several", "every"),
+    [
+        ({}, True, 8),
+        ({}, False, None),
+        ({"decimation": 3}, False, 3),
+        ({"decimation": None}, True, None),
+        ({"policies": True}, True, None),  # they read the steps of the puzzle as it is
+    ],
+)
+def test_puzzles_with_several_solutions_have_it_by_themselves(
+    settings: dict[str, Any], several: bool, every: int | None
+) -> None:
+    assert EvaluationConfig(**settings).decimated_every(several, 8) == every
+    shape = Shape(seq_len=9, vocab_size=6)
+    assert default_steps(8, shape, shape, every) == (16 if every is None else max(16, 16 * every))
 
 
 def test_solve_reads_it(half: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,6 +267,8 @@ def test_settings_that_change_nothing_are_named() -> None:
         "evaluation.sigma": "evaluation.vary=initial"
     }
     assert not EvaluationConfig(restarts=2, probes=True).unread()
+    assert EvaluationConfig(steps=4, decimation=4).unread()["evaluation.decimation"] == "evaluation.steps=4"
+    assert "evaluation.decimation" not in EvaluationConfig(steps=4, decimation=3).unread()
 
 
 def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:
