@@ -324,28 +324,36 @@ class StepRecord:
         return (self.right == scored).all(-1) & scored.any(-1)
 
 
+def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
+    """q_halt, whose σ is trained to be the probability of an exact answer; None: no head, or nothing trains it."""
+    return None if readout.q_halt is None or halting is None else readout.q_halt.float()
+
+
 @dataclass(frozen=True)
 class Decimation:
     """Decimation: after every `every` steps the surest open cell of a puzzle becomes a clue, and its state starts anew.
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. A puzzle without such a cell goes on as it is. So a network that
-    gives marginals of several solutions settles on one of them. (ours, after belief propagation-guided decimation,
-    arXiv:0709.1667)
+    empty, a likely queen tells more than a likely gap. A puzzle without such a cell, and one that the halting head
+    calls solved, goes on as it is. So a network that gives marginals of several solutions settles on one of them.
+    (ours, after belief propagation-guided decimation, arXiv:0709.1667)
     """
 
     every: int
     open: Tensor  # (B, S) bool: cells that the question leaves open
     probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
+    halting: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) above 0: solved; None: no head says it
 
-    def clues(self, logits: Tensor, still: Tensor) -> tuple[Tensor, Tensor]:
+    def clues(self, readout: Readout, still: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) likeliest tokens."""
-        p = self.probabilities(logits)
+        p, q = self.probabilities(readout.logits), self.halting(readout)
         sure, token = p.max(-1)
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
         undecided = still & (sure < DECIDED)
+        if q is not None:
+            undecided &= (q <= 0)[:, None]
         best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
         return torch.zeros_like(still).scatter(1, best, True) & undecided, token
 
@@ -378,7 +386,7 @@ def unroll(
         record = StepRecord(model, step, batch, x, before, state, rows)
         yield record
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
-            new, token = decimation.clues(record.logits, still)
+            new, token = decimation.clues(record.readout, still)
             inputs, still = torch.where(new, token, inputs), still & ~new
             x, fresh = begin(inputs)
             state = _where(new.any(1), fresh, state)

@@ -134,7 +134,7 @@ def solve_text(
     attempt = partial(think, model, steps=steps, halting=halting, until=until)
     if every is not None:
         likelihood = config.loss.likelihood
-        attempt = partial(attempt, decimated=lambda questions: decimation(puzzle, questions, every, likelihood))
+        attempt = partial(attempt, decimated=lambda asked: decimation(puzzle, asked, every, likelihood, halting))
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds

@@ -28,7 +28,7 @@ from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
-from reason.rollout import Decimation, Halting, StepRecord, unroll
+from reason.rollout import Decimation, Halting, StepRecord, exact_logit, unroll
 from reason.training.device import await_device
 from reason.training.distributed import World
 from reason.training.generators import seeded
@@ -231,7 +231,7 @@ class Evaluator:
                 f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
                 "cells are not known; type evaluation.decimation=none"
             )
-        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood)
+        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood, self.halting)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -307,10 +307,13 @@ class Evaluator:
         return torch.from_numpy(held).to(record.answer.device)
 
 
-def decimation(puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood) -> Decimation:
+def decimation(
+    puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood, halting: Halting | None
+) -> Decimation:
     """Decimation of questions (B, S) after every `every` steps."""
-    given = torch.from_numpy(puzzle.given(questions.cpu().numpy()))
-    return Decimation(every, ~given.to(questions.device), partial(probabilities, likelihood=likelihood))
+    open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
+    p, q = partial(probabilities, likelihood=likelihood), partial(exact_logit, halting=halting)
+    return Decimation(every, open_cells, p, q)
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:

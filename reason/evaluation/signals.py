@@ -17,7 +17,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumn
 from reason.evaluation.probes import residual
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout
-from reason.rollout import Halting, StepRecord
+from reason.rollout import Halting, StepRecord, exact_logit
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
@@ -30,11 +30,6 @@ SIGNALS = {
 
 LOSS = "loss"  # beside the signals: −ln p
 OF_PROBABILITIES = ("max-probability", "certainty", LOSS)
-
-
-def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
-    """q_halt, whose σ is trained to be the probability of an exact answer; None: no head, or nothing trains it."""
-    return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 
 def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:

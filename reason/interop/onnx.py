@@ -30,12 +30,11 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.probes import parts
-from reason.evaluation.signals import exact_logit
 from reason.interop.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
 from reason.nn.draws import normal_like
-from reason.rollout import Halting, unroll
+from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
 from reason.runs.reading import halting_read

@@ -42,12 +42,21 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
     still = torch.rand(300, 6, generator=generator) < 0.6
-    new, token = Decimation(1, still, softmax).clues(logits, still)
+    new, token = Decimation(1, still, softmax).clues(Readout(logits, None, None), still)
     assert (new.sum(1) <= 1).all()
     assert torch.equal(token, logits.argmax(-1))
     want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
     assert [int(row.int().argmax()) if row.any() else None for row in new] == want
     assert want.count(None) > 5  # puzzles all of whose cells are given or decided
+
+
+def test_puzzles_that_the_halting_head_calls_solved_are_left() -> None:
+    logits, still = torch.zeros(3, 2, 3), torch.ones(3, 2, dtype=torch.bool)
+    logits[:, 0, 1] = 1.0
+    readout = Readout(logits, torch.tensor([-1.0, 0.5, 0.0]), None)
+    by_head = Decimation(1, still, softmax, lambda readout: readout.q_halt)
+    assert by_head.clues(readout, still)[0].any(1).tolist() == [True, False, True]
+    assert Decimation(1, still, softmax).clues(readout, still)[0].any(1).all()
 
 
 class Twins(NamedTuple):
@@ -123,7 +132,7 @@ def test_clues_are_never_decided(sudoku_4x4: Path) -> None:
     evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
     assert isinstance(evaluator.puzzle, Puzzle)
     questions = data.take(torch.arange(len(data))).inputs
-    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax").open, questions == 1)
+    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax", None).open, questions == 1)
 
 
 def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:

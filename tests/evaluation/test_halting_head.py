@@ -14,12 +14,13 @@ from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.signals import exact_logit, halt_signal
+from reason.evaluation.signals import halt_signal
 from reason.evaluation.studies.difficulty import binned, difficulty
 from reason.evaluation.studies.halting import HaltingHead, auc, ece, of_highest, reliability
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Readout
 from reason.presets import preset
+from reason.rollout import exact_logit
 from reason.runs.reading import halting_read
 
 

@@ -11,9 +11,8 @@ import torch
 
 from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
-from reason.evaluation.signals import exact_logit
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Decimation, Halting, unroll
+from reason.rollout import Decimation, Halting, exact_logit, unroll
 
 
 @dataclass(frozen=True)

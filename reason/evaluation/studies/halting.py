@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.evaluation.signals import exact_logit
 from reason.report.chart import Chart, label_ends, numbers, shares_axis, steps_axis
 from reason.report.palette import BLUE, GREEN, GREY, PINK
 from reason.report.section import Results, Section, Table, number, rows_shown, share
-from reason.rollout import StepRecord
+from reason.rollout import StepRecord, exact_logit
 
 RELIABILITY_BINS = 15
 

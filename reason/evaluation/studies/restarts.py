@@ -14,12 +14,11 @@ from reason.data import STILL, Moved
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import FOR_RESTARTS, Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.evaluation.probes import mapped, random_like, residual, size_of_rows
-from reason.evaluation.signals import exact_logit
 from reason.models.base import IGNORE, Batch, State
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
-from reason.rollout import StepRecord, last_step, unroll
+from reason.rollout import StepRecord, exact_logit, last_step, unroll
 from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
-from reason.evaluation.signals import exact_logit
 from reason.report.section import Results, Section, Table, share
-from reason.rollout import StepRecord
+from reason.rollout import StepRecord, exact_logit
 
 
 class Votes(Consumer):
