@@ -170,8 +170,9 @@ class Evaluator:
     @property
     def steps(self) -> int:
         """T: those asked for, else `default_steps`."""
-        asked, of = self.settings.steps, self.trained_steps
-        return asked or default_steps(of, self.data.shape, self.model.shape, self.decimated_every)
+        if self.settings.steps is not None:
+            return self.settings.steps
+        return default_steps(self.trained_steps, self.data.shape, self.model.shape, self.decimated_every)
 
     @cached_property
     def decimated_every(self) -> int | None:

@@ -80,13 +80,11 @@ class Boards(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """boards.json."""
-        puzzle = self.evaluator.puzzle
+        evaluator, puzzle = self.evaluator, self.evaluator.puzzle
         assert puzzle is not None
-        solved, failed = examples_of(seen["exact"], self.evaluator.settings.boards)
-        examples = self.evaluator.examples[solved + failed]
-        batch = self.evaluator.data.take(examples)
-        start = self.evaluator.start(examples)
-        evaluator = self.evaluator
+        solved, failed = examples_of(seen["exact"], evaluator.settings.boards)
+        examples = evaluator.examples[solved + failed]
+        batch, start = evaluator.data.take(examples), evaluator.start(examples)
         thoughts = think(
             evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=evaluator.decimation
         )
