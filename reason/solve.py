@@ -121,7 +121,9 @@ def solve_text(
     device = next(model.parameters()).device
     if not model.reads(shape):
         raise ConfigError(f"{_difference(shape, model.shape)}: {_mend(puzzle)}")
-    every = config.evaluation.decimated_every(puzzle.several, config.rollout.trained_steps)
+    # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
+    stuck = puzzle.symmetry is None and config.data.hints > 0
+    every = config.evaluation.decimated_every(puzzle.several or stuck, config.rollout.trained_steps)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, every)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question

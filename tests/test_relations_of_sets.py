@@ -16,6 +16,7 @@ from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.config.overrides import read_config
 from reason.data.puzzles import PuzzleData
+from reason.evaluation.evaluator import decimation
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),))
@@ -147,8 +148,14 @@ def test_a_declared_puzzle_is_solved_as_it_is_typed(
     board = puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0))
     Path("typed.txt").write_text(board)
     capsys.readouterr()
+    every = []
+    monkeypatch.setattr("reason.solve.decimation", lambda *given: every.append(given[2]) or decimation(*given))
     assert main(["solve", "run", "typed.txt", "--json", "steps=2", "--restarts", "3"]) in (0, 1)
     told = json.loads(capsys.readouterr().out)
+    assert set(every) == {3}  # trained with hints, and no symmetry to restart under
+    every.clear()
+    main(["solve", "run", "typed.txt", "steps=2", "--restarts", "1", "evaluation.decimation=none"])
+    assert not every
     assert told["task"]["name"] == "futoshiki"
     assert told["rules_hold"] is False  # an untrained network
     assert "broken" in told["mistake"] or "where the question" in told["mistake"]

@@ -44,8 +44,9 @@ of training. Cells that change are marked with ', clues that the answer does not
 terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
 The first step whose answer keeps the rules is the last. Where none does, restarts see the puzzle under its symmetries
 (a maze flipped and turned), or begin from other states where it has none, until the rules hold or --seconds are over;
-then an exact solver says what the puzzle has. The exit status is 0 where the rules hold at the last step, 1 where they
-do not or the puzzle is malformed."""
+then an exact solver says what the puzzle has. Puzzles with several solutions, or without a symmetry, get their surest
+cell as a clue every few steps (evaluation.decimation=none: never). The exit status is 0 where the rules hold at the
+last step, 1 where they do not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
 
