@@ -390,6 +390,7 @@ def unroll(
             inputs, still = torch.where(new, token, inputs), still & ~new
             x, fresh = begin(inputs)
             state = _where(new.any(1), fresh, state)
+        del record  # with its readout, before the next step takes memory
 
 
 def last_step(records: Iterator[StepRecord]) -> StepRecord:
