@@ -277,8 +277,12 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
 
 
 def trainer_of(config: Config, shape: Shape, folder: Path) -> Trainer:
-    """A trainer on 2,048 random puzzles of a shape."""
-    tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (2048, shape.seq_len))
+    """A trainer on 2,048 random puzzles of a shape; where it has walls, a third of their cells, as in mazes."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(1, shape.vocab_size, (2048, shape.seq_len))
+    if (wall := shape.structure.outside) is not None:
+        free = np.setdiff1d(np.arange(1, shape.vocab_size), wall)
+        tokens = np.where(rng.random(tokens.shape) < 1 / 3, wall, rng.choice(free, tokens.shape))
     task = {"causal": config.model.has(can.CAUSAL)}
     split = Split.of_puzzles(tokens, tokens)
     write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)

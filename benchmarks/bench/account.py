@@ -4,9 +4,9 @@
 
 A supervision step of sudoku-9x9 (D 32, 64, 128; all symbols) and maze-any (D 64, 128; 15×15, 30×30), of random puzzles:
 networks compiled by torch, and the kernel of whole steps, in turns within one process; without a gradient, and forward
-and backward. Processor time, since other work may share the machine, and the clock beside it.
+and backward. Walls are computed by torch, and left out by the kernel (`model.open_cells`). Processor time, since other work may share the machine, and the clock beside it.
 
-FLOPs are those of the products that the model asks for; a backward pass has twice as many. Bytes are the least that
+FLOPs are those of the products that the model asks for, of all cells; a backward pass has twice as many. Bytes are the least that
 must pass beyond the caches: states, and with a gradient what the kernel keeps for it, written and read once. The
 roofline is the longer of FLOPs at the peak of products and bytes at that of memory.
 
@@ -31,7 +31,7 @@ from benchmarks.bench.timing import Spread, gemm
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import derive
-from reason.models import RecursiveConfig, build_model
+from reason.models import build_model
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveModel
 from reason.presets import preset
@@ -44,18 +44,19 @@ KINDS = {"products": ("mm", "conv", "linear"), "fused code": ("graph", "cpp_fuse
 
 
 class Case(NamedTuple):
-    """A preset at a width, on boards of a size."""
+    """A preset at a width, on boards of a size; with walls on a third of their cells, which the kernel leaves out."""
 
     name: str
     width: int
     size: int
+    walls: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}, D {self.width}, {self.size}×{self.size}"
+        return f"{self.name}, D {self.width}, {self.size}×{self.size}{', walls left out' * self.walls}"
 
 
 CASES = [Case("sudoku-9x9", width, 9) for width in (32, 64, 128)]
-CASES += [Case("maze-any", width, size) for width in (64, 128) for size in (15, 30)]
+CASES += [Case("maze-any", width, size, walls) for width in (64, 128) for size in (15, 30) for walls in (False, True)]
 
 
 class Account:
@@ -64,20 +65,22 @@ class Account:
     def __init__(self, case: Case, rows: int, dtype: torch.dtype):
         puzzle = Sudoku(9) if case.name == "sudoku-9x9" else Maze(case.size)
         shape = Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
-        changes = {"model.hidden_size": case.width, "model.open_symbols": False}
-        config = derive(preset(case.name).config(), changes).model
-        assert isinstance(config, RecursiveConfig)
+        changes = {"model.hidden_size": case.width, "model.open_symbols": False, "model.open_cells": False}
+        plain = derive(preset(case.name).config(), changes)
+        configs = {"torch": plain, "kernel": derive(plain, {"model.open_cells": case.walls})}
         torch.manual_seed(0)
         self.case, self.rows = case, rows
-        self.models = {by: build_model(config, shape, dtype) for by in ("torch", "kernel")}
+        self.models = {by: build_model(config.model, shape, dtype) for by, config in configs.items()}
         self.models["kernel"].load_state_dict(self.models["torch"].state_dict())
         self.models["kernel"].fuse(True)
         compile_networks(self.models["torch"])
         tokens = torch.randint(2, puzzle.vocab_size, (rows, puzzle.seq_len))
+        if case.walls:
+            tokens[torch.rand(tokens.shape) < 1 / 3] = puzzle.structure.outside
         self.batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
-        plain = self.models["kernel"]
-        assert isinstance(plain, RecursiveModel)
-        self.flops, self.bytes, self.kept = _asked(plain, plain.encode(self.batch)[0])
+        model = self.models["kernel"]
+        assert isinstance(model, RecursiveModel)
+        self.flops, self.bytes, self.kept = _asked(model, model.encode(self.batch)[0])
 
     def steps(self) -> dict[str, Callable[[], object]]:
         """What takes turns: by torch and by the kernel, without a gradient and with one."""

@@ -80,6 +80,11 @@ class MixingConfig(ModelConfig):
         """Do positions whose symbol the clues exclude take no part?"""
         return False
 
+    @property
+    def leaves_cells_out(self) -> bool:
+        """Do cells beyond the edge, such as walls, take no part?"""
+        return False
+
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
         return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
@@ -110,6 +115,8 @@ class MixingConfig(ModelConfig):
             return "model.mixer=groups looks at groups of cells, and the set declares none"
         if self.mixer == "relations" and not (structure.groups or structure.relations or self.symbols):
             return "model.mixer=relations looks at groups and relations of cells, and the set declares none"
+        if self.leaves_cells_out and structure.outside is None:
+            return "model.open_cells=true leaves out what lies beyond the edge, and the set declares no token for it"
         if self.leaves_symbols_out and structure.values:
             return "model.open_symbols=true is for symbols that groups hold once, and the set declares values"
         if self.leaves_symbols_out and not structure.groups:

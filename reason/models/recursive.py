@@ -104,7 +104,7 @@ class RecursiveModel(LaidOut):
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
         At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
-        biases would keep it at 0, and the head could not answer (ours).
+        biases would keep it at 0, and the head could not answer (ours). Positions that take no part stay at 0.
         """
         match self.config.initial:
             case "buffer":
@@ -116,7 +116,8 @@ class RecursiveModel(LaidOut):
             case "random":
                 z_h = normal_like(x)
                 z_l = z_h if self.config.states == 1 else normal_like(x)
-        if self.config.open_symbols and (inside := self.inside(x)) is not None:
+        left_out = self.config.open_symbols or self.config.open_cells
+        if left_out and (inside := self.inside(x)) is not None:
             z_h, z_l = z_h * inside, z_l * inside
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
@@ -220,7 +221,8 @@ class RecursiveModel(LaidOut):
 
     def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
-        cells = state.z_h[:, self.config.puzzle_emb_len :]  # (B, S, D)
+        prefix = self.config.puzzle_emb_len
+        cells = state.z_h[:, prefix:] if prefix else state.z_h  # (B, S, D); the gradient of a slice is a copy
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells

@@ -32,6 +32,11 @@ class RecursiveConfig(MixingConfig):
         description="with symbols, groups of which hold different ones: positions whose symbol the clues exclude take "
         "no part, about a third of the work",
     )
+    open_cells: bool = Field(
+        False,
+        description="with the mixer local: cells whose token says what lies beyond the edge (a maze's walls) have no "
+        "state and answer that token, half of the work",
+    )
     puzzle_emb_len: int = Field(
         16, ge=0, le=100_000, description="P, puzzle tokens before the cells; they hold the identifier"
     )
@@ -100,11 +105,14 @@ class RecursiveConfig(MixingConfig):
             )
         if self.open_symbols and not self.symbols:
             raise ValueError("open_symbols=true is for a position per symbol: type model.symbols=true")
-        if self.open_symbols and self.noise == "additive":
-            raise ValueError(
-                "additive noise would move positions that open_symbols leaves out: type model.noise=multiplicative, or "
-                "model.open_symbols=false"
-            )
+        if self.open_cells and self.mixer != "local":
+            raise ValueError("open_cells=true is for neighbours on a grid: type model.mixer=local")
+        for left_out in ("open_symbols", "open_cells"):
+            if getattr(self, left_out) and self.noise == "additive":
+                raise ValueError(
+                    f"additive noise would move positions that {left_out} leaves out: type model.noise=multiplicative, "
+                    f"or model.{left_out}=false"
+                )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -129,6 +137,11 @@ class RecursiveConfig(MixingConfig):
     def leaves_symbols_out(self) -> bool:
         """Do positions whose symbol the clues exclude take no part?"""
         return self.open_symbols
+
+    @property
+    def leaves_cells_out(self) -> bool:
+        """Do walls take no part?"""
+        return self.open_cells
 
     @property
     def cycles(self) -> Cycles:

@@ -22,7 +22,7 @@ INNER = 32  # I is a multiple of it
 class Wiring(NamedTuple):
     """What each of S' positions hears: the members of its groups, or its neighbours on the grid."""
 
-    open: Tensor  # (B, S') uint8: with groups the positions that take part; on a grid those that are heard
+    open: Tensor  # (B, S') uint8: the positions that are heard
     ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
     counts: Tensor | None  # (R,) int32: groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
@@ -31,6 +31,7 @@ class Wiring(NamedTuple):
     kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
     symbols: int = 1  # positions of a cell
     values: bool = False  # they have an order: a position also hears the sum of the lower ones
+    idle: bool = True  # the others have no state
 
 
 def structured_step(
@@ -72,12 +73,13 @@ def states(
     kinds: Tensor | None,
     symbols: int,
     values: bool,
+    idle: bool,
     stages: Tensor,
     tanh: bool,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The states; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
-    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values)
+    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values, idle)
     call = _Call((z_h, z_l, x), weights, out, wiring, stages)
     y_h, y_l = torch.empty_like(call.x), torch.empty_like(call.x)
     states, gates, norms = call.kept(int(call.base[-1]), keep)
@@ -114,6 +116,7 @@ def gradients(
     kinds: Tensor | None,
     symbols: int,
     values: bool,
+    idle: bool,
     stages: Tensor,
     states: Tensor,
     gates: Tensor,
@@ -121,7 +124,7 @@ def gradients(
     tanh: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z_h, z_l, x, weights and out."""
-    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values)
+    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values, idle)
     call = _Call((z_h, z_l, x), weights, out, wiring, stages)
     d_h, d_l, d_x = (torch.empty_like(call.x) for _ in range(3))
     d_weights, d_out = torch.empty_like(call.weights, dtype=torch.float32), torch.empty_like(out)
@@ -143,15 +146,17 @@ def _(dz_h: Tensor, dz_l: Tensor, z_h: Tensor, z_l: Tensor, x: Tensor, weights: 
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ctx.symbols, ctx.values, stages, ctx.tanh, _ = inputs
+    *tensors, ctx.symbols, ctx.values, ctx.idle, stages, ctx.tanh, _ = inputs
     ctx.save_for_backward(*tensors, stages, *output[2:])
+    ctx.set_materialize_grads(False)  # zeros for all that is kept, else
 
 
-def _differentiate(ctx: Any, dz_h: Tensor, dz_l: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: Any, dz_h: Tensor | None, dz_l: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
     *tensors, stages, states, gates, norms = ctx.saved_tensors
-    wired = (*tensors, ctx.symbols, ctx.values)
+    dz_h, dz_l = (torch.zeros_like(tensors[0]) if dz is None else dz for dz in (dz_h, dz_l))
+    wired = (*tensors, ctx.symbols, ctx.values, ctx.idle)
     found = torch.ops.reason.structured_step_backward(dz_h, dz_l, *wired, stages, states, gates, norms, ctx.tanh)
-    return *found, *[None] * 12
+    return *found, *[None] * 13
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
@@ -172,12 +177,12 @@ class _Call:
         self.x = registers[2]
         self.weights, self.out = (w.to(self.x.dtype).contiguous() for w in (weights, out))
         (batch, positions, width), (blocks, _, inner) = self.x.shape, out.shape
-        open, ids, _, _, taps, instances, kinds, symbols, values = wiring
+        open, ids, _, _, taps, instances, kinds, symbols, values, idle = wiring
         relations, heard = 0 if ids is None else len(ids), 1 + values if taps is None else len(taps)
         self.kinds = [] if kinds is None else kinds.tolist()
         columns = 0 if instances is None else instances.shape[1]
         self.sizes = [batch, positions, width, inner, relations, heard, blocks, len(stages)]
-        self.sizes += [symbols, int(values), columns, len(self.kinds)]
+        self.sizes += [symbols, int(values), int(idle), columns, len(self.kinds)]
         assert self.x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == self.x.dtype and z.shape == self.x.shape for z in registers), "states alike"
         assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
@@ -197,7 +202,7 @@ class _Call:
         assert open.dtype == torch.uint8
         assert all(t is None or (t.shape[-1] == positions and t.dtype == torch.int32) for t in (ids, taps))
         assert int(stages[:, 0].max()) < blocks, "a block of its own number"
-        members = open.sum(1, dtype=torch.int64) if relations else torch.full((batch,), positions)
+        members = open.sum(1, dtype=torch.int64) if idle else torch.full((batch,), positions)
         self.base = torch.cat([members.new_zeros(1), members.cumsum(0)])  # (B + 1,): where a puzzle's rows begin
         self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring[:7]))
         self.tensors += (self.weights, self.out, stages.contiguous())
@@ -221,7 +226,7 @@ class _Call:
 
     def run(self, name: str, tanh: bool, *tensors: Tensor | None) -> None:
         """Call the kernel."""
-        sizes, inputs = (ctypes.c_long * 12)(*self.sizes), (ctypes.c_void_p * 13)(*map(_pointer, self.tensors))
+        sizes, inputs = (ctypes.c_long * 13)(*self.sizes), (ctypes.c_void_p * 13)(*map(_pointer, self.tensors))
         function = getattr(library(self.x.dtype), name)
         addresses = [ctypes.c_void_p(_pointer(t)) for t in (self.base, *tensors)]
         function(sizes, ctypes.c_float(EPS), ctypes.c_int(tanh), torch.get_num_threads(), inputs, *addresses)

@@ -94,6 +94,7 @@ def _(dy: Tensor, x: Tensor, y: Tensor, kept: Tensor, scale: Tensor, gate_up: Te
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     x, gate_up, down, ctx.tanh, ctx.over_sequence, _ = inputs
     ctx.save_for_backward(x, *output, gate_up, down)
+    ctx.set_materialize_grads(False)  # zeros for all that is kept, else
 
 
 def _differentiate(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:

@@ -33,6 +33,10 @@ CASES: dict[str, dict[str, Any]] = {
     "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
     "walls one by one": WALLS | {"kernel": 1},
+    "walls left out": WALLS | {"states": 1, "open_cells": True, "initial": "random"},
+    "walls left out of two states": WALLS | {"open_cells": True, "hidden_size": 48, "expansion": 2},
+    "walls seen from afar": WALLS | {"states": 1, "kernel": 5, "open_cells": True, "activation": "tanh"},
+    "walls seen from very far": WALLS | {"states": 1, "kernel": 13},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
     "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
@@ -105,7 +109,7 @@ def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     generator = torch.Generator().manual_seed(3)
     inside = model.inside(x)
     start = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
-    if model.config.open_symbols and inside is not None:
+    if (model.config.open_symbols or model.config.open_cells) and inside is not None:
         start = [z * inside for z in start]
     x = Related.of(x.bfloat16().to(dtype).as_subclass(Tensor).requires_grad_(), batch.relations)
     state = model.initial_state(x)._replace(z_h=start[0], z_l=start[model.config.states - 1])

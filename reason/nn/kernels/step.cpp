@@ -23,12 +23,12 @@ struct Kind {
 };
 
 struct Step {
-    long B, S, D, I, R, T, blocks, stages, K, values, total;
+    long B, S, D, I, R, T, blocks, stages, K, values, idle, total;
     float eps;
     std::vector<Kind> kinds;
     long Q, heads;                     // matrices of groups and places; all weights of kinds
     const number* registers[REGISTERS];  // (B, S, D) each
-    const uint8_t* open;               // (B, S): with groups the positions that take part, else those that are read
+    const uint8_t* open;               // (B, S): the positions that are read; where `idle`, the others take no part
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
     const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
@@ -76,17 +76,20 @@ struct Members {
     std::vector<long> first; // (R + 1) groups of each relation with a member
     std::vector<float> scale; // (G)
     std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
-    std::vector<int> tap;    // (T, n), with several taps
+    std::vector<int> tap;    // (T, n), with several taps: the row of each neighbour, -1: none
+    std::vector<uint64_t> taps;  // (n): bit t % 64 where there is one
+    std::vector<std::vector<std::pair<long, long>>> runs;  // of each panel of T·D columns: from and to which row one has any
     std::vector<Instances> instances;  // of every kind
     std::vector<int> heard, from;      // (S/K + 1) and, for every cell, where the messages to it begin
     long n = 0, N = 0, G = 0, messages = 0;
     std::vector<int> count, place, alone;
+    std::vector<uint64_t> bits, order;
 
     void find(const Step& s, long b) {
         const uint8_t* open = s.open + b * s.S;
         rows.clear(), alone.clear();
-        if (s.R && std::find(open, open + s.S, 0) != open + s.S) {
-            std::vector<int> company(s.S, 0);
+        if (s.idle && std::find(open, open + s.S, 0) != open + s.S) {
+            std::vector<int> company(s.S, !s.R);
             for (long r = 0; r < s.R; r++) {
                 const int32_t* id = s.ids + r * s.S;
                 count.assign(s.counts[r], 0);
@@ -98,6 +101,7 @@ struct Members {
         } else
             for (long p = 0; p < s.S; p++) rows.push_back(int(p));
         n = long(rows.size());
+        if (s.taps) listen(s, open);
         group.resize(s.R * n), first.assign(s.R + 1, 0), scale.clear(), begin.assign(1, 0), of.resize(s.R * n);
         long next = 0, offset = 0;
         for (long r = 0; r < s.R; r++) {
@@ -119,16 +123,51 @@ struct Members {
             offset += s.counts[r];
         }
         first[s.R] = G = next;
-        tap.resize(s.T * n);
-        for (long t = 0; s.taps && t < s.T; t++)
-            for (long k = 0; k < n; k++) {
-                const int from = s.taps[t * s.S + k];
-                tap[t * n + k] = from >= 0 && open[from] ? from : -1;
-            }
         rows.insert(rows.end(), alone.begin(), alone.end());
         N = long(rows.size());
         messages = G;
         if (!s.kinds.empty()) relate(s, s.instances + b * s.total);
+    }
+
+    // Rows with neighbours at the same taps, or at nearly the same (a Gray code), follow one another: a tile of them leaves
+    // out the products of the others.
+    void listen(const Step& s, const uint8_t* open) {
+        const auto at = [&](long t, int position) {
+            const int from = s.taps[t * s.S + position];
+            return from >= 0 && open[from] ? from : -1;
+        };
+        bits.assign(s.S, 0), order.resize(s.S), place.resize(s.S);
+        for (const int p : rows) {
+            for (long t = 0; t < s.T; t++) bits[p] |= uint64_t(at(t, p) >= 0) << t % 64;
+            order[p] = bits[p];
+            for (int by = 1; by < 64; by *= 2) order[p] ^= order[p] >> by;
+        }
+        std::stable_sort(rows.begin(), rows.end(), [&](int a, int b) { return order[a] < order[b]; });
+        taps.resize(n), tap.resize(s.T * n), runs.resize(panels(s.T * s.D));
+        for (long k = 0; k < n; k++) place[rows[k]] = int(k), taps[k] = bits[rows[k]];
+        for (long t = 0; t < s.T; t++)
+            for (long k = 0; k < n; k++) {
+                const int from = at(t, rows[k]);
+                tap[t * n + k] = from < 0 ? -1 : place[from];
+            }
+        for (size_t panel = 0; panel < runs.size(); panel++) {
+            const long column = long(panel) * WIDTH, last = (std::min(column + WIDTH, s.T * s.D) - 1) / s.D;
+            runs[panel].clear();
+            for (long k = 0; k < n; k += STEP)
+                if (hears(k, int(std::min(STEP, n - k)), column / s.D, last)) {
+                    if (runs[panel].empty() || runs[panel].back().second < k) runs[panel].push_back({k, k});
+                    runs[panel].back().second = k + STEP;
+                }
+        }
+    }
+
+    // Has one of `count` rows from `row` on a neighbour at one of the taps from `first` to `last`?
+    bool hears(long row, int count, long first, long last) const {
+        uint64_t some = 0;
+        for (long k = row; k < row + count; k++) some |= taps[k];
+        for (long t = first; t <= last; t++)
+            if (some >> t % 64 & 1) return true;
+        return false;
     }
 
     void relate(const Step& s, const int32_t* all) {
@@ -299,7 +338,11 @@ void block(const Step& s, Work& w, const number* h, const number* in, const Head
                 send(rows, acts + (m.instances[j].first - m.G) * D, s.kinds[j].matrix + p, m.instances[j].first + p * rows);
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
-            tile.product(own + row * K, K, in_own + 2 * i * K, K);
+            if (s.taps) {
+                tile.clear();
+                for (long t = 0; t < s.T; t++)
+                    if (m.hears(row, M, t, t)) tile.add(own + row * K + t * D, K, in_own + (2 * i * s.T + t * WIDTH) * D, D);
+            } else tile.product(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++)
                 for (long r = 0; r < s.R; r++) {
@@ -396,23 +439,33 @@ void forward(const Step& s, int threads, const long* base, number* const* result
     }
 }
 
-// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
-void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride) {
+// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart; for each
+// panel of a only of the rows in its `runs`, if given: the others are 0.
+void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride,
+           const std::vector<std::vector<std::pair<long, long>>>* runs = nullptr) {
+    const std::pair<long, long> every{0, whole(K)};
     number* right = w.right.of(whole(K) * WIDTH);
     number* left = w.left.of(whole(K) * panels(rows) * WIDTH);
     for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * whole(K));
     for (long n = 0; n < N; n += WIDTH) {
         const long columns = std::min(WIDTH, N - n);
         pack_rows(x + n, K, columns, x_stride, right);
-        for (long r = 0; r < rows; r += WIDTH)
+        for (long r = 0; r < rows; r += WIDTH) {
+            const std::pair<long, long>* run = runs ? (*runs)[r / WIDTH].data() : &every;
+            const long count = runs ? long((*runs)[r / WIDTH].size()) : 1;
             in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
                 Tile<M> tile;
-                tile.product(left + r * whole(K) + STEP * row, STEP, right, whole(K), WIDTH);
+                tile.clear();
+                for (long e = 0; e < count; e++) {
+                    const long from = run[e].first;
+                    tile.add(left + r * whole(K) + from * WIDTH + STEP * row, STEP, right + from * WIDTH, run[e].second - from, WIDTH);
+                }
 #pragma GCC unroll 8
                 for (int q = 0; q < M; q++)
                     for (int v = 0; v < VECTORS; v++)
                         if (LANES * v < columns) add(sum + (r + row + q) * stride + n + LANES * v, tile.sum[q][v]);
             });
+        }
     }
 }
 
@@ -515,7 +568,8 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     pooled(m, d, 2 * I, nullptr, d_messages);
     number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
-    multiply(n, 2 * I, K, d, 2 * I, back + s.Q * RELATED, moved, K);
+    multiply(n, 2 * I, K, d, 2 * I, back + s.Q * RELATED, moved, K,
+             [&](long row, int rows, long column) { return !s.taps || m.hears(row, rows, column / D, (std::min(column + WIDTH, K) - 1) / D); });
     number* sent = w.sent.of((G + ROWS) * D);
     for (long r = 0; r < s.R; r++)
         multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
@@ -534,7 +588,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
             for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
                 add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
     if (s.values) lower_back(s, moved, n, dh);
-    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I);
+    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I, s.taps ? &m.runs : nullptr);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
     for (long r = 0; r < s.R; r++)
         outer(D, 2 * I, m.first[r + 1] - m.first[r], sums + m.first[r] * D, D, d_messages + m.first[r] * 2 * I, 2 * I, w,
@@ -621,14 +675,14 @@ void backward(const Step& s, int threads, const long* base, const number* const*
 }
 
 Step read(const long* n, float eps, const void* const* in) {
-    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], eps};
+    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], eps};
     for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const number*)in[i];
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
     s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.instances = (const int32_t*)in[8];
     s.weights = (const number*)in[10], s.out = (const number*)in[11], s.table = (const int32_t*)in[12];
     s.Q = s.R;
     long begin = 0, back = 0;
-    for (long j = 0; j < n[11]; j++) {
+    for (long j = 0; j < n[12]; j++) {
         const long* of = (const long*)in[9] + 5 * j;  // places, numbers, rows of the table for each, instances, columns
         s.kinds.push_back({of[0], of[1], of[2], of[3], of[4], of[0] * (s.values ? 3 : 1) * s.D, begin, s.Q, 0, back});
         s.Q += of[0], begin += of[3] * of[4], back += panels(s.kinds.back().read) * WIDTH * 2 * s.D;

@@ -29,8 +29,16 @@ struct Tile {
 
     // Of M rows at `a`, `stride` numbers apart, and a panel of B, over K numbers (a multiple of STEP) `along` apart.
     INLINE void product(const number* a, long stride, const number* panel, long K, long along = 1) {
+        clear();
+        add(a, stride, panel, K, along);
+    }
+
+    INLINE void clear() {
         for (auto& row : sum)
             for (auto& each : row) each = F{};
+    }
+
+    INLINE void add(const number* a, long stride, const number* panel, long K, long along = 1) {
         for (long k = 0; k < K; k += STEP, panel += STEP * WIDTH) {
             Packed b[V];
             for (int v = 0; v < V; v++) b[v] = packed(panel + STEP * LANES * v);
@@ -69,9 +77,15 @@ INLINE void in_tiles(long rows, Do f) {
 inline long whole(long k) { return (k + STEP - 1) / STEP * STEP; }
 inline long panels(long columns) { return (columns + WIDTH - 1) / WIDTH; }
 
-// y (rows, N) = A (rows, K) · B, in panels.
-inline void multiply(long rows, long K, long N, const number* a, long stride, const number* b, number* y, long y_stride) {
+struct All {
+    bool operator()(long, int, long) const { return true; }
+};
+
+// y (rows, N) = A (rows, K) · B, in panels; only tiles that are `wanted`, of a row, a number of rows and a column.
+template <class Wanted = All>
+inline void multiply(long rows, long K, long N, const number* a, long stride, const number* b, number* y, long y_stride, Wanted wanted = {}) {
     const auto product = [&](auto tile, long row, long n) {
+        if (!wanted(row, int(sizeof tile.sum / sizeof *tile.sum), n)) return;
         tile.product(a + row * stride, stride, b + n * K, K);
         tile.store(y + row * y_stride + n, y_stride, N - n);
     };
