@@ -4,11 +4,12 @@
 
 A supervision step of sudoku-9x9 (D 32, 64, 128; all symbols) and maze-any (D 64, 128; 15×15, 30×30), of random puzzles:
 networks compiled by torch, and the kernel of whole steps, in turns within one process; without a gradient, and forward
-and backward. Walls are computed by torch, and left out by the kernel (`model.open_cells`). Processor time, since other work may share the machine, and the clock beside it.
+and backward. Walls are computed by torch, and left out by the kernel (`model.open_cells`). Processor time, since other
+work may share the machine, and the clock beside it.
 
-FLOPs are those of the products that the model asks for, of all cells; a backward pass has twice as many. Bytes are the least that
-must pass beyond the caches: states, and with a gradient what the kernel keeps for it, written and read once. The
-roofline is the longer of FLOPs at the peak of products and bytes at that of memory.
+FLOPs are those of the products that the model asks for, of all cells; a backward pass has twice as many. Bytes are the
+least that must pass beyond the caches: states, and with a gradient what the kernel keeps for it, written and read once.
+The roofline is the longer of FLOPs at the peak of products and bytes at that of memory.
 
 `python benchmarks/results.py write` puts docs/results/speed/account.json into docs/log/performance.md.
 """

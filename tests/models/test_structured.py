@@ -181,6 +181,28 @@ def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(family: str, 
     assert 1e-3 < size < 1e3
 
 
+@pytest.mark.parametrize("neighbourhood", ["moore", "von-neumann"])
+@pytest.mark.parametrize("initial", ["input", "buffer"])
+def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood: str, initial: str) -> None:
+    """Walls send nothing in either case; left out, they have no state, and answer that they are walls."""
+    settings = LOCAL | {"neighbourhood": neighbourhood, "initial": initial}
+    tokens = torch.randint(1, 5, (3, 25))
+    wall = tokens == 1
+    everywhere, _ = run(make("recursive", Maze(5), settings), tokens, steps=3)
+    model = make("recursive", Maze(5), settings | {"open_cells": True})
+    logits, _ = run(model, tokens, steps=3)
+    close(logits[~wall], everywhere[~wall])
+    assert logits[wall].argmax(-1).unique().tolist() == [1]
+    state, x = begun(model, tokens)
+    for _ in range(3):
+        state = model.step(state, x)
+    assert all(z[wall].abs().max() == 0 for z in state)
+    readout = model.readout(state)
+    (readout.logits[~wall].square().sum() + readout.q_halt.sum()).backward()
+    size = sum(p.grad.square().sum() for p in model.parameters() if p.grad is not None).sqrt()
+    assert 1e-3 < size < 1e3, "a norm at 0 multiplies a gradient by 1/√ε"
+
+
 @pytest.mark.parametrize("family", ["recursive", "looped"])
 @pytest.mark.parametrize("positions", ["none", "rotary-2d"])
 def test_attention_knows_where_a_token_stands_by_its_positions_alone(family: str, positions: str) -> None:
@@ -248,6 +270,8 @@ def test_what_a_model_cannot_read_it_says() -> None:
     alone = Structure(symbols=(2, 3, 4, 5))
     with pytest.raises(ConfigError, match=r"model\.open_symbols=true looks at groups"):
         build_model(RecursiveConfig(**RECURSIVE | OPEN), Shape(seq_len=16, vocab_size=6, structure=alone))
+    with pytest.raises(ConfigError, match="the set declares no token for it"):
+        build_model(RecursiveConfig(**RECURSIVE | LOCAL | {"open_cells": True}), shape(Sudoku(4)))
 
 
 @pytest.mark.parametrize(
@@ -261,6 +285,8 @@ def test_what_a_model_cannot_read_it_says() -> None:
         (ROTARY | {"hidden_size": 12}, "divisible by 4"),
         (GROUPS | {"open_symbols": True}, r"type model\.symbols=true"),
         (OPEN | {"noise": "additive"}, r"type model\.noise=multiplicative"),
+        (LOCAL | {"open_cells": True, "noise": "additive"}, r"model\.open_cells=false"),
+        (GROUPS | {"open_cells": True}, r"type model\.mixer=local"),
         (GROUPS | {"gradient": 7}, "exceeds the 6 calls of a step"),
         (GROUPS | {"expansion": 0.01}, r"type model\.expansion=1"),
     ],

@@ -44,11 +44,13 @@ def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(
     assert trainer.monitor.read(trainer.model, trainer.ema, 4).puzzles == 10
 
 
-@pytest.mark.parametrize("stop", [1, 2])
+@pytest.mark.parametrize(
+    ("stop", "changes"), [(1, {}), (2, {}), (1, {"model.open_cells": "true", "model.noise": "multiplicative"})], ids=str
+)
 def test_a_resumed_run_is_the_one_that_did_not_stop(
-    stop: int, tiny: Config, mazes: dict[int, Path], tmp_path: Path
+    stop: int, changes: dict[str, str], tiny: Config, mazes: dict[int, Path], tmp_path: Path
 ) -> None:
-    resumes_to_the_bit(config_of(tiny, mazes), tmp_path, stop)
+    resumes_to_the_bit(config_of(tiny, mazes, **changes), tmp_path, stop)
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -65,6 +67,7 @@ def test_what_the_sets_do_not_allow_is_refused(
 def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes: dict[int, Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
     changes = {"model.hidden_size": "8", "model.num_heads": "1", "model.expansion": "1", "training.steps": "2"}
+    changes["model.open_cells"] = "true"
     words = [f"{key}={value}" for key, value in (LOCAL | changes | {"training.batch_size": "4"}).items()]
     assert main(["train", "sudoku-4x4", f"data={mazes[4]},{mazes[5]}", f"run={run}", *words]) == 0
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0
