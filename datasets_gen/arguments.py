@@ -115,7 +115,7 @@ def save(
     }
     splits = {name: splits[name] for name in SPLITS if name in splits}
     write_dataset(options.output_dir, splits, **described(puzzle), provenance=provenance)
-    made = ", ".join(f"{len(split.inputs):,} {name}" for name, split in splits.items())
+    made = ", ".join(f"{len(split.puzzle_indices) - 1:,} {name}" for name, split in splits.items())
     print(f"{options.output_dir}: {made} puzzles of {puzzle.seq_len} cells, {puzzle.vocab_size} tokens")
 
 

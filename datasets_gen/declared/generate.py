@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from datasets_gen.puzzles import FAMILIES
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
+ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
 REASONS = {  # why a draw brings no puzzle, and what mends it
     "unsatisfiable": "{} have no solution: its rules contradict one another or what is shown",
     "ambiguous": "{} have several solutions even with every clue: show more, or declare unique = False",
@@ -82,7 +83,7 @@ class Made(NamedTuple):
     """One finished puzzle."""
 
     question: np.ndarray  # (S,) tokens
-    answer: np.ndarray  # (S,)
+    answers: np.ndarray  # (n, S), different
     own: list[Instance]  # beside those of every puzzle
     rating: int
 
@@ -104,9 +105,10 @@ def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
     puzzle.fewest = puzzle.fewest if chunk.clues is None else chunk.clues
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     found, failed = [], Counter[str]()
+    answers = ANSWERS if ORDER[chunk.split] == "train" else 1
     for _ in range(CHUNK):
         try:
-            made = make(puzzle, rng)
+            made = make(puzzle, rng, answers)
         except NoSolution:
             failed["unsatisfiable"] += 1
         except TooHard:
@@ -120,8 +122,10 @@ def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
     return found, failed
 
 
-def make(puzzle: Declared, rng: np.random.Generator) -> Made | None:
-    """A random puzzle; None where it has several solutions with every clue shown.
+def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made | None:
+    """A random puzzle; None where it has several solutions with every clue shown, and may not.
+
+    Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
 
     Raises:
         NoSolution: the page asked for a grid that does not exist.
@@ -161,9 +165,15 @@ def make(puzzle: Declared, rng: np.random.Generator) -> Made | None:
     for index in sorted(kept):
         givens = givens | clues[index][0]
         own = own + clues[index][1]
-    tokens = np.where(absent, ABSENT, answer - puzzle.lowest + FIRST)
-    question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens, BLANK)
-    return Made(question.astype(np.uint8), tokens.astype(np.uint8), own, solver.branches)
+    branches, found = solver.branches, {answer.tobytes(): answer}
+    others = rng.spawn(1)[0]  # the next puzzle does not depend on how many answers this one has
+    with contextlib.suppress(TooHard):
+        for _ in range(0 if puzzle.unique else answers - 1):
+            other = np.where(absent, answer, solver.random(others))
+            found[other.tobytes()] = other
+    tokens = np.where(absent, ABSENT, np.stack([*found.values()]) - puzzle.lowest + FIRST).astype(np.uint8)
+    question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens[0], BLANK)
+    return Made(question.astype(np.uint8), tokens, own, branches)
 
 
 Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
@@ -271,9 +281,16 @@ def declared_splits(
     table = rows(relations, drawn)
     splits, start = {}, 0
     for split, some in made.items():
-        questions, answers = (np.array([getattr(each, key) for each in some]) for key in ("question", "answer"))
-        ratings = np.array([each.rating for each in some], np.int32)
-        own = None if table is None else table[start : start + len(some)]
-        splits[split] = replace(Split.of_puzzles(questions, answers, ratings), relations=own)
+        sizes = [len(each.answers) for each in some]
+        questions = np.array([each.question for each in some]).repeat(sizes, axis=0)
+        splits[split] = Split(
+            questions,
+            np.concatenate([each.answers for each in some]),
+            puzzle_identifiers=np.zeros(len(some), np.int64),
+            puzzle_indices=np.cumsum([0, *sizes]),
+            group_indices=np.arange(len(some) + 1),
+            ratings=np.array([each.rating for each in some], np.int32),
+            relations=None if table is None else table[start : start + len(some)].repeat(sizes, axis=0),
+        )
         start += len(some)
     return puzzle, splits

@@ -9,11 +9,11 @@ import pytest
 
 from datasets_gen.__main__ import main
 from datasets_gen.declared import FORMS, Declared
-from datasets_gen.declared.generate import Chunk, declared_chunk, make
+from datasets_gen.declared.generate import ANSWERS, Chunk, declared_chunk, make
 from datasets_gen.declared.relations import gather, rows
 from datasets_gen.layout import DatasetError, read_metadata, read_split
 from datasets_gen.pages import pages
-from datasets_gen.parallel import seeded
+from datasets_gen.parallel import ORDER, seeded
 from datasets_gen.puzzles import family_of, puzzle_of
 
 pytest.importorskip("cpmpy")
@@ -31,7 +31,7 @@ def drawn(name):
             made = make(puzzle, rng)
         relations = gather(puzzle.always_instances, [made.own])
         puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
-        DRAWN[name] = puzzle, made.question[None], made.answer[None], rows(relations, [made.own])
+        DRAWN[name] = puzzle, made.question[None], made.answers, rows(relations, [made.own])
     return DRAWN[name]
 
 
@@ -43,6 +43,28 @@ def test_the_pages_are_short():
     assert sorted(pages()) == NAMES
     for page in pages().values():
         assert len(Path(sys.modules[page.__module__].__file__).read_text(encoding="utf-8").splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", ["queens", "colouring"])
+def test_training_puzzles_with_several_solutions_have_several_answers(name, tmp_path, capsys):
+    """In one group, of which an epoch draws one; the questions are those of a set with one answer each."""
+    assert main([name, "--train", "6", "--test", "3", "--output-dir", str(tmp_path / "set")]) == 0
+    assert "6 train, 3 test puzzles" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    metadata, train = read_split(tmp_path / "set", "train")
+    sizes = np.diff(train.puzzle_indices)
+    assert (len(sizes), len(train.group_indices), metadata.total_groups) == (6, 7, 6)
+    assert 1 < sizes.max() <= ANSWERS
+    for first, size in zip(train.puzzle_indices, sizes, strict=False):
+        own = slice(first, first + size)
+        assert len(np.unique(train.inputs[own], axis=0)) == 1
+        assert len(np.unique(train.labels[own], axis=0)) == size
+    found, _ = declared_chunk(Chunk(name, None, 0, ORDER.index("test"), 0))
+    alone, _ = declared_chunk(Chunk(name, None, 0, ORDER.index("train"), 0))
+    assert {len(made.answers) for _, made in found} == {1}
+    assert (train.inputs[train.puzzle_indices[:4]] == np.array([made.question for _, made in alone])).all()
+    puzzle = puzzle_of(metadata)
+    assert puzzle.valid(train.inputs, train.labels, train.relations).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
