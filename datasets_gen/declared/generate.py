@@ -169,7 +169,9 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made |
     others = rng.spawn(1)[0]  # the next puzzle does not depend on how many answers this one has
     with contextlib.suppress(TooHard):
         for _ in range(0 if puzzle.unique else answers - 1):
-            other = np.where(absent, answer, solver.random(others))
+            other = solver.random(others)
+            assert other is not None, "the first answer is one"
+            other = np.where(absent, answer, other)
             found[other.tobytes()] = other
     tokens = np.where(absent, ABSENT, np.stack([*found.values()]) - puzzle.lowest + FIRST).astype(np.uint8)
     question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens[0], BLANK)
