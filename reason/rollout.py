@@ -335,25 +335,25 @@ class Decimation:
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. A puzzle without such a cell, and one that the halting head
-    calls solved, goes on as it is. So a network that gives marginals of several solutions settles on one of them.
+    empty, a likely queen tells more than a likely gap. A puzzle without such a cell, and one that is `solved`, goes on
+    as it is. So a network that gives marginals of several solutions settles on one of them.
     (ours, after belief propagation-guided decimation, arXiv:0709.1667)
     """
 
     every: int
     open: Tensor  # (B, S) bool: cells that the question leaves open
     probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
-    halting: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) above 0: solved; None: no head says it
+    solved: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) bool; None: nobody knows
 
     def clues(self, readout: Readout, still: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) likeliest tokens."""
-        p, q = self.probabilities(readout.logits), self.halting(readout)
+        p, solved = self.probabilities(readout.logits), self.solved(readout)
         sure, token = p.max(-1)
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
         undecided = still & (sure < DECIDED)
-        if q is not None:
-            undecided &= (q <= 0)[:, None]
+        if solved is not None:
+            undecided &= ~solved[:, None]
         best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
         return torch.zeros_like(still).scatter(1, best, True) & undecided, token
 

@@ -219,8 +219,11 @@ class Evaluator:
             return None
         return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
-    def decimation(self, questions: Tensor) -> Decimation | None:
-        """How questions (B, S) get clues on the way; None: not at all.
+    def decimation(self, questions: Tensor, rows: Tensor) -> Decimation | None:
+        """How questions (B, S), of the puzzles `rows` (B,), get clues on the way; None: not at all.
+
+        A head that is trained on labels does not know another solution: where there may be several, the rules tell
+        which answers are solutions.
 
         Raises:
             ConfigError: the set is of no known family, which would tell open cells.
@@ -232,7 +235,9 @@ class Evaluator:
                 f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
                 "cells are not known; type evaluation.decimation=none"
             )
-        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood, self.halting)
+        obey = partial(self._obey, questions, rows) if self.puzzle.several else None
+        solved = None if obey is None else lambda readout: obey(readout.logits.argmax(-1))
+        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood, self.halting, solved)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -282,7 +287,7 @@ class Evaluator:
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
-                start, decimated = self.start(padded), self.decimation(batch.inputs)
+                start, decimated = self.start(padded), self.decimation(batch.inputs, padded)
                 for record in unroll(self.model, batch, steps, padded, start=start, decimation=decimated):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     record = replace(record, rules=rules)
@@ -300,21 +305,34 @@ class Evaluator:
         return seen, time.perf_counter() - started - aside
 
     def _rules_hold(self, record: StepRecord) -> Tensor:
-        """(B,) bool: the answer obeys the puzzle's rules, checked on the host."""
-        assert self.puzzle is not None
+        """(B,) bool: the answer obeys the puzzle's rules."""
         assert record.rows is not None
-        questions, answers = (narrow(tokens, record).cpu().numpy() for tokens in (record.batch.inputs, record.answer))
-        held = self.puzzle.solved(questions, answers, self.data.instances_of(record.rows))
-        return torch.from_numpy(held).to(record.answer.device)
+        return self._obey(narrow(record.batch.inputs, record), record.rows, narrow(record.answer, record))
+
+    def _obey(self, questions: Tensor, rows: Tensor, answers: Tensor) -> Tensor:
+        """(B,) bool: which answers (B, S) obey the rules of the puzzles `rows`, checked on the host."""
+        assert self.puzzle is not None
+        instances = self.data.instances_of(rows)
+        held = self.puzzle.solved(questions.cpu().numpy(), answers.cpu().numpy(), instances)
+        return torch.from_numpy(held).to(answers.device)
 
 
 def decimation(
-    puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood, halting: Halting | None
+    puzzle: Puzzle,
+    questions: Tensor,
+    every: int,
+    likelihood: Likelihood,
+    halting: Halting | None,
+    solved: Callable[[Readout], Tensor | None] | None = None,
 ) -> Decimation:
-    """Decimation of questions (B, S) after every `every` steps."""
+    """Decimation of questions (B, S) after every `every` steps; `solved` decides in place of the halting head."""
     open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
-    p, q = partial(probabilities, likelihood=likelihood), partial(exact_logit, halting=halting)
-    return Decimation(every, open_cells, p, q)
+
+    def by_head(readout: Readout) -> Tensor | None:
+        q = exact_logit(readout, halting)
+        return None if q is None else q > 0
+
+    return Decimation(every, open_cells, partial(probabilities, likelihood=likelihood), solved or by_head)
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:

@@ -1,5 +1,7 @@
 """Decimation: which cell becomes a clue, what starts anew, and that it settles on one of several solutions."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,13 +52,26 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     assert want.count(None) > 5  # puzzles all of whose cells are given or decided
 
 
-def test_puzzles_that_the_halting_head_calls_solved_are_left() -> None:
-    logits, still = torch.zeros(3, 2, 3), torch.ones(3, 2, dtype=torch.bool)
-    logits[:, 0, 1] = 1.0
-    readout = Readout(logits, torch.tensor([-1.0, 0.5, 0.0]), None)
-    by_head = Decimation(1, still, softmax, lambda readout: readout.q_halt)
-    assert by_head.clues(readout, still)[0].any(1).tolist() == [True, False, True]
-    assert Decimation(1, still, softmax).clues(readout, still)[0].any(1).all()
+def test_puzzles_that_are_solved_are_left(sudoku_4x4: Path) -> None:
+    """By the halting head; where there may be several solutions, by the rules."""
+    data = PuzzleData(sudoku_4x4, "test")
+    rows = torch.arange(3)
+    batch = data.take(rows)
+    right = torch.nn.functional.one_hot(batch.labels.clamp(min=0), data.shape.vocab_size).float()
+    readout = Readout(right * torch.tensor([3.0, 3.0, 0.0]).view(3, 1, 1), torch.tensor([-1.0, 0.5, 0.0]), None)
+    assert (readout.logits[2].argmax(-1) != batch.labels[2]).any()
+
+    def decimated(evaluator: Evaluator) -> list[bool]:
+        found = evaluator.decimation(batch.inputs, rows)
+        assert found is not None
+        return found.clues(readout, found.open)[0].any(1).tolist()
+
+    evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
+    assert decimated(evaluator) == [True, False, True]
+    assert decimated(replace(evaluator, halting=None)) == [True, True, True]
+    assert evaluator.puzzle is not None
+    object.__setattr__(evaluator.puzzle, "several", True)
+    assert decimated(evaluator) == [False, False, True]
 
 
 class Twins(NamedTuple):
@@ -122,8 +137,10 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
     evaluator = evaluator_of(model, data, 6, 5, decimation=2)
     batch = data.take(torch.arange(4))
     with torch.inference_mode():
-        passed = [r.answer for r in unroll(model, batch, 6, decimation=evaluator.decimation(batch.inputs))]
-    thoughts = think(model, batch, 6, decimated=evaluator.decimation)
+        passed = [
+            r.answer for r in unroll(model, batch, 6, decimation=evaluator.decimation(batch.inputs, torch.arange(4)))
+        ]
+    thoughts = think(model, batch, 6, decimated=partial(evaluator.decimation, rows=torch.arange(4)))
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
 
 
@@ -140,7 +157,7 @@ def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pyte
     monkeypatch.setattr(Evaluator, "puzzle", None)
     evaluator = Evaluator(small(data.shape), data, EvaluationConfig(decimation=2), 2, progress=False)
     with pytest.raises(ConfigError, match="of no known family, so open cells are not known"):
-        evaluator.decimation(data.inputs)
+        evaluator.decimation(data.inputs, torch.arange(len(data)))
 
 
 @pytest.mark.parametrize("other", ["policies", "probes", "blind_spot"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,8 @@ class Boards(Consumer):
         solved, failed = examples_of(seen["exact"], evaluator.settings.boards)
         examples = evaluator.examples[solved + failed]
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
-        thoughts = think(
-            evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=evaluator.decimation
-        )
+        decimated = partial(evaluator.decimation, rows=examples)
+        thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=decimated)
         rows, columns = puzzle.grid_shape
         given = puzzle.given(batch.inputs.cpu().numpy()).tolist()
         return {

@@ -101,7 +101,7 @@ class Restarts(Consumer):
             batch._replace(inputs=inputs),
             self.steps,
             rows,
-            decimation=evaluator.decimation(inputs),
+            decimation=evaluator.decimation(inputs, rows),
             start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
