@@ -41,15 +41,8 @@ HRM: Changes = {  # two networks, the gradient through the last call of each, Q-
 CMM: Changes = CMM_BALANCED | {"loss.trace.rows": 4}
 
 
-def maze_10x10_narrow() -> Config:
-    """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size: 45,506 parameters.
-
-    Breadth-first search with a fixed tie-break is a local rule. Walls send nothing to their neighbours, nor does what
-    lies beyond the edge, and no weight knows the size of the grid. 80,000 mazes with paths of 4 cells or more (half of
-    them of at most 8) and 40,000 with 18 or more train in turn: from the first alone nothing carries over to larger
-    mazes. All ours. Measured (seed 0, 5 min 30 s of one core's time): 98.0 % exact at step 8, 98.3 % at steps 32 to 64
-    (n 1,000); with the same weights 72 % of 20×20 (n 200) and 5 to 7 % of 30×30 mazes (n 60; docs/log/structure.md).
-    """
+def between_cells() -> Config:
+    """maze-10x10-narrow in which walls have a state, as its variants of HRM and CMM do."""
     return derive(
         Config(),
         NARROW
@@ -71,6 +64,17 @@ def maze_10x10_narrow() -> Config:
             "training.monitor.every": 2000,
         },
     )
+
+
+def maze_10x10_narrow() -> Config:
+    """TRM with gated messages between neighbouring cells on 10×10 mazes, for mazes of any size: 45,506 parameters.
+
+    Breadth-first search with a fixed tie-break is a local rule. Walls send nothing to their neighbours, nor does what
+    lies beyond the edge, so they are left out, and no weight knows the size of the grid. 80,000 mazes with paths of 4
+    cells or more (half of them of at most 8) and 40,000 with 18 or more train in turn: from the first alone nothing
+    carries over to larger mazes. All ours. Measured: docs/log/structure.md.
+    """
+    return derive(between_cells(), {"model.open_cells": True})
 
 
 def maze_10x10() -> Config:
@@ -198,7 +202,7 @@ def maze_10x10_hrm() -> Config:
 
     As maze-10x10-narrow, with two networks of two layers (N_H 2, N_L 2), one-step gradient and Q-learning. Not tuned.
     """
-    return derive(maze_10x10_narrow(), HRM)
+    return derive(between_cells(), HRM)
 
 
 def maze_10x10_cmm_node() -> Config:
@@ -206,7 +210,7 @@ def maze_10x10_cmm_node() -> Config:
 
     As maze-10x10-narrow, with two states, terms and balance of sudoku-6x6-cmm-node; traces on 4 of 32 rows. Not tuned.
     """
-    return derive(maze_10x10_narrow(), CMM | {"model.states": 2, "training.compile": "none"})
+    return derive(between_cells(), CMM | {"model.states": 2, "training.compile": "none"})
 
 
 def maze_10x10_cmm_nsde() -> Config:
