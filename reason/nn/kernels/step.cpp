@@ -77,7 +77,7 @@ struct Members {
     std::vector<float> scale; // (G)
     std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
     std::vector<int> tap;    // (T, n), with several taps: the row of each neighbour, -1: none
-    std::vector<uint64_t> taps;  // (n): bit t % 64 where there is one
+    std::vector<uint64_t> mask;  // (n): bit t % 64 where there is one
     std::vector<std::vector<std::pair<long, long>>> runs;  // of each panel of T·D columns: from and to which row one has any
     std::vector<Instances> instances;  // of every kind
     std::vector<int> heard, from;      // (S/K + 1) and, for every cell, where the messages to it begin
@@ -143,8 +143,8 @@ struct Members {
             for (int by = 1; by < 64; by *= 2) order[p] ^= order[p] >> by;
         }
         std::stable_sort(rows.begin(), rows.end(), [&](int a, int b) { return order[a] < order[b]; });
-        taps.resize(n), tap.resize(s.T * n), runs.resize(panels(s.T * s.D));
-        for (long k = 0; k < n; k++) place[rows[k]] = int(k), taps[k] = bits[rows[k]];
+        mask.resize(n), tap.resize(s.T * n), runs.resize(panels(s.T * s.D));
+        for (long k = 0; k < n; k++) place[rows[k]] = int(k), mask[k] = bits[rows[k]];
         for (long t = 0; t < s.T; t++)
             for (long k = 0; k < n; k++) {
                 const int from = at(t, rows[k]);
@@ -164,7 +164,7 @@ struct Members {
     // Has one of `count` rows from `row` on a neighbour at one of the taps from `first` to `last`?
     bool hears(long row, int count, long first, long last) const {
         uint64_t some = 0;
-        for (long k = row; k < row + count; k++) some |= taps[k];
+        for (long k = row; k < row + count; k++) some |= mask[k];
         for (long t = first; t <= last; t++)
             if (some >> t % 64 & 1) return true;
         return false;
