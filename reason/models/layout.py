@@ -84,7 +84,7 @@ class Layout(nn.Module):
         inside = self.inside(x)
         company = None
         if inside is not None and self.outside is None:
-            company = self._company(inside)
+            company = inside if self.seen else self._company(inside)
         elif self.open_cells:
             company = inside
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)

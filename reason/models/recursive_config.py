@@ -202,8 +202,6 @@ class RecursiveConfig(MixingConfig):
                 return "the kernel computes z ← F(z) alone (model.equation, integrator, substeps, dt)"
             if self.noise != "none":
                 return f"the kernel has no model.noise={self.noise}"
-            if self.mixer == "relations" and self.open_symbols:
-                return "the kernel has no model.open_symbols=true with model.mixer=relations"
         if device.type != "cpu":
             return f"the kernel runs on CPUs, this is {device}"
         if computed.products is not None or computed.states not in kernels.DTYPES:

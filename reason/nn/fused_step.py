@@ -190,7 +190,7 @@ class _Call:
         assert weights.shape == (blocks, sum(map(math.prod, self.matrices()))), "a matrix for all that is heard"
         parts = [] if instances is None else instances.split([kind[3] * kind[4] for kind in self.kinds], dim=1)
         assert positions % symbols == 0
-        assert not (self.kinds or values) or bool(open.all()), "every position takes part"
+        assert not values or bool(open.all()), "every position takes part"
         for (places, numbers, rows, count, of), part in zip(self.kinds, parts, strict=True):
             assert part.dtype == torch.int32
             assert places in (1, of - numbers) or not count, "a cell for every place"

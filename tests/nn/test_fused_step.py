@@ -43,6 +43,8 @@ CASES: dict[str, dict[str, Any]] = {
     "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
     "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
     "relations without groups": GROUPS | ONCE | {"mixer": "relations", "symbols": False},
+    "open symbols in relations": GROUPS | ONCE | {"mixer": "relations", "open_symbols": True},
+    "open symbols in relations of one state": GROUPS | ONCE | {"mixer": "relations", "states": 1, "open_symbols": True},
     "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
 LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))

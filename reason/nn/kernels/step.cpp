@@ -81,6 +81,7 @@ struct Members {
     std::vector<std::vector<std::pair<long, long>>> runs;  // of each panel of T·D columns: from and to which row one has any
     std::vector<Instances> instances;  // of every kind
     std::vector<int> heard, from;      // (S/K + 1) and, for every cell, where the messages to it begin
+    std::vector<int> row;              // (S): the row of each position, -1: it takes no part
     long n = 0, N = 0, G = 0, messages = 0;
     std::vector<int> count, place, alone;
     std::vector<uint64_t> bits, order;
@@ -89,7 +90,7 @@ struct Members {
         const uint8_t* open = s.open + b * s.S;
         rows.clear(), alone.clear();
         if (s.idle && std::find(open, open + s.S, 0) != open + s.S) {
-            std::vector<int> company(s.S, !s.R);
+            std::vector<int> company(s.S, !s.R || !s.kinds.empty());
             for (long r = 0; r < s.R; r++) {
                 const int32_t* id = s.ids + r * s.S;
                 count.assign(s.counts[r], 0);
@@ -171,17 +172,18 @@ struct Members {
     }
 
     void relate(const Step& s, const int32_t* all) {
-        instances.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0);
+        instances.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0), row.assign(s.S, -1);
+        for (long k = 0; k < n; k++) row[rows[k]] = int(k);
         for (size_t j = 0; j < instances.size(); j++) {
             const Kind& kind = s.kinds[j];
             Instances& to = instances[j];
             to.M = 0, to.first = messages, to.begin.assign(1, 0), to.cells.clear(), to.numbers.clear(), to.scale.clear();
-            const int32_t* row = all + kind.begin;
-            for (long m = 0; m < kind.instances; m++, row += kind.columns) {
-                const int32_t *cells = row + kind.numbers, *end = row + kind.columns;
+            const int32_t* of = all + kind.begin;
+            for (long m = 0; m < kind.instances; m++, of += kind.columns) {
+                const int32_t *cells = of + kind.numbers, *end = of + kind.columns;
                 if (std::all_of(cells, end, [](int cell) { return cell < 0; })) continue;
                 to.M++;
-                for (long c = 0; c < kind.numbers; c++) to.numbers.push_back(int(c * kind.stride) + row[c] + 1);
+                for (long c = 0; c < kind.numbers; c++) to.numbers.push_back(int(c * kind.stride) + of[c] + 1);
                 for (long p = 0; p < kind.P; p++) {
                     for (const int32_t* cell = kind.P > 1 ? cells + p : cells; cell < (kind.P > 1 ? cells + p + 1 : end); cell++)
                         if (*cell >= 0) to.cells.push_back(*cell), heard[*cell + 1]++;
@@ -276,25 +278,24 @@ std::vector<Head> heads_of(const Step& s, Buffer& packed) {
 // What the instances of a kind read (M·K, read), and, with the matrix of its sums and its table, their gates (M·K, 2D) and
 // acts (M·K, D).
 template <bool TANH>
-void think(const Step& s, const Kind& kind, const Instances& all, const number* h, const Head& head, number* reads, number* gates,
-           number* acts) {
+void think(const Step& s, const Members& m, const Kind& kind, const Instances& all, const number* h, const Head& head, number* reads,
+           number* gates, number* acts) {
     const long D = s.D, parts = s.values ? 3 : 1;
     const float scale = 1.f / __builtin_sqrtf(s.K);
-    for (long m = 0; m < all.M; m++)
-        for (long p = 0; p < kind.P; p++)
-            for (long d = 0; d < D; d += LANES) {
-                number* to = reads + m * s.K * kind.read + p * parts * D + d;
-                F lower{};  // at last the sum of all values
-                for (long k = 0; k < s.K; k++) {
-                    F sum{};
-                    for (int i = all.begin[m * kind.P + p]; i < all.begin[m * kind.P + p + 1]; i++)
-                        sum += at(h + (all.cells[i] * s.K + k) * D + d);
-                    put(to + k * kind.read, all.scale[m * kind.P + p] * sum);
-                    if (s.values) put(to + k * kind.read + D, scale * lower);
-                    lower += all.scale[m * kind.P + p] * sum;
-                }
-                for (long k = 0; s.values && k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
+    for (long each = 0; each < all.M * kind.P; each++)
+        for (long d = 0; d < D; d += LANES) {
+            number* to = reads + each / kind.P * s.K * kind.read + each % kind.P * parts * D + d;
+            F lower{};  // at last the sum of all values
+            for (long k = 0; k < s.K; k++) {
+                F sum{};
+                for (int i = all.begin[each]; i < all.begin[each + 1]; i++)
+                    if (const long here = m.row[all.cells[i] * s.K + k]; here >= 0) sum += at(h + here * D + d);
+                put(to + k * kind.read, all.scale[each] * sum);
+                if (s.values) put(to + k * kind.read + D, scale * lower);
+                lower += all.scale[each] * sum;
             }
+            for (long k = 0; s.values && k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
+        }
     multiply(all.M * s.K, kind.read, 2 * D, reads, kind.read, head.sums, gates, 2 * D);
     for (long row = 0; row < all.M * s.K; row++)
         for (long d = 0; d < D; d += LANES) {
@@ -320,7 +321,7 @@ void block(const Step& s, Work& w, const number* h, const number* in, const Head
     number* acts = w.acts.of((m.messages - m.G + ROWS) * D);  // of a kind as far from the first as its messages
     for (size_t j = 0; j < s.kinds.size(); j++) {
         const long rows = m.instances[j].M * s.K + ROWS;
-        think<TANH>(s, s.kinds[j], m.instances[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
+        think<TANH>(s, m, s.kinds[j], m.instances[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
                     acts + (m.instances[j].first - m.G) * D);
     }
     number* product = w.product.of((m.n + ROWS) * I);
@@ -352,9 +353,9 @@ void block(const Step& s, Work& w, const number* h, const number* in, const Head
             if (!s.kinds.empty())
 #pragma GCC unroll 8
                 for (int q = 0; q < M; q++) {
-                    const long cell = (row + q) / s.K;
+                    const long cell = m.rows[row + q] / s.K, symbol = m.rows[row + q] % s.K;
                     for (int e = m.heard[cell]; e < m.heard[cell + 1]; e++) {
-                        const float* from = messages + (m.from[e] + (row + q) % s.K) * WIDTH;
+                        const float* from = messages + (m.from[e] + symbol) * WIDTH;
                         for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
                     }
                 }
@@ -492,16 +493,16 @@ void think_back(const Step& s, Work& w, const Kind& kind, const Instances& all, 
     number *reads = w.reads.of((rows + ROWS) * kind.read), *gates = w.thoughts.of((rows + ROWS) * 2 * D);
     number *acts = w.acts.of((rows + ROWS) * D), *d_acts = w.d_acts.of((rows + ROWS) * D);
     number* d_messages = w.d_messages.of((rows + ROWS) * wide);
-    think<TANH>(s, kind, all, h, head, reads, gates, acts);
-    for (long m = 0; m < all.M; m++)
-        for (long p = 0; p < kind.P; p++)
-            for (long k = 0; k < s.K; k++)
-                for (long i = 0; i < 2 * I; i += LANES) {
-                    F sum{};
-                    for (int e = all.begin[m * kind.P + p]; e < all.begin[m * kind.P + p + 1]; e++)
-                        sum += at(d + (all.cells[e] * s.K + k) * 2 * I + i);
-                    put(d_messages + (m * s.K + k) * wide + p * 2 * I + i, sum);
-                }
+    const Members& m = w.members;
+    think<TANH>(s, m, kind, all, h, head, reads, gates, acts);
+    for (long each = 0; each < all.M * kind.P; each++)
+        for (long k = 0; k < s.K; k++)
+            for (long i = 0; i < 2 * I; i += LANES) {
+                F sum{};
+                for (int e = all.begin[each]; e < all.begin[each + 1]; e++)
+                    if (const long here = m.row[all.cells[e] * s.K + k]; here >= 0) sum += at(d + here * 2 * I + i);
+                put(d_messages + (each / kind.P * s.K + k) * wide + each % kind.P * 2 * I + i, sum);
+            }
     multiply(rows, wide, D, d_messages, wide, back_answers, d_acts, D);
     for (long p = 0; p < kind.P; p++)
         outer(D, 2 * I, rows, acts, D, d_messages + p * 2 * I, wide, w, mine + (kind.matrix + p) * s.related(), 2 * I);
@@ -517,22 +518,21 @@ void think_back(const Step& s, Work& w, const Kind& kind, const Instances& all, 
         }
     outer(kind.read, 2 * D, rows, reads, kind.read, gates, 2 * D, w, mine + kind.sums, 2 * D);
     multiply(rows, 2 * D, kind.read, gates, 2 * D, back_sums, reads, kind.read);
-    for (long m = 0; m < all.M; m++)
-        for (long p = 0; p < kind.P; p++)
-            for (long v = 0; v < D; v += LANES) {
-                const number* from = reads + m * s.K * kind.read + p * parts * D + v;
-                F every{}, higher{};
-                for (long k = 0; s.values && k < s.K; k++) every += at(from + k * kind.read + 2 * D);
-                for (long k = s.K - 1; k >= 0; k--) {
-                    F sum = at(from + k * kind.read);
-                    if (s.values) {
-                        sum += scale * (higher + every);
-                        higher += at(from + k * kind.read + D);
-                    }
-                    for (int e = all.begin[m * kind.P + p]; e < all.begin[m * kind.P + p + 1]; e++)
-                        add(dh + (all.cells[e] * s.K + k) * D + v, all.scale[m * kind.P + p] * sum);
+    for (long each = 0; each < all.M * kind.P; each++)
+        for (long v = 0; v < D; v += LANES) {
+            const number* from = reads + each / kind.P * s.K * kind.read + each % kind.P * parts * D + v;
+            F every{}, higher{};
+            for (long k = 0; s.values && k < s.K; k++) every += at(from + k * kind.read + 2 * D);
+            for (long k = s.K - 1; k >= 0; k--) {
+                F sum = at(from + k * kind.read);
+                if (s.values) {
+                    sum += scale * (higher + every);
+                    higher += at(from + k * kind.read + D);
                 }
+                for (int e = all.begin[each]; e < all.begin[each + 1]; e++)
+                    if (const long here = m.row[all.cells[e] * s.K + k]; here >= 0) add(dh + here * D + v, all.scale[each] * sum);
             }
+        }
 }
 
 // The gradients of one block: `dh` (N, D) in place of what was there, weights' added to `mine`.
