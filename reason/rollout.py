@@ -336,7 +336,8 @@ class Decimation:
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
     empty, a likely queen tells more than a likely gap. A puzzle without such a cell, and one that is `solved`, goes on
-    as it is. So a network that gives marginals of several solutions settles on one of them.
+    as it is; where that is `certain`, its state stays. So a network that gives marginals of several solutions settles
+    on one of them.
     (ours, after belief propagation-guided decimation, arXiv:0709.1667)
     """
 
@@ -344,10 +345,11 @@ class Decimation:
     open: Tensor  # (B, S) bool: cells that the question leaves open
     probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
     solved: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) bool; None: nobody knows
+    certain: bool = False  # the rules say so, not a head
 
-    def clues(self, readout: Readout, still: Tensor) -> tuple[Tensor, Tensor]:
+    def clues(self, readout: Readout, still: Tensor, solved: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) likeliest tokens."""
-        p, solved = self.probabilities(readout.logits), self.solved(readout)
+        p = self.probabilities(readout.logits)
         sure, token = p.max(-1)
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
@@ -379,14 +381,18 @@ def unroll(
         return x, state if start is None else start(state)
 
     inputs, still = batch.inputs, None if decimation is None else decimation.open
+    done: Tensor | None = None  # (B,) bool
     x, state = begin(inputs)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, x)
         state = state if after is None else after(state)
+        state = state if done is None else _where(done, before, state)
         record = StepRecord(model, step, batch, x, before, state, rows)
         yield record
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
-            new, token = decimation.clues(record.readout, still)
+            solved = decimation.solved(record.readout)
+            done = solved if decimation.certain else None
+            new, token = decimation.clues(record.readout, still, solved)
             inputs, still = torch.where(new, token, inputs), still & ~new
             x, fresh = begin(inputs)
             state = _where(new.any(1), fresh, state)

@@ -325,14 +325,15 @@ def decimation(
     halting: Halting | None,
     solved: Callable[[Readout], Tensor | None] | None = None,
 ) -> Decimation:
-    """Decimation of questions (B, S) after every `every` steps; `solved` decides in place of the halting head."""
+    """Decimation of questions (B, S) after every `every` steps; the rules (`solved`) may replace the halting head."""
     open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
 
     def by_head(readout: Readout) -> Tensor | None:
         q = exact_logit(readout, halting)
         return None if q is None else q > 0
 
-    return Decimation(every, open_cells, partial(probabilities, likelihood=likelihood), solved or by_head)
+    p = partial(probabilities, likelihood=likelihood)
+    return Decimation(every, open_cells, p, solved or by_head, certain=solved is not None)
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:

@@ -64,7 +64,7 @@ def test_puzzles_that_are_solved_are_left(sudoku_4x4: Path) -> None:
     def decimated(evaluator: Evaluator) -> list[bool]:
         found = evaluator.decimation(batch.inputs, rows)
         assert found is not None
-        return found.clues(readout, found.open)[0].any(1).tolist()
+        return found.clues(readout, found.open, found.solved(readout))[0].any(1).tolist()
 
     evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
     assert decimated(evaluator) == [True, False, True]
@@ -113,6 +113,14 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> 
     assert answers == [[[1, 2], [1, 1]]] * 2 + [[[2, 2], [1, 1]]] * 3  # the second cell, with 0.64, was surer
     assert taken == [[1, 1], [2, 2], [1, 3], [2, 4], [3, 5]]  # no cell of the second puzzle was undecided
     assert all(torch.equal(record.batch.inputs, inputs) for record in records)
+
+
+def test_a_state_whose_answer_keeps_the_rules_stays() -> None:
+    model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
+    batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
+    alike = Decimation(2, inputs == 0, softmax, lambda r: (a := r.logits.argmax(-1))[:, 0] == a[:, 1], certain=True)
+    taken = [record.state.z.flatten().tolist() for record in unroll(model, batch, 6, decimation=alike)]
+    assert taken == [[1, 1], [2, 2], [1, 2], [2, 2], [2, 2], [2, 2]]
 
 
 def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4: Path) -> None:
