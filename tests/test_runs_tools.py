@@ -1,7 +1,6 @@
 """benchmarks/average.py and benchmarks/maze_failures.py: what they write, and what they refuse."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -58,10 +57,11 @@ def test_a_picture_shows_what_an_answer_has_and_lacks(tmp_path: Path, monkeypatc
     boards = tmp_path / "boards.json"
     board = {"question": question.ravel().tolist(), "label": label.ravel().tolist(), "solved": False}
     boards.write_text(json.dumps({"puzzles": [board | {"answers": [wrong.ravel().tolist()] * 2}]}))
-    draw: Callable[..., None] = lambda *words: (  # noqa: E731
-        monkeypatch.setattr("sys.argv", ["maze_failures", str(boards), str(tmp_path / "out.svg"), *words]),
-        maze_failures.main(),
-    )[1]
+
+    def draw(*words: str) -> None:
+        monkeypatch.setattr("sys.argv", ["maze_failures", str(boards), str(tmp_path / "out.svg"), *words])
+        maze_failures.main()
+
     draw("--steps", "1", "2")
     svg = ElementTree.parse(tmp_path / "out.svg")
     drawn = [path.attrib for path in svg.iter("{http://www.w3.org/2000/svg}path")]

@@ -235,8 +235,11 @@ class Evaluator:
                 f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
                 "cells are not known; type evaluation.decimation=none"
             )
-        obey = partial(self._obey, questions, rows) if self.puzzle.several else None
-        solved = None if obey is None else lambda readout: obey(readout.logits.argmax(-1))
+
+        def by_rules(readout: Readout) -> Tensor:
+            return self._obey(questions, rows, readout.logits.argmax(-1))
+
+        solved = by_rules if self.puzzle.several else None
         return decimation(self.puzzle, questions, self.decimated_every, self.likelihood, self.halting, solved)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:

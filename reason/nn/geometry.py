@@ -28,6 +28,10 @@ class Geometry(NamedTuple):
     links: tuple[tuple[Links, ...], ...] = ()  # for each relation its instances: those of the set, of each puzzle
     kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
 
+    def sent(self, h: Tensor) -> Tensor:
+        """h (B, S', D) with 0 at the positions that send nothing."""
+        return h if self.inside is None else h * self.inside
+
 
 UNKNOWN = Geometry()
 

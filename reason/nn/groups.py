@@ -53,8 +53,7 @@ class GroupMixer(nn.Module):
 
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): what the gate acts on."""
-        sent = h if geometry.inside is None else h * geometry.inside
-        z = sent.transpose(0, 1).contiguous()  # (S', B, D)
+        z = geometry.sent(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.axes and torch.compiler.is_compiling():
             y = self._summed(y, z, geometry)

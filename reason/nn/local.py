@@ -51,8 +51,7 @@ class LocalMixer(nn.Module):
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         assert geometry.grid is not None, "checked when the model is built"
-        sent = h if geometry.inside is None else h * geometry.inside
-        image, weight = sent.unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
+        image, weight = geometry.sent(h).unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
         y = self._convolved(image, weight) if self.offsets is None else self._gathered(image, weight, self.offsets)
         return self.out(glu(y.flatten(1, 2), self.activation))
 

@@ -148,8 +148,7 @@ class RelationMixer(GroupMixer):
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)
-        sent = h if geometry.inside is None else h * geometry.inside
-        cells = sent.unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
+        cells = geometry.sent(h).unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
         for messages, of_relation in zip(self._kinds, geometry.links, strict=True):
             for each in of_relation:
                 got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
