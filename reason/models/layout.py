@@ -40,7 +40,6 @@ class Layout(nn.Module):
     kinds: Tensor | None
     columns: Tensor | None
     others: Tensor | None
-    wall: Tensor | None
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
@@ -69,7 +68,6 @@ class Layout(nn.Module):
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
             "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
             "columns": torch.tensor(structure.alphabet) if config.symbols else None,
-            "wall": _wall(shape) if self.open_cells else None,
             "others": torch.tensor(others) if config.symbols and (others := config.others(shape)) else None,
         }
         constants |= _relations(groups, shape.seq_len, self.symbols)
@@ -161,8 +159,9 @@ class Layout(nn.Module):
         IMPOSSIBLE. The last of n are those of the other tokens, where a label may hold one: a mean over the cell.
         Cells without a state (`open_cells`) hold the token that says so.
         """
-        if self.wall is not None:
-            return torch.where(_some(z), values, self.wall.to(values.dtype))
+        if self.open_cells:  # as wide as the head, which has logits of marks too
+            wall = torch.full_like(values[0, 0], IMPOSSIBLE).index_fill(0, values.new_tensor(self.outside).long(), 0)
+            return torch.where(_some(z), values, wall)
         if self.columns is None:
             return values
         scores = values[..., 0]
@@ -180,13 +179,6 @@ class Layout(nn.Module):
 def _some(x: Tensor) -> Tensor:
     """(…, 1): is any of the last axis not 0? A third of the time of `x.ne(0).any(-1)` in bfloat16."""
     return x.abs().amax(-1, keepdim=True).ne(0)
-
-
-def _wall(shape: Shape) -> Tensor:
-    """The logits (V + marks) of a cell without a state: of the token that says what lies beyond the edge."""
-    logits = torch.full((shape.vocab_size + len(shape.marks),), IMPOSSIBLE)
-    logits[shape.structure.outside] = 0
-    return logits
 
 
 def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> Tensor | None:
