@@ -116,6 +116,15 @@ class Structure(BaseModel):
         return None
 
 
+def units(grid: tuple[int, int], box: tuple[int, int] | None) -> dict[str, tuple[int, ...]]:
+    """The partitions of a grid that have a name: its rows, its columns and, where it has boxes of that shape, these."""
+    row, column = np.indices(grid)
+    found = {"row": row, "column": column}
+    if box is not None:
+        found["box"] = row // box[0] * (grid[1] // box[1]) + column // box[1]
+    return {name: tuple(numbers.ravel().tolist()) for name, numbers in found.items()}
+
+
 @dataclass(frozen=True)
 class GridSymmetry:
     """Symmetries that keep the rules of a puzzle: restarts draw from them.

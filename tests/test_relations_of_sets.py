@@ -164,7 +164,7 @@ def test_a_declared_puzzle_is_solved_as_it_is_typed(
 def test_instances_that_fill_the_board_become_groups() -> None:
     lines = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3))  # rows, columns, a diagonal
     different = Relation(name="different", rule=["alldifferent", "x"], instances=lines)
-    groups, (seen, hidden, less) = partitioned([different, LESS], [], 4)
+    groups, (seen, hidden, less) = partitioned([different, LESS], [], 4, {})
     assert groups == {"different_1": (0, 0, 1, 1), "different_2": (0, 1, 0, 1)}
     assert (seen.instances, seen.seen) == (lines[4:], True)
     assert (hidden.name, hidden.instances, hidden.seen) == ("different_in_groups", lines[:4], False)

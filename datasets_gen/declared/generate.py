@@ -25,6 +25,7 @@ from datasets_gen.pages import page_named
 from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
 from datasets_gen.puzzles import FAMILIES
+from datasets_gen.structure import units
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
@@ -278,7 +279,8 @@ def declared_splits(
             made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
     every = [each for split in made.values() for each in split]
     drawn = [each.own for each in every]
-    groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len)
+    of_grid = units(puzzle.grid, puzzle.box_shape)
+    groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)
     splits, start = {}, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,11 +61,12 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
 
 
 def partitioned(
-    relations: Sequence[Relation], drawn: Sequence[Sequence[Instance]], cells: int
+    relations: Sequence[Relation], drawn: Sequence[Sequence[Instance]], cells: int, units: Mapping[str, tuple[int, ...]]
 ) -> tuple[dict[str, tuple[int, ...]], tuple[Relation, ...]]:
     """(groups, relations): all-different instances that fill the board, as rows do, become partitions of its cells.
 
-    drawn: the instances of each puzzle, which stay what they are. Networks read a partition faster than its instances,
+    drawn: the instances of each puzzle, which stay what they are. units: partitions that have a name of their own, such
+    as rows, so that the weights of one puzzle serve another. Networks read a partition faster than its instances,
     and tell rows from columns. Rules go on to read the instances, from a relation that networks do not see.
     """
     groups: dict[str, tuple[int, ...]] = {}
@@ -80,12 +81,20 @@ def partitioned(
             filling += part
             left = [each for each in left if each not in part]
             numbers = {cell: number for number, each in enumerate(part) for cell in each}
-            groups[f"{relation.name}_{len(groups) + 1}"] = tuple(numbers[cell] for cell in range(cells))
+            partition = tuple(numbers[cell] for cell in range(cells))
+            known = (name for name, unit in units.items() if _same(unit, partition))
+            name = next(known, f"{relation.name}_{len(groups) + 1}")
+            groups[name] = units.get(name, partition)
         hidden = {"name": f"{relation.name}{IN_GROUPS}", "instances": tuple(filling), "seen": False}
         if left or own or not filling:
             found.append(relation.model_validate({**dict(relation), "instances": tuple(left)}))
         found += [relation.model_validate({**dict(relation), **hidden, "clues": 0, "highest": 0})] if filling else []
     return groups, tuple(found)
+
+
+def _same(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Do two partitions hold the same groups, however numbered?"""
+    return len({*one}) == len({*other}) == len({*zip(one, other, strict=True)})
 
 
 def _filling(instances: Sequence[tuple[int, ...]], cells: int) -> list[tuple[int, ...]]:

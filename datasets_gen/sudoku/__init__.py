@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets_gen.family import SquareBoard
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import GridSymmetry, Structure
+from datasets_gen.structure import GridSymmetry, Structure, units
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
@@ -89,10 +89,7 @@ class Sudoku(SquareBoard):
     @property
     def structure(self) -> Structure:
         """The grid, its rows, columns and boxes, and the digits."""
-        row, column = np.indices(self.grid_shape)
-        height, width = self.box_shape
-        units = {"row": row, "column": column, "box": row // height * (self.size // width) + column // width}
-        groups = {name: tuple(numbers.ravel().tolist()) for name, numbers in units.items()}
+        groups = units(self.grid_shape, self.box_shape)
         return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:

@@ -26,7 +26,9 @@ class Config(BaseConfig):
     name: Outside[str] = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
     seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
     init_from: Resumable[str | None] = Field(
-        None, description="a run whose trained weights this one starts from; none: random"
+        None,
+        description="a run whose trained weights this one starts from, perhaps of a puzzle with other constraints; "
+        "none: random",
     )
     init_layers: LayerOrder = Field(
         "same",

@@ -128,6 +128,15 @@ class MixingConfig(ModelConfig):
         return None
 
 
+def constraints_of(c: ModelConfig, shape: Shape) -> dict[str, tuple[Any, ...]]:
+    """The constraint behind each part of a mixer's messages: (name of a group,), or a relation's name and sizes."""
+    if not isinstance(c, MixingConfig) or c.mixer not in ("groups", "relations"):
+        return {}
+    groups, relations, _ = c.relations_of(shape)
+    found = {f"relations.{index}": (name,) for index, name in enumerate(groups)}
+    return found | {f"messages.{index}": kind for index, kind in enumerate(relations)}
+
+
 def refuse_unfit(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""
     head_dim, remainder = divmod(c.hidden_size, c.num_heads)

@@ -24,7 +24,8 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.machine.auto import Resolved, choices, resolve
 from reason.machine.refuse import refuse_large_model, refuse_large_training, refuse_other_sizes, refuse_unfused
 from reason.models import build_model
-from reason.models.mixing import same_mixer
+from reason.models.base import Reasoner, Shape
+from reason.models.mixing import constraints_of, same_mixer
 from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
@@ -32,6 +33,7 @@ from reason.runs.directory import (
     has_lost_checkpoints,
     locked,
     read_record,
+    read_shape,
     refuse_existing,
     refuse_full_disk,
     refuse_undecodable,
@@ -226,7 +228,7 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     for part in data.parts:
         model.add_shape(part.shape)
     if config.init_from is not None and not checkpoints(run):  # a run with checkpoints loads its own weights later
-        warm_start(model, Path(config.init_from), config.init_layers)
+        reasons = [*reasons, *_begin(model, config, data.shape)]
     if config.training.only == "gate":
         train_gate_alone(model)
     model = model.to(device)
@@ -242,6 +244,17 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
     trainer.compiled, trainer.reasons = compiled, reasons
     return trainer
+
+
+def _begin(model: Reasoner, config: Config, shape: Shape) -> list[str]:
+    """Warm start from config.init_from; what it says of constraints that the two puzzles do not share."""
+    run = Path(config.init_from or "")
+    had = constraints_of(read_config(run / "config.json").model, read_shape(run))
+    has = constraints_of(config.model, shape)
+    warm_start(model, run, config.init_layers, had, has)
+    own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
+    told = (("messages that start at zero", own), ("messages of the run that are left out", other))
+    return [f"init_from={run}: {what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]
 
 
 def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor | None:

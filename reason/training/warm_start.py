@@ -1,13 +1,14 @@
-"""Warm start from a run's weights, unchanged or duplicated into a deeper stack (Ouro's upcycling; docs/math.md §12)."""
+"""Warm start from a run's weights: unchanged, on other constraints, or in a deeper stack (docs/math.md §12)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
@@ -15,12 +16,20 @@ from reason.training.checkpoint import load_weights, read_checkpoint, readable
 
 LayerOrder = Literal["same", "cycle", "repeat"]
 _LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
+_MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>(relations|messages)\.\d+)\.(?P<rest>.*)$")
 
 
-def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
+def warm_start(
+    model: nn.Module,
+    run: Path,
+    order: LayerOrder,
+    had: Mapping[str, Hashable] | None = None,
+    has: Mapping[str, Hashable] | None = None,
+) -> None:
     """Load the newest readable checkpoint of `run` into the model: its EMA if it has one, as evaluation does (ours).
 
-    A gate that the run did not have keeps its initial weights; everything else must be there, in the same shape.
+    A gate that the run did not have keeps its initial weights. `had` and `has` name the constraint behind each part of
+    the mixers' messages, in the run and in this model: see `moved`. Everything else must be there, in the same shape.
 
     Raises:
         ConfigError: there is no checkpoint, or a weight of the two differs.
@@ -35,6 +44,8 @@ def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
         newest, lambda folder: load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
     )
     own = model.state_dict()
+    if had != has:
+        weights = moved(weights, own, had or {}, has or {})
     if order != "same":
         weights = duplicated(weights, own, order)
     fresh = {name: tensor for name, tensor in own.items() if name.startswith("gate.") and name not in weights}
@@ -42,6 +53,35 @@ def warm_start(model: nn.Module, run: Path, order: LayerOrder) -> None:
     if fault is not None:
         raise ConfigError(f"init_from={run}: {fault}")
     model.load_state_dict(weights | fresh)
+
+
+def moved(
+    weights: Mapping[str, Tensor],
+    own: Mapping[str, Tensor],
+    had: Mapping[str, Hashable],
+    has: Mapping[str, Hashable],
+) -> dict[str, Tensor]:
+    """Weights of a run on one puzzle for a model of another, whose cells stand under other constraints (ours).
+
+    Messages along a constraint that both have keep their weights. Those of one that only this model has start at
+    zero, so the model begins as the run's network, which does not see that constraint.
+    """
+    where = {constraint: part for part, constraint in has.items()}
+    found, mixers = {}, set()
+    for name, tensor in weights.items():
+        part = _MESSAGES.match(name)
+        if part is None:
+            found[name] = tensor
+            continue
+        mixers.add(part["mixer"])
+        if (constraint := had.get(part["messages"])) in where:
+            found[f"{part['mixer']}.{where[constraint]}.{part['rest']}"] = tensor
+    for name, tensor in own.items():
+        part = _MESSAGES.match(name)
+        if part is not None and part["mixer"] in mixers and name not in found:
+            last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
+            found[name] = torch.zeros_like(tensor) if last else tensor
+    return found
 
 
 def duplicated(weights: Mapping[str, Tensor], target: Mapping[str, Tensor], order: LayerOrder) -> dict[str, Tensor]:

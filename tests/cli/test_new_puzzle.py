@@ -17,7 +17,7 @@ def test_the_starting_file_makes_a_set_that_is_right(tmp_path: Path, monkeypatch
     metadata, _ = read_split("set", "train")
     assert metadata.task["name"] == "my-hills"
     assert metadata.structure is not None
-    assert list(metadata.structure.groups) == ["alldifferent_1", "alldifferent_2"]
+    assert list(metadata.structure.groups) == ["row", "column"]
     assert any(relation.places == 2 for relation in metadata.structure.relations)
 
 

@@ -292,7 +292,7 @@ def test_a_page_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     assert ((read_split(tmp_path / "set", "train")[1].inputs > 1).sum(1) >= 2).all()
     metadata = read_metadata(tmp_path / "set", "train")
     assert metadata.provenance["command"].startswith(f"python -m datasets_gen {path} --train 2")
-    assert list(metadata.structure.groups) == ["alldifferent_1"]  # all three cells
+    assert list(metadata.structure.groups) == ["row"]  # all three cells
     assert not any(relation.seen for relation in metadata.structure.relations)
     assert main(["verify", str(tmp_path / "set")]) == 0
 

@@ -1,5 +1,6 @@
 """Starting from a finished run: stage II moves nothing but the gate, an upcycled stack computes what its order says."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,15 +9,19 @@ from conftest import pairs, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
+from datasets_gen.structure import Relation, Structure
+from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, build_model
+from reason.models.base import Reasoner
+from reason.models.mixing import constraints_of
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
-from reason.training.warm_start import duplicated
+from reason.training.warm_start import duplicated, moved
 
 NARROW = pairs(
     "model.hidden_size=8 model.num_heads=2 training.batch_size=8 training.steps=3 training.log_every=1 "
@@ -142,7 +147,7 @@ def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path,
     ({"model.num_layers": "3", "init_layers": "cycle", "model.coda": "1"}, "coda.blocks holds 0 layers, this"),
     ({"model.damping": "true"}, "lacks the weight damping of this model"),
     ({"model.norm": "simple"}, "which this model lacks"),
-    ({"init_from": "nowhere"}, "holds no checkpoint"),
+    ({"init_from": "nowhere"}, "no run at nowhere"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(
     stage_1: tuple[Config, Path], tmp_path: Path, changes: dict[str, str], text: str
@@ -150,3 +155,64 @@ def test_what_does_not_fit_is_refused(
     config = override(stage_1[0], {"init_from": str(stage_1[1])} | changes)
     with pytest.raises(ConfigError, match=text):
         trainer_of(config, tmp_path / "run")
+
+
+LINES = {"row": (0, 0, 1, 1), "column": (0, 1, 0, 1)}
+DIAGONAL = Relation(name="alldifferent", instances=((0, 3),))
+LESS = Relation(name="less", places=2, clues=1, highest=3, instances=((1, 2),))
+
+
+def of_constraints(groups: dict[str, tuple[int, ...]], *relations: Relation) -> tuple[Reasoner, dict[str, tuple]]:
+    """A model with random weights of 2×2 puzzles with three symbols, and what its messages stand for."""
+    shape = Shape(
+        seq_len=4,
+        vocab_size=5,
+        structure=Structure(grid=(2, 2), groups=groups, relations=relations, symbols=(2, 3, 4)),
+    )
+    config = RecursiveConfig(
+        hidden_size=8, mixer="relations" if relations else "groups", symbols=True, positions="none", num_heads=1,
+        expansion=1, puzzle_emb_len=0, h_cycles=1, l_cycles=2, num_layers=1, states=1, gradient="all-cycles",
+    )  # fmt: skip
+    return shaken(build_model(config, shape)), constraints_of(config, shape)
+
+
+def test_a_constraint_that_the_run_did_not_have_says_nothing_at_first() -> None:
+    (old, had), (new, has) = of_constraints(LINES), of_constraints(LINES, DIAGONAL, LESS)
+    new.load_state_dict(moved(old.state_dict(), new.state_dict(), had, has))
+    batch = random_batch(2, 4, 5)
+    for a, b in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
+        torch.testing.assert_close(a.logits, b.logits)
+
+
+def test_messages_follow_the_names_of_constraints() -> None:
+    """A run on rows, columns and boxes begins one of boxes and rows: each keeps its weights, columns are left out."""
+    (old, had), (new, has) = (
+        of_constraints(LINES | {"box": (0,) * 4}, LESS),
+        of_constraints({"box": (0,) * 4, "row": LINES["row"]}, DIAGONAL, LESS),
+    )
+    before, after = old.state_dict(), moved(old.state_dict(), new.state_dict(), had, has)
+    assert after.keys() == new.state_dict().keys()
+    layer = "f_l.blocks.0.mixer."
+    for now, then in (("relations.0", "relations.2"), ("relations.1", "relations.0")):
+        assert torch.equal(after[f"{layer}{now}.weight"], before[f"{layer}{then}.weight"])
+    for part in ("sums", "numbers", "answer"):
+        assert torch.equal(after[f"{layer}messages.1.{part}.weight"], before[f"{layer}messages.0.{part}.weight"])
+    assert torch.equal(after[f"{layer}own.weight"], before[f"{layer}own.weight"])
+
+
+def test_a_run_begins_on_other_constraints_and_says_so(
+    sudoku_4x4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(sudoku_4x4, tmp_path / "other")
+    for file in (tmp_path / "other").glob("*/dataset.json"):
+        file.write_text(file.read_text().replace('"box"', '"region"'))
+    words = [f"{key}={value}" for key, value in (NARROW | {"model.num_heads": "1"}).items()]
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    assert main(["train", "sudoku-9x9", f"data={sudoku_4x4}", f"run={first}", *words]) == 0
+    capsys.readouterr()
+    assert (
+        main(["train", "sudoku-9x9", f"data={tmp_path / 'other'}", f"run={second}", f"init_from={first}", *words]) == 0
+    )
+    told = capsys.readouterr().out
+    assert f"init_from={first}: messages that start at zero: region\n" in told
+    assert f"init_from={first}: messages of the run that are left out: box\n" in told
