@@ -1,4 +1,4 @@
-"""benchmarks/average.py and benchmarks/maze_failures.py: what they write, and what they refuse."""
+"""benchmarks/average.py, maze_failures.py and families.py: what they write, and what they refuse."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-from conftest import trainer_of
+from conftest import make_set, output, trainer_of
 
-from benchmarks import average, maze_failures
+from benchmarks import average, families, maze_failures
+from datasets_gen.layout import read_split
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL
+from datasets_gen.puzzles import puzzle_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -72,3 +74,29 @@ def test_a_picture_shows_what_an_answer_has_and_lacks(tmp_path: Path, monkeypatc
     boards.write_text(json.dumps({"puzzles": [board | {"answers": [[]], "solved": True}]}))
     with pytest.raises(SystemExit):
         draw("--steps", "1")
+
+
+def test_one_set_of_two_families_keeps_the_constraints_of_each(tmp_path: Path) -> None:
+    plain = make_set("sudoku --size 9 --train 3 --test 2", tmp_path / "plain")
+    jigsaw = make_set("sudoku-jigsaw --clues 60 --train 2 --test 1 --processes 1", tmp_path / "jigsaw")
+    both = tmp_path / "both"
+    families.main([str(plain), str(jigsaw), "--output-dir", str(both)])
+    metadata, train = read_split(both, "train")
+    assert metadata.structure is not None
+    assert list(metadata.structure.groups) == ["row", "column"]
+    assert [(r.name, r.seen) for r in metadata.structure.relations] == [
+        ("alldifferent", True), ("alldifferent_in_groups", False)
+    ]  # fmt: skip
+    puzzle = puzzle_of(metadata)
+    assert puzzle.solved(train.inputs, train.labels, train.relations).all()
+    swapped = np.roll(train.labels, 1, axis=0)  # 0 and 3 have the answer of a puzzle of the other family
+    assert not puzzle.solved(np.ones_like(train.inputs), swapped, train.relations)[[0, 3]].any()
+    boxes = [sorted(each.cells) for each in puzzle.own(train.relations[0])]
+    assert boxes[0] == [0, 1, 2, 9, 10, 11, 18, 19, 20]
+    assert len(boxes) == 9
+    for name, source in (("plain", plain), ("jigsaw", jigsaw)):
+        assert np.array_equal(read_split(both, name)[1].inputs, read_split(source, "test")[1].inputs)
+    output(f"generate verify {both}")
+    with pytest.raises(SystemExit):
+        families.main([str(plain), str(make_set("sudoku --size 4 --train 2 --test 1", tmp_path / "small")),
+                       "--output-dir", str(tmp_path / "none")])  # fmt: skip

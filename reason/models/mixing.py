@@ -137,6 +137,11 @@ def constraints_of(c: ModelConfig, shape: Shape) -> dict[str, tuple[Any, ...]]:
     return found | {f"messages.{index}": kind for index, kind in enumerate(relations)}
 
 
+def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
+    """Whether the tokens of puzzles of every shape mean the same to the model: this symbol, another one, none yet."""
+    return isinstance(c, MixingConfig) and c.symbols and all(shape.structure.symbols for shape in shapes)
+
+
 def refuse_unfit(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""
     head_dim, remainder = divmod(c.hidden_size, c.num_heads)

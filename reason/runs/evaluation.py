@@ -18,6 +18,7 @@ from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.machine.auto import resolve_reading
+from reason.models.mixing import by_symbol
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
@@ -63,7 +64,8 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     puzzle = task_of(data.metadata)
     every = settings.decimated_every(puzzle is not None and puzzle.several, trained_steps)
     steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
-    refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
+    if not by_symbol(own.model, data.shape, trained.model.shape):
+        refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
     folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
     refuse_other_files(folder, "an evaluation")
     if name is None:

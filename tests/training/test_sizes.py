@@ -76,3 +76,13 @@ def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes: dict[int, Path],
         assert (run / "evaluation" / name / "results.json").exists()
     refusal(["evaluate", str(run), f"data={mazes[4]},{mazes[7]}"], f"one set at a time; type data={mazes[4]}")
     output(["solve", str(run), "S..#....G", "steps=1"], "step 1: ", status=None)
+
+
+def test_a_run_on_symbols_reads_another_puzzle_of_symbols(tmp_path: Path) -> None:
+    """4×4 Sudoku and 16×16 Sudoku name the same groups, and symbols have no names for the network."""
+    small = make_set("sudoku --size 4 --train 4 --test 2", tmp_path / "small")
+    large = make_set("sudoku-16 --clues 250 --train 0 --test 2 --processes 1", tmp_path / "large")
+    run = str(tmp_path / "run")
+    words = "training.steps=1 training.batch_size=2 model.hidden_size=8 rollout.supervision_steps=2"
+    output(f"train sudoku-9x9 data={small} run={run} {words}")
+    output(f"evaluate {run} data={large} steps=2", "2 puzzles (test)")
