@@ -335,10 +335,12 @@ class Decimation:
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. A puzzle without such a cell, and one that is `solved`, goes on
-    as it is; where that is `certain`, its state stays. So a network that gives marginals of several solutions settles
-    on one of them.
-    (ours, after belief propagation-guided decimation, arXiv:0709.1667)
+    empty, a likely queen tells more than a likely gap. A `solved` puzzle goes on as it is; where that is `certain`, its
+    state stays. So a network that gives marginals of several solutions settles on one of them.
+
+    A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
+    of its failures says whether its i-th clue is then the second likeliest token: no combination comes twice.
+    (ours, after belief propagation-guided decimation, arXiv:0709.1667, and limited discrepancy search)
     """
 
     every: int
@@ -347,10 +349,18 @@ class Decimation:
     solved: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) bool; None: nobody knows
     certain: bool = False  # the rules say so, not a head
 
-    def clues(self, readout: Readout, still: Tensor, solved: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) likeliest tokens."""
+    def clues(
+        self, readout: Readout, still: Tensor, solved: Tensor | None = None, against: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) their tokens.
+
+        They are the likeliest tokens, and in the rows `against` (B,) the second likeliest.
+        """
         p = self.probabilities(readout.logits)
-        sure, token = p.max(-1)
+        best_two, tokens = p.topk(2, dim=-1)
+        sure, token = best_two[..., 0], tokens[..., 0]
+        if against is not None:
+            token = torch.where(against[:, None], tokens[..., 1], token)
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
         undecided = still & (sure < DECIDED)
@@ -381,6 +391,9 @@ def unroll(
         return x, state if start is None else start(state)
 
     inputs, still = batch.inputs, None if decimation is None else decimation.open
+    failures = given = torch.zeros_like(
+        batch.inputs[:, 0], dtype=torch.int64
+    )  # (B,) each; clues since the last failure
     done: Tensor | None = None  # (B,) bool
     x, state = begin(inputs)
     for step in range(1, steps + 1):
@@ -392,10 +405,16 @@ def unroll(
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
             solved = decimation.solved(record.readout)
             done = solved if decimation.certain else None
-            new, token = decimation.clues(record.readout, still, solved)
-            inputs, still = torch.where(new, token, inputs), still & ~new
+            against = (failures >> given.clamp(max=62)) & 1 > 0
+            new, token = decimation.clues(record.readout, still, solved, against)
+            inputs, still, anew, given = torch.where(new, token, inputs), still & ~new, new.any(1), given + 1
+            if solved is not None:
+                failed = ~anew & ~solved
+                inputs = torch.where(failed[:, None], batch.inputs, inputs)
+                still = torch.where(failed[:, None], decimation.open, still)
+                anew, failures, given = anew | failed, failures + failed, given.masked_fill(failed, 0)
             x, fresh = begin(inputs)
-            state = _where(new.any(1), fresh, state)
+            state = _where(anew, fresh, state)
         del record  # with its readout, before the next step takes memory
 
 

@@ -123,6 +123,39 @@ def test_a_state_whose_answer_keeps_the_rules_stays() -> None:
     assert taken == [[1, 1], [2, 2], [1, 2], [2, 2], [2, 2], [2, 2]]
 
 
+class Wrong(Pair):
+    """Three cells of tokens 1 and 2, whose clues it repeats: it takes all of them for 1, the first ones most surely."""
+
+    shape = Shape(seq_len=3, vocab_size=3)
+
+    def readout(self, state: Twins, step: int | None = None) -> Readout:
+        first = torch.tensor([0.8, 0.7, 0.6]).expand(len(state.z), 3)
+        p = torch.stack([torch.full_like(first, 1e-3), first, 1 - first - 1e-3], dim=-1)
+        known = torch.nn.functional.one_hot(self.clues, 3).float().clamp(min=1e-6)
+        return Readout(torch.where(self.clues[..., None] > 0, known, p).log(), None, None)
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_failures_try_every_combination_of_clues(certain: bool) -> None:
+    """The first puzzle is solved by 1 2 2, the second by the answer of the network, the third by none."""
+    model, inputs = Wrong(), torch.zeros(3, 3, dtype=torch.long)
+    right = torch.tensor([[1, 2, 2], [1, 1, 1], [0, 0, 0]])
+    batch = Batch(inputs, inputs, torch.zeros(3, dtype=torch.long))
+
+    def solved(readout: Readout) -> Tensor:
+        return (readout.logits.argmax(-1) == right).all(1)
+
+    rule = Decimation(1, inputs == 0, softmax, solved, certain)
+    records = list(unroll(model, batch, 40, decimation=rule))
+    ends = [records[i].answer.tolist() for i in range(3, 40, 4)]  # three clues, then the failure is seen
+    assert [end[2] for end in ends[:8]] == [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
+    assert [end[0] for end in ends[:7]] == [[1 + (n >> i & 1) for i in range(3)] for n in range(7)]
+    assert all(end[0] == [1, 2, 2] for end in ends[6:])
+    assert all(record.answer[1].tolist() == [1, 1, 1] for record in records)
+    nobody = Decimation(1, inputs == 0, softmax)
+    assert all(r.answer[0].tolist() == [1, 1, 1] for r in unroll(model, batch, 12, decimation=nobody))
+
+
 def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     torch.manual_seed(0)
