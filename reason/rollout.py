@@ -335,8 +335,8 @@ class Decimation:
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. A `solved` puzzle goes on as it is; where that is `certain`, its
-    state stays. So a network that gives marginals of several solutions settles on one of them.
+    empty, a likely queen tells more than a likely gap. The state of a `solved` puzzle stays. So a network that gives
+    marginals of several solutions settles on one of them.
 
     A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
     of its failures says whether its i-th clue is then the second likeliest token: no combination comes twice.
@@ -346,26 +346,19 @@ class Decimation:
     every: int
     open: Tensor  # (B, S) bool: cells that the question leaves open
     probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
-    solved: Callable[[Readout], Tensor | None] = lambda readout: None  # (B,) bool; None: nobody knows
-    certain: bool = False  # the rules say so, not a head
+    solved: Callable[[Tensor], Tensor]  # of answers (B, S): which keep the rules, (B,) bool
 
-    def clues(
-        self, readout: Readout, still: Tensor, solved: Tensor | None = None, against: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def clues(self, readout: Readout, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) their tokens.
 
         They are the likeliest tokens, and in the rows `against` (B,) the second likeliest.
         """
         p = self.probabilities(readout.logits)
         best_two, tokens = p.topk(2, dim=-1)
-        sure, token = best_two[..., 0], tokens[..., 0]
-        if against is not None:
-            token = torch.where(against[:, None], tokens[..., 1], token)
+        sure, token = best_two[..., 0], torch.where(against[:, None], tokens[..., 1], tokens[..., 0])
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
         undecided = still & (sure < DECIDED)
-        if solved is not None:
-            undecided &= ~solved[:, None]
         best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
         return torch.zeros_like(still).scatter(1, best, True) & undecided, token
 
@@ -391,9 +384,7 @@ def unroll(
         return x, state if start is None else start(state)
 
     inputs, still = batch.inputs, None if decimation is None else decimation.open
-    failures = given = torch.zeros_like(
-        batch.inputs[:, 0], dtype=torch.int64
-    )  # (B,) each; clues since the last failure
+    failures = given = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)  # clues since the last failure
     done: Tensor | None = None  # (B,) bool
     x, state = begin(inputs)
     for step in range(1, steps + 1):
@@ -403,18 +394,15 @@ def unroll(
         record = StepRecord(model, step, batch, x, before, state, rows)
         yield record
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
-            solved = decimation.solved(record.readout)
-            done = solved if decimation.certain else None
-            against = (failures >> given.clamp(max=62)) & 1 > 0
-            new, token = decimation.clues(record.readout, still, solved, against)
-            inputs, still, anew, given = torch.where(new, token, inputs), still & ~new, new.any(1), given + 1
-            if solved is not None:
-                failed = ~anew & ~solved
-                inputs = torch.where(failed[:, None], batch.inputs, inputs)
-                still = torch.where(failed[:, None], decimation.open, still)
-                anew, failures, given = anew | failed, failures + failed, given.masked_fill(failed, 0)
+            done = decimation.solved(record.answer)
+            new, token = decimation.clues(record.readout, still, (failures >> given.clamp(max=62)) & 1 > 0)
+            new &= ~done[:, None]
+            failed = ~done & ~new.any(1)
+            inputs = torch.where(failed[:, None], batch.inputs, torch.where(new, token, inputs))
+            still = torch.where(failed[:, None], decimation.open, still & ~new)
+            failures, given = failures + failed, (given + 1).masked_fill(failed, 0)
             x, fresh = begin(inputs)
-            state = _where(anew, fresh, state)
+            state = _where(done, state, fresh)
         del record  # with its readout, before the next step takes memory
 
 

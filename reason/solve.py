@@ -135,8 +135,12 @@ def solve_text(
     until = partial(_holds, puzzle, question, relations=relations) if puzzle.judges and not puzzle.causal else None
     attempt = partial(think, model, steps=steps, halting=halting, until=until)
     if every is not None:
-        likelihood, head = config.loss.likelihood, None if puzzle.several else halting  # `until` knows every solution
-        attempt = partial(attempt, decimated=lambda asked: decimation(puzzle, asked, every, likelihood, head))
+        likelihood = config.loss.likelihood
+
+        def none(answers: torch.Tensor) -> torch.Tensor:
+            return torch.zeros(len(answers), dtype=torch.bool, device=device)  # `until` ends at the first solution
+
+        attempt = partial(attempt, decimated=lambda asked: decimation(puzzle, asked, every, likelihood, none))
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds

@@ -28,7 +28,7 @@ from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
-from reason.rollout import Decimation, Halting, StepRecord, exact_logit, unroll
+from reason.rollout import Decimation, Halting, StepRecord, unroll
 from reason.training.device import await_device
 from reason.training.distributed import World
 from reason.training.generators import seeded
@@ -222,8 +222,8 @@ class Evaluator:
     def decimation(self, questions: Tensor, rows: Tensor) -> Decimation | None:
         """How questions (B, S), of the puzzles `rows` (B,), get clues on the way; None: not at all.
 
-        A head that is trained on labels does not know another solution: where there may be several, the rules tell
-        which answers are solutions.
+        The rules tell which answers are solutions. The halting head does not know it: trained on puzzles that have a
+        solution, it takes answers to a wrong clue for right, and knows one solution of several.
 
         Raises:
             ConfigError: the set is of no known family, which would tell open cells.
@@ -235,12 +235,9 @@ class Evaluator:
                 f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
                 "cells are not known; type evaluation.decimation=none"
             )
-
-        def by_rules(readout: Readout) -> Tensor:
-            return self._obey(questions, rows, readout.logits.argmax(-1))
-
-        solved = by_rules if self.puzzle.several else None
-        return decimation(self.puzzle, questions, self.decimated_every, self.likelihood, self.halting, solved)
+        return decimation(
+            self.puzzle, questions, self.decimated_every, self.likelihood, partial(self._obey, questions, rows)
+        )
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -325,18 +322,11 @@ def decimation(
     questions: Tensor,
     every: int,
     likelihood: Likelihood,
-    halting: Halting | None,
-    solved: Callable[[Readout], Tensor | None] | None = None,
+    solved: Callable[[Tensor], Tensor],
 ) -> Decimation:
-    """Decimation of questions (B, S) after every `every` steps; the rules (`solved`) may replace the halting head."""
+    """Decimation of questions (B, S) after every `every` steps; `solved` says which answers (B, S) keep the rules."""
     open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
-
-    def by_head(readout: Readout) -> Tensor | None:
-        q = exact_logit(readout, halting)
-        return None if q is None else q > 0
-
-    p = partial(probabilities, likelihood=likelihood)
-    return Decimation(every, open_cells, p, solved or by_head, certain=solved is not None)
+    return Decimation(every, open_cells, partial(probabilities, likelihood=likelihood), solved)
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:

@@ -1,6 +1,5 @@
 """Decimation: which cell becomes a clue, what starts anew, and that it settles on one of several solutions."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +26,14 @@ def softmax(logits: Tensor) -> Tensor:
     return probabilities(logits, "softmax")
 
 
+def nothing(answers: Tensor) -> Tensor:
+    return torch.zeros(len(answers), dtype=torch.bool)
+
+
+def alike(answers: Tensor) -> Tensor:
+    return answers[:, 0] == answers[:, 1]
+
+
 def chosen(logits: np.ndarray, still: np.ndarray) -> int | None:
     """The rule in words, for one puzzle in float64."""
     p = np.exp(logits - logits.max(1, keepdims=True))
@@ -44,34 +51,23 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
     still = torch.rand(300, 6, generator=generator) < 0.6
-    new, token = Decimation(1, still, softmax).clues(Readout(logits, None, None), still)
+    against = torch.rand(300, generator=generator) < 0.5
+    new, token = Decimation(1, still, softmax, nothing).clues(Readout(logits, None, None), still, against)
     assert (new.sum(1) <= 1).all()
-    assert torch.equal(token, logits.argmax(-1))
+    assert torch.equal(token, torch.where(against[:, None], logits.argsort(-1)[..., -2], logits.argmax(-1)))
     want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
     assert [int(row.int().argmax()) if row.any() else None for row in new] == want
     assert want.count(None) > 5  # puzzles all of whose cells are given or decided
 
 
-def test_puzzles_that_are_solved_are_left(sudoku_4x4: Path) -> None:
-    """By the halting head; where there may be several solutions, by the rules."""
+def test_the_rules_say_what_is_solved(sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     rows = torch.arange(3)
     batch = data.take(rows)
-    right = torch.nn.functional.one_hot(batch.labels.clamp(min=0), data.shape.vocab_size).float()
-    readout = Readout(right * torch.tensor([3.0, 3.0, 0.0]).view(3, 1, 1), torch.tensor([-1.0, 0.5, 0.0]), None)
-    assert (readout.logits[2].argmax(-1) != batch.labels[2]).any()
-
-    def decimated(evaluator: Evaluator) -> list[bool]:
-        found = evaluator.decimation(batch.inputs, rows)
-        assert found is not None
-        return found.clues(readout, found.open, found.solved(readout))[0].any(1).tolist()
-
-    evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
-    assert decimated(evaluator) == [True, False, True]
-    assert decimated(replace(evaluator, halting=None)) == [True, True, True]
-    assert evaluator.puzzle is not None
-    object.__setattr__(evaluator.puzzle, "several", True)
-    assert decimated(evaluator) == [False, False, True]
+    found = evaluator_of(small(data.shape), data, 2, 5, decimation=1).decimation(batch.inputs, rows)
+    assert found is not None
+    wrong = batch.labels.roll(1, dims=1)
+    assert found.solved(torch.cat([batch.labels[:2], wrong[2:]])).tolist() == [True, True, False]
 
 
 class Twins(NamedTuple):
@@ -105,22 +101,13 @@ class Pair(Reasoner):
 def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> None:
     model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
-    records = list(unroll(model, batch, 5, decimation=Decimation(2, inputs == 0, softmax)))
     answers, taken = [], []
-    for record in unroll(model, batch, 5, decimation=Decimation(2, inputs == 0, softmax)):
+    for record in unroll(model, batch, 6, decimation=Decimation(2, inputs == 0, softmax, alike)):
         answers.append(record.answer.tolist())
         taken.append(record.state.z.flatten().tolist())
-    assert answers == [[[1, 2], [1, 1]]] * 2 + [[[2, 2], [1, 1]]] * 3  # the second cell, with 0.64, was surer
-    assert taken == [[1, 1], [2, 2], [1, 3], [2, 4], [3, 5]]  # no cell of the second puzzle was undecided
-    assert all(torch.equal(record.batch.inputs, inputs) for record in records)
-
-
-def test_a_state_whose_answer_keeps_the_rules_stays() -> None:
-    model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
-    batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
-    alike = Decimation(2, inputs == 0, softmax, lambda r: (a := r.logits.argmax(-1))[:, 0] == a[:, 1], certain=True)
-    taken = [record.state.z.flatten().tolist() for record in unroll(model, batch, 6, decimation=alike)]
-    assert taken == [[1, 1], [2, 2], [1, 2], [2, 2], [2, 2], [2, 2]]
+        assert torch.equal(record.batch.inputs, inputs)
+    assert answers == [[[1, 2], [1, 1]]] * 2 + [[[2, 2], [1, 1]]] * 4  # the second cell, with 0.64, was surer
+    assert taken == [[1, 1], [2, 2], [1, 2], [2, 2], [2, 2], [2, 2]]  # the state of a solved puzzle stays
 
 
 class Wrong(Pair):
@@ -135,25 +122,18 @@ class Wrong(Pair):
         return Readout(torch.where(self.clues[..., None] > 0, known, p).log(), None, None)
 
 
-@pytest.mark.parametrize("certain", [True, False])
-def test_failures_try_every_combination_of_clues(certain: bool) -> None:
+def test_failures_try_every_combination_of_clues() -> None:
     """The first puzzle is solved by 1 2 2, the second by the answer of the network, the third by none."""
     model, inputs = Wrong(), torch.zeros(3, 3, dtype=torch.long)
     right = torch.tensor([[1, 2, 2], [1, 1, 1], [0, 0, 0]])
     batch = Batch(inputs, inputs, torch.zeros(3, dtype=torch.long))
-
-    def solved(readout: Readout) -> Tensor:
-        return (readout.logits.argmax(-1) == right).all(1)
-
-    rule = Decimation(1, inputs == 0, softmax, solved, certain)
-    records = list(unroll(model, batch, 40, decimation=rule))
-    ends = [records[i].answer.tolist() for i in range(3, 40, 4)]  # three clues, then the failure is seen
-    assert [end[2] for end in ends[:8]] == [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
-    assert [end[0] for end in ends[:7]] == [[1 + (n >> i & 1) for i in range(3)] for n in range(7)]
-    assert all(end[0] == [1, 2, 2] for end in ends[6:])
-    assert all(record.answer[1].tolist() == [1, 1, 1] for record in records)
-    nobody = Decimation(1, inputs == 0, softmax)
-    assert all(r.answer[0].tolist() == [1, 1, 1] for r in unroll(model, batch, 12, decimation=nobody))
+    rule = Decimation(1, inputs == 0, softmax, lambda answers: (answers == right).all(1))
+    answers = torch.stack([record.answer for record in unroll(model, batch, 40, decimation=rule)])
+    combinations = [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
+    ends = answers[3::4].transpose(0, 1).tolist()  # three clues, then the failure is seen
+    assert ends[2][:8] == combinations
+    assert ends[0] == combinations[:7] + [[1, 2, 2]] * 3
+    assert (answers[:, 1] == 1).all()
 
 
 def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4: Path) -> None:
@@ -190,7 +170,7 @@ def test_clues_are_never_decided(sudoku_4x4: Path) -> None:
     evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
     assert isinstance(evaluator.puzzle, Puzzle)
     questions = data.take(torch.arange(len(data))).inputs
-    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax", None).open, questions == 1)
+    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax", nothing).open, questions == 1)
 
 
 def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
