@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets_gen.declared.expressions import Instance, numbered
-from datasets_gen.declared.relations import DIFFERENT, IN_GROUPS, gather, listed, partitioned, rows
+from datasets_gen.declared import Declared
+from datasets_gen.declared.expressions import Instance
+from datasets_gen.declared.relations import DIFFERENT, IN_GROUPS, gather, partitioned, rows
 from datasets_gen.layout import Split, read_split, write_dataset
 from datasets_gen.structure import Structure, units
 
@@ -28,15 +29,6 @@ def of_every_puzzle(structure: Structure) -> list[Instance]:
     found = [Instance(DIFFERENT, tuple(cells.tolist())) for cells in groups]
     read = [relation for relation in structure.relations if not relation.name.endswith(IN_GROUPS)]
     return found + [Instance(r.rule, cells, (), r.places, r.seen) for r in read for cells in r.instances]
-
-
-def of_each_puzzle(structure: Structure, split: Split) -> list[list[Instance]]:
-    """The further constraints of each puzzle of a split."""
-    tables = [split.relations_of(example) for example in range(len(split.inputs))]
-    return [
-        [numbered(Instance(r.rule, tuple(cells), numbers, r.places, r.seen)) for r, numbers, cells in each]
-        for each in (listed(structure, table) for table in tables)
-    ]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -57,7 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     for name, parts in read.items():
         for number, (_, split) in enumerate(parts):
             rest = [each for each in every[number] if each not in always]
-            drawn[name, number] = [rest + own for own in of_each_puzzle(structures[number], split)]
+            board = Declared(structures[number])
+            drawn[name, number] = [rest + board.own(split.relations_of(each)) for each in range(len(split.inputs))]
     puzzles = [own for some in drawn.values() for own in some]
     grid, cells = structures[0].grid, metadata[0].seq_len
     of_grid = {} if grid is None else units(grid, None)
