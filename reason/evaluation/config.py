@@ -23,7 +23,8 @@ class EvaluationConfig(BaseConfig):
     decimation: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
         "auto",
         description="K: after every K steps the surest undecided cell becomes a clue, and the state starts anew; "
-        "auto: N_super where puzzles may have several solutions, else none",
+        "clues that lead to no answer which keeps the rules are taken back; auto: N_super where puzzles may have "
+        "several solutions, else none",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
