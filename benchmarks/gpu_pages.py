@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("words", nargs="+", metavar="SET | section.key=value")
     parser.add_argument("--minutes", type=float, default=2)
     parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
-    parser.add_argument("--no-plain", action="store_true", help="without the plain TRM")
+    parser.add_argument("--only", choices=("own", "plain"), help="the network of the constraints, or the plain TRM")
     arguments = parser.parse_intermixed_args()
     own = dict(word.split("=", 1) for word in arguments.words if "=" in word)
     sets = [Path(word) for word in arguments.words if "=" not in word]
@@ -78,8 +78,9 @@ def main() -> int:
         parser.error(f"{unknown[0]} has no preset of its name; there are {', '.join(PAGES)}")
     plans = []
     for data in sets:
-        plans.append((data, data.name, RECIPE | own, arguments.runs / data.name))
-        if not arguments.no_plain:
+        if arguments.only != "plain":
+            plans.append((data, data.name, RECIPE | own, arguments.runs / data.name))
+        if arguments.only != "own":
             plans.append((with_tokens(data), "sudoku-6x6", PLAIN | own, arguments.runs / f"{data.name}-plain"))
     with ThreadPoolExecutor(arguments.jobs) as pool:
         waiting = [pool.submit(measure, *plan, arguments.minutes) for plan in plans]
