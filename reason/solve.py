@@ -120,7 +120,7 @@ def solve_text(
     shape = model.shape if puzzle == trained else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.reads(shape):
-        raise ConfigError(f"{_difference(shape, model.shape)}: {_mend(puzzle)}")
+        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {_mend(puzzle)}")
     # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
     every = config.evaluation.decimated_every(puzzle.several or stuck, config.rollout.trained_steps)
@@ -173,20 +173,6 @@ def solve_text(
         if progress is not None:
             progress(size)
     return first._replace(restarts=made)
-
-
-def _difference(shape: Shape, trained: Shape) -> str:
-    """What keeps a model of shape `trained` from reading a puzzle, in words."""
-    sizes = (shape.seq_len, shape.vocab_size), (trained.seq_len, trained.vocab_size)
-    if sizes[0] != sizes[1]:
-        (cells, tokens), (of_cells, of_tokens) = sizes
-        difference = f"the puzzle has {cells} cells and {tokens} tokens, the model was built for {of_cells} cells and "
-        return f"{difference}{of_tokens} tokens"
-    unlike = [
-        key for key in type(shape.structure).model_fields
-        if getattr(shape.structure, key) != getattr(trained.structure, key)
-    ]  # fmt: skip
-    return f"the puzzle has other {', '.join(unlike) or 'puzzle identifiers'} than the set that the model was built for"
 
 
 def _mend(puzzle: Puzzle) -> str:

@@ -39,6 +39,18 @@ class Shape(BaseConfig):
     def __str__(self) -> str:
         return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
 
+    def difference(self, trained: Shape) -> str:
+        """What keeps a model of shape `trained` from reading puzzles of this shape, in words."""
+        sizes = (self.seq_len, self.vocab_size), (trained.seq_len, trained.vocab_size)
+        if sizes[0] != sizes[1]:
+            (cells, tokens), (of_cells, of_tokens) = sizes
+            return f"{cells} cells and {tokens} tokens, the model was built for {of_cells} cells and {of_tokens} tokens"
+        unlike = [
+            key for key in type(self.structure).model_fields
+            if getattr(self.structure, key) != getattr(trained.structure, key)
+        ]  # fmt: skip
+        return f"other {', '.join(unlike) or 'puzzle identifiers'} than the set that the model was built for"
+
 
 class Batch(NamedTuple):
     """Puzzles on the device, tokens and identifiers int64. A label of IGNORE is not scored."""

@@ -242,7 +242,7 @@ def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path
     """
     if not model.reads(shape):
         raise ConfigError(
-            f"{directory} has {shape}, {run} was built for {model.shape}: name a set of its shape with data=DIR"
+            f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
         )
     model.add_shape(shape)
 

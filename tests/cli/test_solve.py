@@ -34,7 +34,7 @@ from reason.evaluation.studies.boards import Thought
 from reason.models.base import Batch, Readout, Shape
 from reason.report.drawing import board
 from reason.settings.base import Mark
-from reason.solve import _difference, completed, describe, doubts
+from reason.solve import completed, describe, doubts
 
 NARROW = [
     "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
@@ -347,11 +347,9 @@ def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(
 def test_a_puzzle_of_another_structure_is_refused_by_its_difference() -> None:
     own = Shape(seq_len=16, vocab_size=6, structure=Sudoku(4).structure)
     grid = Shape(seq_len=16, vocab_size=6, structure=Structure(grid=(4, 4)))
-    assert _difference(grid, own) == "the puzzle has other groups, symbols than the set that the model was built for"
+    assert grid.difference(own) == "other groups, symbols than the set that the model was built for"
     large = Shape(seq_len=81, vocab_size=11)
-    assert _difference(large, own) == (
-        "the puzzle has 81 cells and 11 tokens, the model was built for 16 cells and 6 tokens"
-    )
+    assert large.difference(own) == "81 cells and 11 tokens, the model was built for 16 cells and 6 tokens"
 
 
 def test_a_maze_shows_its_path() -> None:
