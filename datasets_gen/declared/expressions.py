@@ -33,7 +33,7 @@ class Instance(NamedTuple):
     @property
     def ordered(self) -> tuple[int, ...]:
         """The cells, ascending where their order does not matter."""
-        return self.cells if self.places or self.rule == ["runs"] else tuple(sorted(self.cells))
+        return self.cells if self.places else tuple(sorted(self.cells))
 
     @property
     def folded(self) -> Instance:
@@ -67,7 +67,7 @@ class _Cell(int):
 
 def fold(rule: Rule, numbers: tuple[int, ...]) -> Rule:
     """A rule with its clue number as a constant."""
-    return [*rule[:2], numbers[0]] if rule is not True and rule[-1] == "n" else rule
+    return [*rule[:2], numbers[0]] if rule[-1] == "n" else rule
 
 
 def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
@@ -82,7 +82,7 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
         return [_ordered(_tree(constraints.constraint, cells), seen=False)]
     if isinstance(constraints, Runs):
         line = tuple(int(_tree(cell, cells)) for cell in constraints.cells)
-        return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers))]
+        return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers), len(line))]
     tree = _tree(constraints, cells)
     if not isinstance(tree, list):
         raise DatasetError(f"{constraints!s:.60} is no constraint over cells; compare cells with cells or with numbers")
@@ -102,7 +102,7 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
 def numbered(instance: Instance) -> Instance:
     """Take a constant on the right of a comparison as the clue number."""
     rule = instance.rule
-    if rule is not True and rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
+    if rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
         return instance._replace(rule=[*rule[:2], "n"], numbers=(rule[2],))
     return instance
 

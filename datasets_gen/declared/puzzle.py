@@ -260,8 +260,7 @@ class Declared(Puzzle):
     def posted(self, instances: Iterable[Instance]) -> list[Any]:
         """The CPMpy constraints of instances."""
         cells = self.cells.flat
-        found = [constraint(each.rule, [cells[c] for c in each.cells], each.numbers) for each in instances]
-        return [each for each in found if each is not None]
+        return [constraint(each.rule, [cells[c] for c in each.cells], each.numbers) for each in instances]
 
     # -- judging
 

@@ -36,11 +36,8 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
 
     for instance in always:
         entry(instance.folded)["instances"][instance.cells] = None
-    pairs: dict[tuple[int, int], None] = {}
     for instance in (each for puzzle in drawn for each in puzzle):
-        if instance.rule == ["runs"]:
-            pairs |= dict.fromkeys(zip(instance.cells, instance.cells[1:], strict=False))
-        elif len(numbers[instance.kind]) == 1:
+        if len(numbers[instance.kind]) == 1 and instance.rule != ["runs"]:
             entry(instance.folded)
             continue
         facts = entry(instance)
@@ -48,12 +45,10 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
         facts["highest"] = max([facts.get("highest", 0), *instance.numbers])
         if facts["highest"] > MOST:
             raise DatasetError(f"a clue of {named(instance.rule)} is {facts['highest']}; {MOST} is the largest kept")
-    if pairs:
-        found["next"] = {"rule": True, "places": 2, "instances": pairs, "name": "runs_next"}
     taken: set[str] = set()
     relations = []
     for facts in found.values():
-        base = facts.pop("name", None) or ("" if facts.get("seen", True) else "unseen_") + named(facts["rule"])
+        base = ("" if facts.get("seen", True) else "unseen_") + named(facts["rule"])
         name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in taken)
         taken.add(name)
         relations.append(Relation(name=name, **facts | {"instances": tuple(facts["instances"])}))

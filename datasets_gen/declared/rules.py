@@ -5,7 +5,7 @@ A rule is [operator, part, ...]. A part is a rule, a whole number, "n" (the clue
     "x"             the cells of an unordered instance, however many: ["==", ["sum", "x"], "n"]
     "x0", "x1", …   the places of an ordered instance: ["<", "x0", "x1"]
 
-Beside these stand ["in", part, [numbers]], ["table", [rows], part, ...], ["runs"] (a nonogram's line), True (no rule).
+Beside these stand ["in", part, [numbers]], ["table", [rows], part, ...] and ["runs"] (a nonogram's line).
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ PLAIN: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Whether a rule holds for the cells' values (..., k) and clue numbers (..., C), -1 for none: (...) bool."""
-    if rule is True:
-        return np.ones(values.shape[:-1], bool)
     if rule[0] == "runs":
         return _has_runs(values, numbers)
     return np.broadcast_to(_value(rule, values, numbers), values.shape[:-1])
@@ -120,9 +118,7 @@ def _has_runs(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def constraint(rule: Rule, cells: list[Any], numbers: tuple[int, ...]) -> Any:
-    """The CPMpy constraint of a rule over variables; None where there is no rule."""
-    if rule is True:
-        return None
+    """The CPMpy constraint of a rule over variables."""
     if rule[0] == "runs":
         return _automaton(cells, [number for number in numbers if number >= 0])
     names = {f"x{place}": cell for place, cell in enumerate(cells)}
@@ -177,14 +173,12 @@ def check(rule: Rule, name: str) -> None:
         inner = part[1:2] if part[0] == "in" else part[2:] if part[0] == "table" else part[1:]
         return known and all(map(sound, inner))
 
-    if rule is not True and rule != ["runs"] and not (isinstance(rule, list) and sound(rule)):
+    if rule != ["runs"] and not (isinstance(rule, list) and sound(rule)):
         raise DatasetError(f"relation {name}: no rule is {rule!r:.60}; regenerate the set")
 
 
 def named(rule: Rule) -> str:
     """A short name of a rule: "sum_eq" of ["==", ["sum", "x"], "n"]; a constant on the right is part of it."""
-    if rule is True:
-        return "free"
     words = _words(rule)
     if rule[0] in MIRRORED:
         _, left, right = rule

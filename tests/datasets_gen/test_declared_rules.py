@@ -98,6 +98,8 @@ def test_runs_are_a_nonogram_line():
     grids = np.array(list(itertools.product((0, 1), repeat=5)))
     for numbers in [(), (1,), (5,), (2, 1), (1, 1, 1)]:
         (found,) = instances(Runs(X, numbers), CELLS)
+        (relation,) = gather((), [[found]])  # the numbers stay clues, even where every line has the same
+        assert (relation.name, relation.places, relation.clues) == ("runs", 5, len(numbers))
         clues = np.tile(np.array([*numbers, *[-1] * (3 - len(numbers))]), (len(grids), 1))
         right = evaluate(found.rule, grids, clues)
         lengths = [tuple(len(run) for run in "".join(map(str, row)).split("0") if run) for row in grids]
