@@ -37,7 +37,7 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
     for instance in always:
         entry(instance.folded)["instances"][instance.cells] = None
     for instance in (each for puzzle in drawn for each in puzzle):
-        if len(numbers[instance.kind]) == 1 and instance.rule != ["runs"]:
+        if instance.rule[-1] == "n" and len(numbers[instance.kind]) == 1:
             entry(instance.folded)
             continue
         facts = entry(instance)
