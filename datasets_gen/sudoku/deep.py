@@ -1,15 +1,15 @@
-"""Sudokus of depth 2 by simulated annealing, each lineage from a random puzzle of its own. (ours)
+"""Sudokus of depth 2: each lineage starts from random puzzles of its own. (ours)
 
 Random minimal puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates
-that a pass of depth 1 leaves, rises long before depth 1 fails. Annealing that maximizes it ends at depth 2 in one of
-four lineages or so. A walk at a constant temperature then meets more puzzles of depth 2.
+that a pass of depth 1 leaves, rises long before depth 1 fails. So generations climb on it (multilevel splitting): the
+members above the median are parents, and their neighbours that keep this level are the next generation. Older members
+leave it, so that puzzles count whose neighbours keep the level too; other peaks die out. From depth 2 on the level
+stays, and parents that need many guesses are preferred.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,47 +24,74 @@ from datasets_gen.sudoku.solver import endurance, full_grid
 
 Puzzle = tuple[np.ndarray, np.ndarray]  # question (S,) of digits, 0 blank, and answer (S,)
 
-ANNEALING = 10_000  # neighbours
-HOT, COLD = 1.0, 0.3  # temperatures of the annealing, in candidates
-WALK = 300  # neighbours of the walk for each puzzle that the split takes
-WARM = 10.0  # its temperature: puzzles are left, and those of depth 2 are not
+GENERATION = 200  # puzzles
+TRIED = 5_000  # neighbours for a generation, at most
 DEEP = 100.0  # endurance from which depth 1 is not enough, nearly always
-PER_CLASS = 4  # puzzles of a lineage with solutions of one class
+PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
+DRAWN = 1, 3  # members drawn for a parent, likewise; of deep ones the one that needs most guesses is the parent
+SCARCE = 10  # a lineage ends with a deep generation of fewer children
+
+
+class _Met:
+    """Puzzles that were taken, and how many of each solution class."""
+
+    def __init__(self) -> None:
+        self.puzzles: set[bytes] = set()
+        self.classes: Counter[int] = Counter()
+
+    def is_new(self, puzzle: Puzzle, per_class: int) -> bool:
+        """Take a puzzle, unless it is known, or `per_class` of its class are."""
+        question, (its_class,) = puzzle[0].tobytes(), solution_classes(puzzle[1][None]).tolist()
+        if question in self.puzzles or self.classes[its_class] == per_class:
+            return False
+        self.puzzles.add(question)
+        self.classes[its_class] += 1
+        return True
 
 
 def deepen(lineage: Lineage) -> RatedPuzzles:
-    """The puzzles of depth 2 that a lineage meets; none where the annealing ends below."""
+    """The puzzles of depth 2 that a lineage finds; none where none gets deep."""
     rng = seeded(lineage.seed, lineage.split, lineage.number, 2)
-    answer = full_grid(lineage.size, rng)
-    end, _ = _walk((thin(answer, answer, rng), answer), np.geomspace(HOT, COLD, ANNEALING), rng)
-    walk = np.full(WALK * lineage.limit if endurance(*end) >= DEEP else 0, WARM)
-    met = {question.tobytes(): (question, answer) for question, answer in _walk(end, walk, rng)[1]}
-    questions, answers = np.array(list(met.values()), np.uint8).reshape(-1, 2, lineage.size**2).swapaxes(0, 1)
+    members = _climb(lineage.size, rng)
+    met = _Met()
+    found = [member for member in members if met.is_new(member, PER_CLASS[1])]
+    while members and len(found) < lineage.limit:
+        order = rate(np.array([question for question, _ in members])).argsort(kind="stable")
+        children = _children([members[i] for i in order], DEEP, met, DRAWN[1], PER_CLASS[1], rng)
+        found += children
+        members = _next(members, children) if len(children) >= SCARCE else []
+    questions, answers = np.array(found, np.uint8).reshape(-1, 2, lineage.size**2).swapaxes(0, 1)
     kept = depths(questions, answers).depth == 2
-    kept[kept] = [rank < PER_CLASS for rank in _ranks(solution_classes(answers[kept]).tolist())]
     questions, answers = questions[kept], answers[kept]
     return RatedPuzzles(questions, answers, rate(questions), signatures(questions, answers))
 
 
-def _walk(puzzle: Puzzle, temperatures: np.ndarray, rng: np.random.Generator) -> tuple[Puzzle, list[Puzzle]]:
-    """Metropolis' rule on `endurance`, a neighbour for each temperature: the last puzzle, and all of depth 2 met."""
-    now, met = endurance(*puzzle), []
-    for temperature in temperatures.tolist():
-        child = neighbour(puzzle[0], rng)
-        if child is None or (child[0] == puzzle[0]).all():
-            continue
-        least = now + temperature * math.log(1 - rng.random())
-        reached = endurance(*child, min(least, DEEP))
-        if reached >= DEEP:
-            met.append(child)
-        if reached >= least:
-            puzzle, now = child, reached
-    return puzzle, met
+def _climb(size: int, rng: np.random.Generator) -> list[Puzzle]:
+    """The first generation whose endurance is `DEEP`; empty where a generation has no member above the level before."""
+    answers = [full_grid(size, rng) for _ in range(GENERATION)]
+    members, level = [(thin(answer, answer, rng), answer) for answer in answers], 0.0
+    while members and level < DEEP:
+        values = np.array([endurance(*member) for member in members])
+        level = min(max(float(np.median(values)), level + 1), DEEP)
+        parents = [members[i] for i in np.flatnonzero(values >= level)]
+        members = _next(parents, _children(parents, level, _Met(), DRAWN[0], PER_CLASS[0], rng)) if parents else []
+    return members
 
 
-def _ranks(classes: Iterable[int]) -> Iterable[int]:
-    """How many of its class came before each."""
-    before: Counter[int] = Counter()
-    for each in classes:
-        yield before[each]
-        before[each] += 1
+def _next(parents: list[Puzzle], children: list[Puzzle]) -> list[Puzzle]:
+    """A generation: children, and parents where they are too few."""
+    return (children + parents)[:GENERATION]
+
+
+def _children(
+    parents: list[Puzzle], level: float, met: _Met, drawn: int, per_class: int, rng: np.random.Generator
+) -> list[Puzzle]:
+    """New neighbours with at least this endurance; the parent of each is the last of `drawn`, in the given order."""
+    found: list[Puzzle] = []
+    for _ in range(TRIED):
+        child = neighbour(parents[int(rng.random(drawn).max() * len(parents))][0], rng)
+        if child is not None and endurance(*child, level) >= level and met.is_new(child, per_class):
+            found.append(child)
+            if len(found) == GENERATION:
+                break
+    return found

@@ -14,8 +14,8 @@ from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
 from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.extreme import RatedPuzzles, descend
-from datasets_gen.sudoku.mix import CHUNK, MIXES, Mix, mixed_splits
+from datasets_gen.sudoku.extreme import RatedPuzzles
+from datasets_gen.sudoku.mix import CHUNK, MIXES, mixed_splits, of_rating
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid
@@ -27,7 +27,7 @@ examples:
   python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
-  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-extreme      73 % of depth 2; hours
+  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-extreme      73 % of depth 2; minutes
   python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
 """
 
@@ -55,8 +55,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--mix",
         choices=list(MIXES),
-        help="9x9, many minutes: extreme: 73 %% need trial and error within trial and error (depth 2), with as many "
-        "guesses as the forums' hardest; guesses: the guesses of Sudoku-Extreme, nearly all of depth 0 and 1",
+        help="9x9, many minutes: extreme: 73 %% need trial and error within trial and error (depth 2), as the forums' "
+        "hardest; guesses: the guesses of Sudoku-Extreme, nearly all of depth 0 and 1",
     )
     parser.add_argument(
         "--min-rating", type=int, metavar="R", help="only puzzles rated R guesses or more (many minutes)"
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
     if options.min_rating is not None and options.min_rating < 1:
         raise DatasetError(f"--min-rating {options.min_rating}: give a whole number from 1")
     if options.mix or options.min_rating:
-        mix = MIXES[options.mix] if options.mix else Mix((), (options.min_rating,), (1.0,), descend)
+        mix = MIXES[options.mix] if options.mix else of_rating(options.min_rating)
         splits = mixed_splits(size, counts, mix, seed=options.seed, processes=processes)
     else:
         splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)

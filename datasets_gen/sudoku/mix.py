@@ -21,8 +21,7 @@ from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid
 
 CHUNK = 64  # boards per task
-PER_LINEAGE = (40, 100)  # puzzles of a split that may share their root: of small splits, of large ones
-LINEAGES = 50  # in a split between the two, if every one gives what it may
+FEWEST = 40  # puzzles of a split that may share their lineage, in small splits
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
@@ -34,6 +33,8 @@ class Mix(NamedTuple):
     hard: tuple[float, ...]  # lower ends of the others
     shares: tuple[float, ...]
     search: Callable[[Lineage], RatedPuzzles]
+    lineages: int  # of a split, if every one gives what it may, and
+    most: int  # no more than this
 
     def easy_levels(self, ratings: np.ndarray) -> np.ndarray:
         """(N,) -1 where a random puzzle is of none."""
@@ -47,11 +48,16 @@ class Mix(NamedTuple):
 
 
 MIXES = {
-    # 73 % of depth 2, as many guesses as in the forums' hardest puzzles
-    "extreme": Mix((0, 0.01, 5), (1, 5, 20, 50, 100), (0.15, 0.12, 0.012, 0.209, 0.344, 0.147, 0.018), deepen),
+    # 73 % of depth 2
+    "extreme": Mix((0, 0.01, 5), (0,), (0.15, 0.12, 0.73), deepen, 10, 500),
     # the guesses of Sudoku-Extreme alone; shares fitted on our scale of ratings
-    "guesses": Mix((0, 0.01, 5), (5, 15, 20, 30, 50), (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035), descend),
+    "guesses": Mix((0, 0.01, 5), (5, 15, 20, 30, 50), (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035), descend, 50, 100),
 }
+
+
+def of_rating(least: float) -> Mix:
+    """Searched puzzles of this rating or more."""
+    return MIXES["guesses"]._replace(easy=(), hard=(least,), shares=(1.0,))
 
 
 def easy_chunk(lineage: Lineage) -> RatedPuzzles:
@@ -95,7 +101,8 @@ def mixed_splits(
         split = ORDER.index(name)
         wanted = np.array([share(count) for count in quotas(counts[name], mix.shares).tolist()])
         chosen: list[tuple[np.ndarray, np.ndarray, np.float64]] = []
-        limit = min(max(counts[name] // LINEAGES, PER_LINEAGE[0]), PER_LINEAGE[1])
+        limit = min(max(counts[name] // mix.lineages, FEWEST), mix.most)
+        per_level = limit if len(mix.hard) == 1 else limit // 2
         lineages = (Lineage(size, seed, split, number, limit) for number in itertools.count())
         with Progress(total=int(wanted.sum()), desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             easy = wanted[: len(mix.shares) - len(mix.hard)]
@@ -107,7 +114,7 @@ def mixed_splits(
                     break
             barren = 0
             for chunk in ordered_map(mix.search, lineages, processes) if wanted.any() else ():
-                found = _take(chunk, mix.hard_levels(chunk.ratings), wanted, seen, chosen, limit)
+                found = _take(chunk, mix.hard_levels(chunk.ratings), wanted, seen, chosen, limit, per_level)
                 bar.update(len(chosen) - bar.n)
                 barren = 0 if found else barren + 1
                 if not wanted.any():
@@ -131,7 +138,8 @@ def _take(
     wanted: np.ndarray,
     seen: set[int],
     chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
-    limit: int | None = None,
+    limit: int = CHUNK,
+    per_level: int = CHUNK,
 ) -> bool:
     """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold; were there any?"""
     taken = np.zeros(len(wanted), np.int64)
@@ -139,7 +147,7 @@ def _take(
         signature = int(chunk.signatures[index])
         if level < 0 or not wanted[level] or signature in seen:
             continue
-        if limit is not None and (taken.sum() == limit or (len(wanted) > 1 and taken[level] == limit // 2)):
+        if taken.sum() == limit or taken[level] == per_level:
             continue
         seen.add(signature)
         wanted[level] -= 1

@@ -1,4 +1,4 @@
-"""Deep Sudokus: what the annealing maximizes, and the puzzles that a lineage meets."""
+"""Deep Sudokus: what generations climb on, and the puzzles that a lineage finds."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from test_depth import HARD, board_of, singles
 from datasets_gen.sudoku import deep, mix
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.extreme import Lineage
+from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import solution_classes
 from datasets_gen.sudoku.solver import PASSES, endurance, solve
 from datasets_gen.sudoku.tables import geometry
@@ -49,32 +50,52 @@ def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():
 
 
 def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
-    monkeypatch.setattr(deep, "ANNEALING", 50)
+    monkeypatch.setattr(deep, "GENERATION", 12)
+    monkeypatch.setattr(deep, "TRIED", 300)
+    monkeypatch.setattr(deep, "SCARCE", 1)
     monkeypatch.setattr(deep, "full_grid", lambda size, rng: solved(DEEP))
     monkeypatch.setattr(deep, "thin", lambda board, solution, rng: DEEP)
-    monkeypatch.setattr(deep, "COLD", 1e-9)
-    monkeypatch.setattr(deep, "HOT", 1e-9)
-    found = deep.deepen(Lineage(9, 0, 0, 0, limit=4))
-    assert len(found.questions) > 4
-    again = deep.deepen(Lineage(9, 0, 0, 0, limit=4))
+    found = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
+    assert 5 < len(found.questions) < 22
+    again = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
     assert all((a == b).all() for a, b in zip(found, again, strict=True))
     assert (depths(found.questions, found.answers).depth == 2).all()
+    assert (found.ratings == rate(found.questions)).all()
+    assert len(np.unique(found.questions, axis=0)) == len(found.questions)
     both = solve(found.questions)
     assert (both.counts == 1).all()
     assert (both.solutions == found.answers).all()
     classes, counts = np.unique(solution_classes(found.answers), return_counts=True)
     assert len(classes) > 1
-    assert counts.max() <= deep.PER_CLASS
+    assert counts.max() <= deep.PER_CLASS[1]
     for board in found.questions:
         spared = np.array([np.where(np.arange(81) == cell, 0, board) for cell in np.flatnonzero(board)])
         assert (solve(spared).counts == 2).all()
 
 
+def test_generations_climb(monkeypatch):
+    monkeypatch.setattr(deep, "GENERATION", 20)
+    monkeypatch.setattr(deep, "DEEP", 16.0)
+    climbed = deep._climb(9, np.random.default_rng(0))
+    assert len(climbed) >= 2
+    assert min(endurance(*member) for member in climbed) >= 16
+    monkeypatch.setattr(deep, "DEEP", 0.0)
+    random = deep._climb(9, np.random.default_rng(0))
+    assert np.median([endurance(*member) for member in random]) < 4
+
+
 def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
-    monkeypatch.setattr(deep, "ANNEALING", 20)
+    monkeypatch.setattr(deep, "GENERATION", 2)
+    monkeypatch.setattr(deep, "TRIED", 5)
     found = deep.deepen(Lineage(9, 0, 0, 1))
     assert [len(column) for column in found] == [0, 0, 0, 0]
     assert not mix.MIXES["extreme"].hard_levels(found.ratings).size
+
+
+def test_a_lineage_of_few_children_ends(monkeypatch):
+    monkeypatch.setattr(deep, "TRIED", 40)
+    monkeypatch.setattr(deep, "_climb", lambda size, rng: [(DEEP, solved(DEEP))])
+    assert len(deep.deepen(Lineage(9, 0, 0, 0)).questions) < deep.SCARCE
 
 
 def test_solution_classes_are_those_of_symmetries():
@@ -91,8 +112,8 @@ def test_solution_classes_are_those_of_symmetries():
 
 def test_levels_of_the_extreme_mix():
     extreme = mix.MIXES["extreme"]
-    ratings = np.array([0, 0.5, 1, 4.9, 5, 20, 50, 100, 1e3])
-    assert extreme.easy_levels(ratings).tolist() == [0, 1, 1, 1, -1, -1, -1, -1, -1]
-    assert extreme.hard_levels(ratings).tolist() == [-1, -1, 2, 2, 3, 4, 5, 6, 6]
-    assert sum(extreme.shares[2:]) == pytest.approx(0.73)
+    ratings = np.array([0, 0.5, 1, 4.9, 5, 20, 1e3])
+    assert extreme.easy_levels(ratings).tolist() == [0, 1, 1, 1, -1, -1, -1]
+    assert (extreme.hard_levels(ratings) == 2).all()
+    assert extreme.shares[2] == pytest.approx(0.73)
     assert sum(extreme.shares) == pytest.approx(1)

@@ -109,12 +109,12 @@ def test_ratings_out_of_reach_are_given_up(monkeypatch):
     monkeypatch.setattr(extreme, "STEPS", 60)
     monkeypatch.setattr(mix, "PATIENCE", 3)
     with pytest.raises(DatasetError, match=r"3 lineages in a row brought no puzzle rated 5000\+, and 10 are missing"):
-        mix.mixed_splits(9, {"train": 10}, mix.Mix((), (5000,), (1,), extreme.descend), processes=1)
+        mix.mixed_splits(9, {"train": 10}, mix.of_rating(5000), processes=1)
 
 
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(monkeypatch):
-    hard = mix.Mix((), (5,), (1,), extreme.descend)
+    hard = mix.of_rating(5)
     one = mix.mixed_splits(9, {"train": 60}, hard, seed=2, processes=1)["train"]
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
     two = mix.mixed_splits(9, {"train": 60}, hard, seed=2, processes=2)["train"]
