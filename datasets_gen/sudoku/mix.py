@@ -33,8 +33,8 @@ class Mix(NamedTuple):
     hard: tuple[float, ...]  # lower ends of the others
     shares: tuple[float, ...]
     search: Callable[[Lineage], RatedPuzzles]
-    lineages: int  # of a split, if every one gives what it may, and
-    most: int  # no more than this
+    lineages: int  # one gives at most its share of a split if there were so many,
+    most: int  # and at most so many puzzles
 
     def easy_levels(self, ratings: np.ndarray) -> np.ndarray:
         """(N,) -1 where a random puzzle is of none."""
