@@ -37,5 +37,5 @@ def test_a_demo_cut_short_reads_what_it_has_trained() -> None:
     words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
     assert main(["train", *words, "--max-steps", "1"]) == 0
     last = output("demo --minutes 0.001").strip().splitlines()[-1]
-    assert re.fullmatch(r"demo: cut short at training step \d of 6000, exact .*; `make demo` goes on .*", last)
+    assert re.fullmatch(r"demo: cut short at training step \d+ of 6000, exact .*; `make demo` goes on .*", last)
     refusal("demo --minutes 0", "--minutes 0.0: must be above 0")
