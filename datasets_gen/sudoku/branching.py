@@ -34,6 +34,7 @@ from datasets_gen.sudoku.tables import (
 
 CELL, BAND, MIXED = range(3)  # rules of branching
 NO_CAP = 1 << 40
+PASSES = 8  # of trial and error, over which the candidates that it leaves are averaged
 NOTHING = np.empty((0, 9, 3), np.uint32)  # what `search` gets where the solutions need not be noted
 STRIDES = np.array([5, 7, 11, 13, 17, 19, 23, 25, 29, 31, 35, 37, 41, 43, 47, 49], np.int64)  # coprime to 4n²
 
@@ -297,22 +298,36 @@ def _is_new(state, seen):
 
 
 @compiled
+def _read(state, board):
+    """The places that the clues leave to every digit. A value n + d bars the digit d from a cell."""
+    digits = len(state)
+    state[:, :3] = CELLS[digits]
+    for cell in range(len(board)):
+        for digit in range(digits if board[cell] else 0):
+            if (digit == (board[cell] - 1) % digits) != (board[cell] <= digits):
+                state[digit, BAND_OF[digits, cell]] &= ~BIT_OF[digits, cell]
+
+
+@compiled
+def _assume(state, cell, digit):
+    """Strike out the places of a digit in its band that a cell shares a unit with."""
+    band = BAND_OF[len(state), cell]
+    state[digit, band] &= ~PEERS[len(state), cell, band]
+
+
+@compiled
 def search(board, rule, limit, cap, seed, seen):
     """(solutions found, at most `limit`; guesses made, at most `cap`; guesses that the last solution rests on).
 
-    board (S,): a value n + d bars the digit d from a cell. seen (2, n, 3) uint32, or (0, n, 3): the places of every
-    digit in one solution or more and in two or more are noted there, and branches that can add nothing are left out.
+    board (S,): as `_read` takes it. seen (2, n, 3) uint32, or (0, n, 3): the places of every digit in one solution or
+    more and in two or more are noted there, and branches that can add nothing are left out.
     """
     digits = int(np.sqrt(len(board)))
     state = np.zeros((digits, 12), np.uint32)
     saved = np.empty((2 * len(board), digits, 12), np.uint32)
     guessed = np.empty((2 * len(board), 2), np.int64)
     counts = np.zeros((6, 3), np.int64)
-    state[:, :3] = CELLS[digits]
-    for cell in range(len(board)):
-        for digit in range(digits if board[cell] else 0):
-            if (digit == (board[cell] - 1) % digits) != (board[cell] <= digits):
-                state[digit, BAND_OF[digits, cell]] &= ~BIT_OF[digits, cell]
+    _read(state, board)
     depth, found, guesses, height, dirty = 0, 0, 0, 0, (1 << digits) - 1
     while True:
         at, digit = -1, -1
@@ -342,7 +357,7 @@ def search(board, rule, limit, cap, seed, seen):
             if at >= 81:
                 _restrict(state, digit, (at - 81) // 9, np.int64(FORCED[1 << (at - 81) % 9]))
             else:
-                state[digit, BAND_OF[digits, at]] &= ~PEERS[digits, at, BAND_OF[digits, at]]
+                _assume(state, at, digit)
         elif depth == 0:
             return found, guesses, height
         else:
@@ -354,6 +369,45 @@ def search(board, rule, limit, cap, seed, seen):
             else:
                 state[digit, BAND_OF[digits, at]] &= ~BIT_OF[digits, at]
         dirty = 1 << digit
+
+
+@compiled
+def endurance(board, solution, bound):
+    """Wrong candidates of a board (S,) that a pass of trial and error leaves, mean of `PASSES`; -1 below `bound`.
+
+    A pass assumes every candidate that is not in the solution (S,), from one state, and strikes out at once all of
+    those that the rules above refute. It falls only gradually from puzzles that need more than that to others.
+    """
+    digits, total = int(np.sqrt(len(board))), 0
+    state, assumed = np.zeros((digits, 12), np.uint32), np.empty((digits, 12), np.uint32)
+    refuted = np.empty((digits, 3), np.uint32)
+    _read(state, board)
+    _deduce(state, (1 << digits) - 1)
+    for after in range(PASSES - 1, -1, -1):
+        left, dirty = 0, 0
+        refuted[:] = 0
+        for cell in range(len(board)):
+            band, bit = BAND_OF[digits, cell], BIT_OF[digits, cell]
+            for digit in range(digits):
+                if digit == solution[cell] - 1 or np.int64(state[digit, band]) & np.int64(bit) == 0:
+                    continue
+                assumed[:] = state
+                _assume(assumed, cell, digit)
+                if _deduce(assumed, 1 << digit):
+                    left += 1
+                else:
+                    refuted[digit, band] |= bit
+                    dirty |= 1 << digit
+        total += left
+        if total + left * after < bound * PASSES:
+            return -1.0
+        if dirty == 0:
+            return (total + left * after) / PASSES
+        for digit in range(digits):
+            for band in range(3):
+                state[digit, band] &= ~refuted[digit, band]
+        _deduce(state, dirty)
+    return total / PASSES
 
 
 @compiled

@@ -1,10 +1,12 @@
-"""Sudokus of depth 2: each lineage starts from random puzzles of its own. (ours)
+"""Sudokus of depth 2 that hold an exocet: each lineage starts from random puzzles of its own. (ours)
 
-Random minimal puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates
-that a pass of depth 1 leaves, rises long before depth 1 fails. So generations climb on it (multilevel splitting): the
-members above the median are parents, and their neighbours that keep this level are the next generation. Older members
-leave it, so that puzzles count whose neighbours keep the level too; other peaks die out. From depth 2 on the level
-stays, and parents that need many guesses are preferred.
+Random puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates that a
+pass of trial and error leaves, rises long before trial and error fails. So generations climb on it (multilevel
+splitting): the members above the median are parents, and their neighbours that keep this level are the next generation.
+Older members leave it, so that puzzles count whose neighbours keep the level too; other peaks die out. All hold an
+exocet, as most of the hardest published puzzles do: such puzzles have more neighbours that endure as much, and networks
+trained on others do not carry over to them. From `DEEP` on the level stays, and parents that need many guesses are
+preferred.
 """
 
 from __future__ import annotations
@@ -14,19 +16,17 @@ from collections import Counter
 import numpy as np
 
 from datasets_gen.parallel import seeded
-from datasets_gen.sudoku.branching import thin
+from datasets_gen.sudoku.branching import endurance
 from datasets_gen.sudoku.depth import depths
+from datasets_gen.sudoku.exocet import Puzzle, exocet_puzzle, holds_exocet
 from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles
 from datasets_gen.sudoku.neighbours import neighbour
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures, solution_classes
-from datasets_gen.sudoku.solver import endurance, full_grid
 
-Puzzle = tuple[np.ndarray, np.ndarray]  # question (S,) of digits, 0 blank, and answer (S,)
-
-GENERATION = 200  # puzzles
-TRIED = 5_000  # neighbours for a generation, at most
-DEEP = 100.0  # endurance from which depth 1 is not enough, nearly always
+GENERATION = 300  # puzzles
+TRIED = 8_000  # neighbours for a generation, at most
+DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
 PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
 DRAWN = 1, 3  # members drawn for a parent, likewise; of deep ones the one that needs most guesses is the parent
 SCARCE = 10  # a lineage ends with a deep generation of fewer children
@@ -52,7 +52,7 @@ class _Met:
 def deepen(lineage: Lineage) -> RatedPuzzles:
     """The puzzles of depth 2 that a lineage finds; none where none gets deep."""
     rng = seeded(lineage.seed, lineage.split, lineage.number, 2)
-    members = _climb(lineage.size, rng)
+    members = _climb(rng)
     met = _Met()
     found = [member for member in members if met.is_new(member, PER_CLASS[1])]
     while members and len(found) < lineage.limit:
@@ -66,12 +66,11 @@ def deepen(lineage: Lineage) -> RatedPuzzles:
     return RatedPuzzles(questions, answers, rate(questions), signatures(questions, answers))
 
 
-def _climb(size: int, rng: np.random.Generator) -> list[Puzzle]:
+def _climb(rng: np.random.Generator) -> list[Puzzle]:
     """The first generation whose endurance is `DEEP`; empty where a generation has no member above the level before."""
-    answers = [full_grid(size, rng) for _ in range(GENERATION)]
-    members, level = [(thin(answer, answer, rng), answer) for answer in answers], 0.0
+    members, level = [exocet_puzzle(rng) for _ in range(GENERATION)], 0.0
     while members and level < DEEP:
-        values = np.array([endurance(*member) for member in members])
+        values = np.array([endurance(*member, 0.0) for member in members])
         level = min(max(float(np.median(values)), level + 1), DEEP)
         parents = [members[i] for i in np.flatnonzero(values >= level)]
         members = _next(parents, _children(parents, level, _Met(), DRAWN[0], PER_CLASS[0], rng)) if parents else []
@@ -86,11 +85,13 @@ def _next(parents: list[Puzzle], children: list[Puzzle]) -> list[Puzzle]:
 def _children(
     parents: list[Puzzle], level: float, met: _Met, drawn: int, per_class: int, rng: np.random.Generator
 ) -> list[Puzzle]:
-    """New neighbours with at least this endurance; the parent of each is the last of `drawn`, in the given order."""
+    """New neighbours that hold an exocet and endure as much; the parent of each is the last of `drawn`, as ordered."""
     found: list[Puzzle] = []
     for _ in range(TRIED):
         child = neighbour(parents[int(rng.random(drawn).max() * len(parents))][0], rng)
-        if child is not None and endurance(*child, level) >= level and met.is_new(child, per_class):
+        if child is None or not holds_exocet(child[0]) or endurance(*child, level) < level:
+            continue
+        if met.is_new(child, per_class):
             found.append(child)
             if len(found) == GENERATION:
                 break

@@ -18,7 +18,6 @@ from datasets_gen.compiled import compiled
 from datasets_gen.sudoku.tables import BOXES, Geometry, geometry
 
 BITS = np.bitwise_count(np.arange(1 << max(BOXES), dtype=np.uint16))  # digits in a mask
-PASSES = 8  # of depth 1, over which the candidates that it leaves are averaged
 PAIR_WEIGHT = 4  # how much more a neighbour with two candidates counts than one with more
 
 
@@ -299,43 +298,6 @@ def _measure_all(boards, solutions, table):
     return found
 
 
-@compiled
-def _endurance(mask, true, bound, table):
-    """Wrong candidates that a pass of depth 1 leaves, in the mean of `PASSES`; -1 where that is below `bound`.
-
-    A pass tests every wrong candidate of the open cells against one state, and strikes all that it refutes at once.
-    """
-    cells, total = len(mask), 0
-    stack, assumed, refuted = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
-    every = (1 << len(table[0])) - 1
-    _deduce(mask, stack, _fixed(mask, stack), every, table)
-    for after in range(PASSES - 1, -1, -1):
-        left, fresh, gone = 0, 0, False
-        for cell in range(cells):
-            refuted[cell] = 0
-            rest = mask[cell] & ~true[cell]
-            while rest:
-                bit = rest & (~rest + np.uint16(1))
-                rest ^= bit
-                assumed[:] = mask
-                if _assume(assumed, cell, bit, stack, table):
-                    left += 1
-                else:
-                    refuted[cell] |= bit
-                    gone = True
-        total += left
-        if total + left * after < bound * PASSES:
-            return -1.0
-        if not gone:
-            total += left * after
-            break
-        for cell in range(cells):
-            if refuted[cell]:
-                fresh = _fix(mask, cell, mask[cell] ^ refuted[cell], stack, fresh)
-        _deduce(mask, stack, fresh, every, table)
-    return total / PASSES
-
-
 class Solved(NamedTuple):
     """The solver's answer to N boards of S cells."""
 
@@ -362,15 +324,6 @@ def measure(boards: np.ndarray, solutions: np.ndarray) -> np.ndarray:
     singles = _singles(size_of(boards))
     given = (np.ascontiguousarray(each, np.uint8) for each in (boards, solutions))
     return _measure_all(*given, singles)
-
-
-def endurance(board: np.ndarray, solution: np.ndarray, bound: float = 0.0) -> float:
-    """Wrong candidates of a board (S,) that a pass of depth 1 leaves, in the mean of `PASSES`; -1 below `bound`.
-
-    It grows long before depth 1 fails, and is a little above the wrong candidates that depth 1 leaves where it does.
-    """
-    size = size_of(board)
-    return _endurance(_masks(board, size), _masks(solution, size), bound, _singles(size))
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,32 +1,89 @@
 """Deep Sudokus: what generations climb on, and the puzzles that a lineage finds."""
 
+import itertools
+
 import numpy as np
 import pytest
-from test_depth import HARD, board_of, singles
+from test_depth import HARD, board_of
 
 from datasets_gen.sudoku import deep, mix
+from datasets_gen.sudoku.branching import PASSES, endurance
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.extreme import Lineage
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import solution_classes
-from datasets_gen.sudoku.solver import PASSES, endurance, solve
+from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
 
 DEEP, MIDDLE, EASY = map(board_of, HARD)
+ROOT = board_of("..5..4.8.73...54...9..7...5..3.528....9.8.3..2......6...7.4.9.....1..............")  # of a lineage
 
 
 def solved(board):
     return solve(board[None]).solutions[0]
 
 
+def deduced(candidates):
+    """Candidates {cell: set} after singles, locked candidates and triples, by definition; None: contradiction."""
+    candidates, before = {cell: set(some) for cell, some in candidates.items()}, None
+    units = [set(unit) for unit in geometry(9).units.tolist()]
+    lines, boxes = units[:18], units[18:]
+    while candidates != before:
+        before = {cell: set(some) for cell, some in candidates.items()}
+        for digit in range(1, 10):
+            for unit in units:
+                places = {cell for cell in unit if digit in candidates[cell]}
+                if not places:
+                    return None
+                if len(places) == 1:
+                    candidates[places.pop()] &= {digit}
+                for other in units:
+                    if places and places < other and other != unit:
+                        for cell in other - places:
+                            candidates[cell] -= {digit}
+            for first in range(0, 18, 3):  # a block: the digit takes each line once, and each box
+                block = lines[first : first + 3]
+                across = [box for box in boxes if box <= set().union(*block)]
+                ways = [
+                    way
+                    for way in itertools.permutations(across)
+                    if all(
+                        any(digit in candidates[c] for c in line & box) for line, box in zip(block, way, strict=True)
+                    )
+                ]
+                for line, box in itertools.product(range(3), across):
+                    if all(way[line] is not box for way in ways):
+                        for cell in block[line] & box:
+                            candidates[cell] -= {digit}
+        for cell, some in candidates.items():
+            for unit in units:
+                if len(some) == 1 and cell in unit:
+                    for other in unit - {cell}:
+                        candidates[other] -= some
+        for line, box in itertools.product(lines, boxes):
+            crossing = line & box
+            if crossing:
+                inside = set().union(*(candidates[cell] for cell in crossing))
+                outside = [set().union(*(candidates[cell] for cell in unit - crossing)) for unit in (line, box)]
+                forced = inside - (outside[0] & outside[1])
+                if len(inside) < 3 or len(forced) > 3:
+                    return None
+                for cell in crossing if len(forced) == 3 else ():
+                    candidates[cell] &= forced
+                for cell in (line | box) - crossing if len(inside) == 3 else ():
+                    candidates[cell] -= inside
+        if not all(candidates.values()):
+            return None
+    return candidates
+
+
 def endured(board, solution):
     """The definition: every wrong candidate of an open cell is tested against the state that the pass began with."""
-    units = geometry(9).units.tolist()
     state, left = {c: {int(d)} if d else set(range(1, 10)) for c, d in enumerate(board)}, []
     for _ in range(PASSES):
-        state = singles(state, units)
+        state = deduced(state)
         wrong = [(c, d) for c in state for d in state[c] if d != solution[c]]
-        refuted = [(c, d) for c, d in wrong if singles({**state, c: {d}}, units) is None]
+        refuted = [(c, d) for c, d in wrong if deduced({**state, c: {d}}) is None]
         left.append(len(wrong) - len(refuted))
         for c, d in refuted:
             state[c] = state[c] - {d}
@@ -35,15 +92,15 @@ def endured(board, solution):
 
 @pytest.mark.parametrize("board", [MIDDLE, EASY], ids=["depth 1", "depth 0"])
 def test_endurance_is_its_definition(board):
-    assert endurance(board, solved(board)) == endured(board, solved(board))
+    assert endurance(board, solved(board), 0.0) == endured(board, solved(board))
 
 
 def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():
     solution = solved(DEEP)
-    value = endurance(DEEP, solution)
+    value = endurance(DEEP, solution, 0.0)
     measured = depths(DEEP[None], solution[None])
     assert measured.depth[0] == 2
-    assert value >= deep.DEEP > endurance(MIDDLE, solved(MIDDLE))
+    assert value >= deep.DEEP > endurance(MIDDLE, solved(MIDDLE), 0.0)
     assert value > measured.left[0] / 2, "the right candidates are not counted: one of two to three in a cell"
     assert endurance(DEEP, solution, value) == value
     assert endurance(DEEP, solution, value + 1 / PASSES) == -1
@@ -51,10 +108,9 @@ def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():
 
 def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
     monkeypatch.setattr(deep, "GENERATION", 12)
-    monkeypatch.setattr(deep, "TRIED", 300)
+    monkeypatch.setattr(deep, "TRIED", 2000)
     monkeypatch.setattr(deep, "SCARCE", 1)
-    monkeypatch.setattr(deep, "full_grid", lambda size, rng: solved(DEEP))
-    monkeypatch.setattr(deep, "thin", lambda board, solution, rng: DEEP)
+    monkeypatch.setattr(deep, "exocet_puzzle", lambda rng: (ROOT, solved(ROOT)))
     found = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
     assert 5 < len(found.questions) < 22
     again = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
@@ -76,12 +132,12 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
 def test_generations_climb(monkeypatch):
     monkeypatch.setattr(deep, "GENERATION", 20)
     monkeypatch.setattr(deep, "DEEP", 16.0)
-    climbed = deep._climb(9, np.random.default_rng(0))
+    climbed = deep._climb(np.random.default_rng(0))
     assert len(climbed) >= 2
-    assert min(endurance(*member) for member in climbed) >= 16
+    assert min(endurance(*member, 0.0) for member in climbed) >= 16
     monkeypatch.setattr(deep, "DEEP", 0.0)
-    random = deep._climb(9, np.random.default_rng(0))
-    assert np.median([endurance(*member) for member in random]) < 4
+    random = deep._climb(np.random.default_rng(0))
+    assert np.median([endurance(*member, 0.0) for member in random]) < 4
 
 
 def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
@@ -94,7 +150,7 @@ def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
 
 def test_a_lineage_of_few_children_ends(monkeypatch):
     monkeypatch.setattr(deep, "TRIED", 40)
-    monkeypatch.setattr(deep, "_climb", lambda size, rng: [(DEEP, solved(DEEP))])
+    monkeypatch.setattr(deep, "_climb", lambda rng: [(ROOT, solved(ROOT))])
     assert len(deep.deepen(Lineage(9, 0, 0, 0)).questions) < deep.SCARCE
 
 
