@@ -4,9 +4,9 @@ Random puzzles have depth 0 or 1, and so have nearly all of their neighbours. `e
 pass of trial and error leaves, rises long before trial and error fails. So generations climb on it (multilevel
 splitting): the members above the median are parents, and their neighbours that keep this level are the next generation.
 Older members leave it, so that puzzles count whose neighbours keep the level too; other peaks die out. All hold an
-exocet, as most of the hardest published puzzles do: such puzzles have more neighbours that endure as much, and networks
-trained on others do not carry over to them. From `DEEP` on the level stays, and parents that need many guesses are
-preferred.
+exocet, as more than half of the hardest published puzzles do: without that most lineages lose their members before
+`DEEP`, and networks trained on the others solve few of the published ones. From `DEEP` on the level stays, and parents
+that need many guesses are preferred.
 """
 
 from __future__ import annotations

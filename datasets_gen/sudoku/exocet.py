@@ -1,4 +1,4 @@
-"""Junior exocets, a pattern of clues that most of the hardest published Sudokus hold, and puzzles made to hold one.
+"""Junior exocets, a pattern that more than half of the hardest published Sudokus hold, and puzzles made to hold one.
 
 Two open cells that a line and a box share are the base. In each of the other two boxes of the band one cell off the
 base's line is a target: together they take the two digits of the base. The base has three or four candidates, which
