@@ -282,8 +282,9 @@ def quoted(home: Path, asked: str) -> str:
     """The figure that `FILE WHAT key=value …` names; an error unless exactly one row has it.
 
     WHAT is a supervision step (exact), `highest_q` (exact), `held` (the rules, at any step), `K:way` (exact of K
-    restarts), `norm:K`, `loops:Q` and `fixed:Q` (of an exit gate at quantile Q), `minutes` or `parameters`. The keys
-    choose the row: `on` (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
+    restarts), `norm:K`, `loops:Q` and `fixed:Q` (of an exit gate at quantile Q), `minutes`, `parameters` or `puzzles`
+    (n). The keys choose the row: `on` (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings,
+    separated by +).
     """
     file, what, *pairs = asked.split()
     keys = dict(pair.split("=", 1) for pair in pairs)
@@ -307,8 +308,8 @@ def quoted(home: Path, asked: str) -> str:
 def figure_of(group: list[Json], what: str) -> str | None:
     """One figure of the runs that differ in the seed alone; None where they do not have it."""
     kind, _, of = what.partition(":")
-    if what == "parameters":
-        return f"{group[0]['parameters']:,}"
+    if what in ("parameters", "puzzles"):
+        return f"{group[0][what]:,}"
     if what == "minutes":
         return spread([run["minutes"] for run in group], ".0f", "")
     if what in EXTRA:

@@ -19,7 +19,7 @@ import numpy as np
 
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import MIXED, completions, minimise, the_solution, thin
-from datasets_gen.sudoku.neighbours import WORK, take_from_another_solution
+from datasets_gen.sudoku.neighbours import WORK, take_from_a_solution
 from datasets_gen.sudoku.rating import RULES, SCALES, combined, guesses, rule_guesses, shuffles
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, size_of
@@ -107,7 +107,7 @@ def _children(parent: _Member, rng: np.random.Generator) -> tuple[list[np.ndarra
     board = parent.question.copy()
     board[clue] = 0
     if wide:
-        take_from_another_solution(board, parent.question, rng)
+        take_from_a_solution(board, parent.question, rng)
     found = completions(board, WORK)
     found = found[rng.random(len(found)).argsort()][: CHILDREN if wide else None]
     boards = []

@@ -27,7 +27,7 @@ examples:
   python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
-  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-extreme      73 % of depth 2; minutes
+  python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-deep         73 % of depth 2; minutes
   python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
 """
 

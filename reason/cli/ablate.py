@@ -57,18 +57,18 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
   reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 --on slurm --max-minutes 240 --sbatch gpus=1    an array of jobs
 
-KEY=A,B is varied, and A is the base; KEY=A is shared by all runs; seeds=N (3) count from 0, or from seed=S. Several
-presets are varied like a setting. The runs are ordinary ones under --out, trained and evaluated by processes of their
-own. Ctrl-C, SIGTERM, --max-minutes or a kill lose nothing: the same command goes on, and ends with the same table; a
-larger seeds=N or one more --also-on adds what is missing. Prints mean ± deviation, the differences from the base
-paired by seed, and a verdict ("all at 0 %": train longer); writes summary.html, .png and .json, in a folder for every
-set that is read. With seeds=N and nothing varied, N seeds of one recipe.
+KEY=A,B varies a setting, and A is the base; KEY=A sets it in all runs. seeds=N (default 3) uses N seeds from 0 on, or
+from seed=S. Several presets are varied like a setting. If nothing is varied, the command trains N seeds of one recipe.
+Each run is an ordinary run under --out, trained and evaluated in its own process. Ctrl-C, SIGTERM, --max-minutes or a
+kill lose nothing: the same command continues and ends with the same table. A larger seeds=N or another --also-on adds
+only what is missing. The command prints mean ± standard deviation, the differences from the base paired by seed, and a
+verdict ("all at 0 %": train longer). It writes summary.html, .png and .json, in a folder for each evaluated set.
 
-The same command on several machines, with data/ and --out on folders that they share: each takes the runs that no
-other works on, and those of a machine that has shown no life for 2 minutes. --on slurm (needs the extra: pip install
-'recursive-reasoners[slurm]') submits a job for every run that is missing, of --max-minutes each, and returns. A job
-that is preempted, or whose time is over, saves and is requeued. The same command says how far they are, submits again
-what ended unfinished, and prints the table.
+Several machines can share the work: run the same command on each, with data/ and --out in shared folders. A machine
+takes runs that no other machine works on, and runs of a machine without a sign of life for 2 minutes. --on slurm (needs
+the extra: pip install 'recursive-reasoners[slurm]') submits a job of --max-minutes for every missing run, and returns.
+A job that is preempted or out of time saves its run and is requeued. The same command reports their progress, submits
+unfinished runs again, and prints the table.
 """
 
 

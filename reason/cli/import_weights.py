@@ -35,9 +35,9 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
   python evaluate.py runs/trm
 
 Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays.
-The config comes from the shapes, from all_config.yaml or config.json beside the file (or `config` in it), and from
-what you type; what none of these decides is the authors' default, and is named. The precision is that of the file:
-float32 where its initial states are."""
+The config comes from the shapes, from all_config.yaml or config.json in the same folder (or `config` in the file), and
+from what you type. Any other setting has the authors' default, and the command prints it. The precision is that of the
+file: float32 if its initial states are float32."""
 
 
 _NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold

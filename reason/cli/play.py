@@ -22,7 +22,7 @@ browser: the page needs no server and no network.
   reason play --output page.html --no-browser   write the page alone
   reason play --serve                           show it from this computer: http://127.0.0.1:8000
 
-The page holds ONNX Runtime Web {VERSION}. Where the package came without it, it is fetched once from the npm registry
+The page holds ONNX Runtime Web {VERSION}. If the package came without it, it is fetched once from the npm registry
 (33 MB, checked, kept); a run of your own needs the extra: pip install 'recursive-reasoners[onnx]'."""
 
 

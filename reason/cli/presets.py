@@ -109,7 +109,12 @@ def _family(beginning: str) -> list[Listed]:
 
 
 def _table(chosen: Sequence[Listed]) -> Table:
-    view = Table(title=typed("presets: python train.py NAME"), title_justify="left")
+    view = Table(
+        title=typed("presets: python train.py NAME"),
+        title_justify="left",
+        caption="A claimed accuracy is for the published data set; a preset generates its own (docs/recipes.md).",
+        caption_justify="left",
+    )
     view.add_column("name", no_wrap=True)
     view.add_column("parameters", justify="right", no_wrap=True)
     view.add_column("what it is")

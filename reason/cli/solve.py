@@ -30,23 +30,24 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
 
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
-A maze is drawn in characters, one line a row: '#' a wall, ' ' or '.' a free cell, one S and one G; a frame of '|' and
-'+--+' may stand round it. A line that ends before the longest one, or is empty, goes on with free cells. Walls fill
-what is no square up to one:
+A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
+has one S and one G. A frame of '|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not
+square, walls make it square:
 
   S..#
   .#..
   .##.
   ...G
 
-Without steps=T a puzzle gets twice the supervision steps of training, and more where the board is larger than those
-of training. Cells that change are marked with ', clues that the answer does not keep with !, in colour where the
-terminal has it. Boards are drawn after steps 1, 2, 4, 8 … and the last that changes one; --all draws every change.
-The first step whose answer keeps the rules is the last. Where none does, restarts see the puzzle under its symmetries
-(a maze flipped and turned), or begin from other states where it has none, until the rules hold or --seconds are over;
-then an exact solver says what the puzzle has. Puzzles with several solutions, or without a symmetry, get their surest
-cell as a clue every few steps (evaluation.decimation=none: never). The exit status is 0 where the rules hold at the
-last step, 1 where they do not or the puzzle is malformed."""
+Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
+of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are
+drawn after steps 1, 2, 4, 8, … and after the last step that changes one; --all draws every change.
+
+Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
+its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
+the rules or --seconds have passed; then an exact solver says which solutions the puzzle has. If a puzzle has several
+solutions or no symmetry, its most certain cell becomes a clue every few steps (evaluation.decimation=none turns this
+off). The exit status is 0 if the last answer satisfies the rules, and 1 if it does not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
 

@@ -72,10 +72,10 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[s
     if len(paired) == 1:
         return {"mean": mean, "low": None, "high": None, "verdict": "one seed"}
     if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ
-        return {"mean": mean, "low": None, "high": None, "verdict": "not seen"}
+        return {"mean": mean, "low": None, "high": None, "verdict": "not significant"}
     half = float(student.ppf((1 + CONFIDENCE) / 2, len(paired) - 1) * np.std(paired, ddof=1) / len(paired) ** 0.5)
     low, high = mean - half, mean + half
-    verdict = "better" if low > 0 else "worse" if high < 0 else "not seen"
+    verdict = "better" if low > 0 else "worse" if high < 0 else "not significant"
     return {"mean": mean, "low": low, "high": high, "verdict": verdict}
 
 

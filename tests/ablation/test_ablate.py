@@ -76,7 +76,7 @@ def test_differences_are_paired_by_seed() -> None:
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
     assert found["verdict"] == "better"
     assert difference(theirs, ours)["verdict"] == "worse"
-    assert difference({0: 0.6, 1: 0.4, 2: 0.55}, dict.fromkeys(range(3), 0.5))["verdict"] == "not seen"
+    assert difference({0: 0.6, 1: 0.4, 2: 0.55}, dict.fromkeys(range(3), 0.5))["verdict"] == "not significant"
     assert difference(dict.fromkeys(range(3), 0.0), dict.fromkeys(range(3), 0.0))["verdict"] == "all at 0 %"
     assert difference({0: 0.6}, {0: 0.5, 1: 0.5})["verdict"] == "one seed"
     assert difference({0: 0.5}, {})["verdict"] == "not run"
