@@ -372,10 +372,12 @@ def unroll(
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
     decimation: Decimation | None = None,
+    rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> Iterator[StepRecord]:
     """Take `steps` steps without halting; `start` may replace an initial state, `after` the state of each step.
 
-    Records keep the batch as it was asked; `decimation` gives clues to the model alone.
+    rules: of each record, see `StepRecord`. Records keep the batch as it was asked; `decimation` gives clues to the
+    model alone.
     """
 
     def begin(inputs: Tensor) -> tuple[Tensor, State]:
@@ -391,7 +393,7 @@ def unroll(
         before, state = state, model.step(state, x)
         state = state if after is None else after(state)
         state = state if done is None else _where(done, before, state)
-        record = StepRecord(model, step, batch, x, before, state, rows)
+        record = StepRecord(model, step, batch, x, before, state, rows, rules)
         yield record
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
             done = decimation.solved(record.answer)

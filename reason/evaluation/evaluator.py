@@ -203,6 +203,11 @@ class Evaluator:
         return found
 
     @cached_property
+    def features(self) -> dict[str, np.ndarray]:
+        """The family's statistics of the puzzles that are evaluated, (N,) each; {} of no known family."""
+        return {} if self.puzzle is None else self.puzzle.features(*self.data.tokens_of(self.examples))
+
+    @cached_property
     def heads(self) -> Readout:
         """The readout of the first puzzle's initial state: it has the heads that the model has."""
         batch = self.data.take(self.examples[:1])
@@ -278,7 +283,6 @@ class Evaluator:
         steps = max(consumer.steps for consumer in consumers)
         size, own = self._size, self._own
         kept: list[dict[str, np.ndarray]] = []
-        rules = self._rules_hold if self.puzzle is not None and self.puzzle.several else None
         started, aside = time.perf_counter(), 0.0
         total = steps * len(range(own.start, own.stop, size))
         with Progress(total=total, unit="step", desc="evaluating", disable=not self.progress) as bar:
@@ -288,9 +292,10 @@ class Evaluator:
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
                 start, decimated = self.start(padded), self.decimation(batch.inputs, padded)
-                for record in unroll(self.model, batch, steps, padded, start=start, decimation=decimated):
+                for record in unroll(
+                    self.model, batch, steps, padded, start=start, decimation=decimated, rules=self.rules
+                ):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
-                    record = replace(record, rules=rules)
                     for consumer in consumers:
                         if record.step <= consumer.steps:
                             if not consumer.timed:  # wait for the queued work: its time is the pass's
@@ -303,6 +308,11 @@ class Evaluator:
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
         return seen, time.perf_counter() - started - aside
+
+    @property
+    def rules(self) -> Callable[[StepRecord], Tensor] | None:
+        """What says whether a record's answers are exact where puzzles have several solutions; None: the labels."""
+        return self._rules_hold if self.puzzle is not None and self.puzzle.several else None
 
     def _rules_hold(self, record: StepRecord) -> Tensor:
         """(B,) bool: the answer obeys the puzzle's rules."""

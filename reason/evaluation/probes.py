@@ -223,10 +223,11 @@ def trajectories(
     steps: int,
     tolerance: float = AT_REST,
     start: Callable[[Tensor], Callable[[State], State] | None] = lambda numbers: None,
+    rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> list[Trajectory]:
     """The trajectory of every row of the batch; `examples` are the rows' numbers in their set.
 
-    start: of such numbers, what changes their initial states.
+    start: of such numbers, what changes their initial states. rules: see `StepRecord`.
 
     A row ends in a fixed point where its last residual is at most `tolerance`; in a cycle of period P ≤ 8 where it
     is back at z_{T−P}, to within a tenth of its last move; it diverges where a number of its state is no longer finite;
@@ -237,7 +238,8 @@ def trajectories(
     rows = max(1, AT_ONCE // (width * (steps + 1)))
     for first in range(0, len(examples), rows):
         some = slice(first, first + rows)
-        records = unroll(model, _rows(batch, some), steps, start=start(torch.tensor(examples[some])))
+        numbers = torch.tensor(examples[some])
+        records = unroll(model, _rows(batch, some), steps, numbers, start=start(numbers), rules=rules)
         found += _measured(records, examples[some], tolerance)
     return found
 

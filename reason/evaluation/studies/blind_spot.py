@@ -172,11 +172,20 @@ def scale_sweep(last: StepRecord, likelihood: Likelihood) -> list[dict[str, floa
 
 
 def blind_spot(
-    model: Reasoner, batch: Batch, loops: int, likelihood: Likelihood = "softmax", far: int = 30
+    model: Reasoner,
+    batch: Batch,
+    loops: int,
+    likelihood: Likelihood = "softmax",
+    far: int = 30,
+    rows: Tensor | None = None,
+    rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> dict[str, Any]:
-    """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready."""
+    """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready.
+
+    rows, rules: see `StepRecord`.
+    """
     with torch.no_grad():
-        records = list(unroll(precise(model), batch, max(loops, far)))
+        records = list(unroll(precise(model), batch, max(loops, far), rows, rules=rules))
     by_loop = []
     for record in records:
         r, g = radial_gradient(record, likelihood)
@@ -218,8 +227,10 @@ class BlindSpot(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Every probe, by name."""
-        evaluator, batch = self.evaluator, self.evaluator.data.take(self._few)
-        return {"blind_spot": blind_spot(evaluator.model, batch, evaluator.trained_steps, evaluator.likelihood)}
+        evaluator, few = self.evaluator, self._few
+        batch, loops = evaluator.data.take(few), evaluator.trained_steps
+        found = blind_spot(evaluator.model, batch, loops, evaluator.likelihood, rows=few, rules=evaluator.rules)
+        return {"blind_spot": found}
 
 
 def _tables(results: Results) -> list[Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,7 @@ class Difficulty(Consumer):
 
     def _depths(self) -> Bins | None:
         """The bins by depth, where the family has it and puzzles differ."""
-        puzzle = self.evaluator.puzzle
-        found = {} if puzzle is None else puzzle.features(*self.evaluator.data.tokens_of(self.evaluator.examples))
+        found = self.evaluator.features
         return ("depth", *binned(found["depth"])) if len(np.unique(found.get("depth", 0))) > 1 else None
 
     @staticmethod
@@ -47,23 +47,19 @@ class Difficulty(Consumer):
 
 def bins_of(evaluator: Evaluator) -> Bins | None:
     """The bins of the puzzles that are evaluated; see `difficulty`."""
-    data, examples = evaluator.data, evaluator.examples
-    return difficulty(evaluator.puzzle, *data.tokens_of(examples), data.ratings_of(examples))
+    return difficulty(evaluator.puzzle, evaluator.data.ratings_of(evaluator.examples), evaluator.features)
 
 
-def difficulty(
-    puzzle: Puzzle | None, questions: np.ndarray, labels: np.ndarray, ratings: np.ndarray | None
-) -> Bins | None:
+def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
     """(what is counted, names of the bins, bin of every puzzle (N,)); None where there is but one bin.
 
-    By rating, in the family's own bins where it has any; where all ratings fall into one bin or there are none, by
-    the family's first statistic (ours). Up to eight values are a bin each, more go into quartiles.
+    By rating, in the family's own bins if it has any; if all ratings fall into one bin or there are none, by the
+    family's first statistic (ours). Up to eight values are a bin each, more go into quartiles.
     """
     if ratings is not None:
         names, index = _rating_bins(puzzle, ratings)
         if len(names) > 1:
             return f"rating ({puzzle.rating_name})" if puzzle else "rating", names, index
-    statistics = {} if puzzle is None else puzzle.features(questions, labels)
     options = ((name, *binned(values)) for name, values in statistics.items())
     return next((option for option in options if len(option[1]) > 1), None)
 

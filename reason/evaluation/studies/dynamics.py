@@ -38,7 +38,7 @@ class Dynamics(Consumer):
         solved, failed = examples_of(seen["exact"], settings.probed)
         chosen = self.evaluator.examples[solved + failed]
         batch, examples = self.evaluator.data.take(chosen), chosen.tolist()
-        paths = trajectories(model, batch, examples, steps, start=self.evaluator.start)
+        paths = trajectories(model, batch, examples, steps, start=self.evaluator.start, rules=self.evaluator.rules)
         verdicts = [True] * len(solved) + [False] * len(failed)  # of the pass, in its own precision
         spectral = [*range(min(settings.spectra, len(solved)))]
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]

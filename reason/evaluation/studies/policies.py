@@ -198,11 +198,12 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
         state = state if start is None else start(state)
         for step in range(1, steps + 1):
             before, state = state, model.step(state, x)
-            record = StepRecord(model, step, batch, x, before, state)
+            record = StepRecord(model, step, batch, x, before, state, rows, evaluator.rules)
             survival = survived(survival, record.readout)
             stays = ~(_signal(policy.signal, record, survival, evaluator) > policy.threshold)
             going = stays.cpu().numpy() & (step < steps)
-            exact[places[~going]], taken[places[~going]] = record.exact.cpu().numpy()[~going], step
+            if not going.all():
+                exact[places[~going]], taken[places[~going]] = record.exact.cpu().numpy()[~going], step
             if not going.any():
                 break
             if not going.all():

@@ -27,7 +27,7 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "every restart after the first sees the puzzle under another symmetry; its answer is turned back",
     "noise": "every restart after the first has noise added to its state after each supervision step",
 }
-BY_RULES = "; right is what the rules accept, since the label of a moved puzzle is another one"
+BY_RULES = "; right is what the rules accept, since the label is one answer of several"
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
 
 
@@ -39,8 +39,8 @@ def variations_of(puzzle: Puzzle | None) -> list[Variation]:
 class Restarts(Consumer):
     """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
 
-    The first restart is the pass itself. Random numbers are drawn for each puzzle by itself. Where symmetries do
-    not keep the label, `right` is `valid`.
+    The first restart is the pass itself. Random numbers are drawn for each puzzle by itself. `right` is `valid` if
+    puzzles have several solutions, and under symmetries that do not keep the label.
     """
 
     timed = False
@@ -55,6 +55,8 @@ class Restarts(Consumer):
             self.kinds = [settings.vary]
         symmetry = None if evaluator.puzzle is None else evaluator.puzzle.symmetry
         self.by_rules: list[Variation] = [] if symmetry is None or symmetry.keeps_label else ["symmetry"]
+        if evaluator.puzzle is not None and evaluator.puzzle.several:
+            self.by_rules = self.kinds
         self.counts = dict.fromkeys(self.kinds, settings.restarts)
         if symmetry is not None and "symmetry" in self.counts:
             self.counts["symmetry"] = symmetry.distinct(settings.restarts)
@@ -152,7 +154,8 @@ def chosen(restarts: Columns, choice: str) -> np.ndarray:
     """
     match choice:
         case "majority":
-            return (restarts["answers"][:, None] == restarts["answers"][None]).sum(1).argmax(0)
+            answers = restarts["answers"]
+            return np.stack([(answers == answer).sum(0) for answer in answers]).argmax(0)
         case "q":
             return np.where(np.isnan(restarts["q"]), -np.inf, restarts["q"]).argmax(0)
         case "residual":
