@@ -182,9 +182,18 @@ def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
         try:
             answer = function(task), None
         except Exception as error:
-            error.add_note(traceback.format_exc())
-            answer = None, error
+            answer = None, _sent(error)
         connection.send(answer)
+
+
+def _sent(error: Exception) -> Exception:
+    """The error with its traceback as a note; a RuntimeError in its place where it does not survive pickling."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
+    error.add_note("".join(traceback.format_exception(error)))
+    return error
 
 
 def _end_with_parent() -> None:

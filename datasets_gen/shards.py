@@ -16,10 +16,9 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 import pickle
 import struct
-import tempfile
+import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -103,9 +102,9 @@ class Shard:
         path = self.folder / "options.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False, encoding="utf-8") as file:
-                json.dump(self.options, file)
-            os.replace(file.name, path)
+            part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # other machines may write theirs
+            part.write_text(json.dumps(self.options), encoding="utf-8")
+            part.replace(path)
         there = there if isinstance(there := read_json(path), dict) else {}
         for name in sorted({*there, *self.options}):
             if (was := there.get(name)) != (now := self.options.get(name)):
@@ -159,7 +158,7 @@ def _kept(path: Path, mend: bool) -> dict[int, Place]:
     found: dict[int, Place] = {}
     if not path.exists():
         return found
-    with path.open("r+b") as file:
+    with path.open("r+b" if mend else "rb") as file:
         whole = 0
         while len(head := file.read(HEAD.size)) == HEAD.size:
             number, length, check = HEAD.unpack(head)

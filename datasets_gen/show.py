@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> None:
     names = splits_of(directory)
     name = options.split or next(iter(names), "train")
     metadata, split = read_split(directory, name)
+    if not len(split.inputs):
+        raise DatasetError(f"{directory}: the split '{name}' holds no example; name another --split")
     if not 0 <= options.index < len(split.inputs):
         raise DatasetError(
             f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; give 0 to {len(split.inputs) - 1}"

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+MOST = 2**15 - 1  # a clue number is stored as int16
+
 TURNS = 8  # flips and turns of a square, the identity among them
 
 
@@ -24,7 +26,7 @@ class Relation(BaseModel):
     rule: Any = Field(None, description="the constraint as nested lists, which checks answers; networks do not read it")
     places: int = Field(0, ge=0, description="ordered places of an instance; 0: any number of cells, without order")
     clues: int = Field(0, ge=0, description="numbers that an instance may carry")
-    highest: int = Field(0, ge=0, description="the largest such number")
+    highest: int = Field(0, ge=0, le=MOST, description="the largest such number")
     instances: tuple[tuple[int, ...], ...] = Field((), description="cells of the instances of every puzzle")
     seen: bool = Field(True, description="false: networks do not read it")
 

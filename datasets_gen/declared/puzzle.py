@@ -433,8 +433,11 @@ class Declared(Puzzle):
         except ValueError:
             form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
             raise DatasetError(f"{line!r}: type `{form}`, cells counted from 0") from None
-        if len(clues) > relation.clues:
+        fewest = int(relation.rule is not None and relation.rule[-1] == "n")
+        if not fewest <= len(clues) <= relation.clues:
             raise DatasetError(f"{line!r}: {name} takes {relation.clues or 'no'} number before the colon")
+        if min(clues, default=0) < 0 or len(set(cells)) < len(cells):
+            raise DatasetError(f"{line!r}: numbers are 0 or more, and a cell stands once")
         stranger = next((cell for cell in cells if not 0 <= cell < self.seq_len), None)
         if stranger is not None:
             raise DatasetError(f"{line!r}: there is no cell {stranger}; cells are 0 to {self.seq_len - 1}")

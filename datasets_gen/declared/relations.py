@@ -10,11 +10,10 @@ import numpy as np
 from datasets_gen.declared.expressions import Instance, fold
 from datasets_gen.declared.rules import evaluate, named
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import Relation, Structure
+from datasets_gen.structure import MOST, Relation, Structure
 
 DIFFERENT = ["alldifferent", "x"]
 IN_GROUPS = "_in_groups"  # ends the name of a relation that networks read as groups
-MOST = 2**15 - 1  # cells and clue numbers are stored as int16
 
 
 def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> tuple[Relation, ...]:

@@ -144,11 +144,11 @@ class WithRuns(Declared):
             raise DatasetError(f"{len(across)} rows and {len(down)} columns of runs; {wanted}")
         board, clues = "", []
         for line in across:
-            cells, *numbers = line.split() if not line.split()[0].isdigit() else ["." * columns, *line.split()]
+            cells, *numbers = line.split() if not line.split()[0].isdecimal() else ["." * columns, *line.split()]
             board += cells
             clues.append(numbers)
         clues += [part.split() for part in down]
-        wrong = next((word for clue in clues for word in clue if not word.isdigit()), None)
+        wrong = next((word for clue in clues for word in clue if not word.isdecimal()), None)
         if wrong is not None:
             raise DatasetError(f"{wrong!r} is no length of a run")
         runs = [[int(word) for word in clue if int(word)] for clue in clues]
@@ -175,7 +175,11 @@ class WithEdges(Declared):
         for word in text.split():
             node, edge = re.fullmatch(r"(\d+)=(.)", word), re.fullmatch(r"(\d+)-(\d+)", word)
             ends = [int(part) for part in (node.groups()[:1] if node else edge.groups() if edge else ())]
-            if not ends or max(ends) >= self.seq_len or (node and node[2] not in self.characters[1:]):
+            if (
+                len(set(ends)) < (1 if node else 2)
+                or max(ends) >= self.seq_len
+                or (node and node[2] not in self.characters[1:])
+            ):
                 wanted = f"type NODE={'|'.join(self.values)} or NODE-NODE, nodes from 0 to {self.seq_len - 1}"
                 raise DatasetError(f"{word!r}: {wanted}")
             largest = max(largest, *ends)

@@ -60,7 +60,7 @@ def _digits(code: str) -> dict[int, str]:
     cells: dict[int, str] = {}
     at = 0
     for character in code:
-        if character.isdigit():
+        if character.isdecimal():
             cells[at] = character
         at += max(1, int(character, 36) - 15)
     return cells
@@ -111,6 +111,8 @@ def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[Typed
     suite, found, others = SUITES[name], defaultdict[str, list[Typed]](list), Counter[str]()
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
             where = f"{path}, line {number}"
             entry = json_line(line, where)
             try:

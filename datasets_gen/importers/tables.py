@@ -135,6 +135,8 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
         characters[1] = style["blank"]
     glyphs = np.array(["", *(characters[token] for token in range(1, puzzle.vocab_size))])
     owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
+    if not path.parent.is_dir():
+        raise DatasetError(f"--output {path}: there is no folder {path.parent}")
     scratch = path.with_name(f".{path.name}.partial")
     try:
         with scratch.open("w", newline="", encoding=style.get("encoding", "utf-8")) as file:

@@ -51,7 +51,7 @@ class LightUp(Declared):
     def typed(self, text):
         """A board of . for free cells, # for walls and 0 to 4 for walls with a number."""
         board = "".join(text.split())
-        clues = self.clues("".join("#" if cell.isdigit() else cell for cell in board))
+        clues = self.clues("".join("#" if cell.isdecimal() else cell for cell in board))
         walls = np.array([cell in "#01234" for cell in board]).reshape(self.grid)
-        numbers = [self.number(self.cells, wall, int(cell)) for wall, cell in enumerate(board) if cell.isdigit()]
+        numbers = [self.number(self.cells, wall, int(cell)) for wall, cell in enumerate(board) if cell.isdecimal()]
         return self.of_constraints([*clues, *self.lines(self.cells, walls), *numbers])

@@ -6,6 +6,7 @@ What needs no network is refused here, before torch is imported, which takes sec
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 from pathlib import Path
@@ -113,9 +114,13 @@ def _puzzles(file: Path, output: Path) -> list[str]:
         raise ConfigError(f"--output {output}: there is no folder {output.parent}")
     if not _is_file(str(file)):
         raise ConfigError(f"no file {file}; with --output the puzzles are in a file, one a line")
-    lines = [line for line in read_text(file).removeprefix("\ufeff").splitlines() if line.strip()]
+    text = read_text(file).removeprefix("\ufeff")
+    lines = [line for line in text.splitlines() if line.strip()]
     if file.suffix == ".csv" and lines:
-        header, *rows = csv.reader(lines)
+        try:
+            header, *rows = (row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row)
+        except csv.Error as error:
+            raise ConfigError(f"{file} is no CSV file ({error}); close its quotes") from None
         if "question" in header:
             column = header.index("question")
             lines = [row[column] if column < len(row) else "" for row in rows]

@@ -146,6 +146,7 @@ def save_checkpoint(
         seal(scratch)
         for path in scratch.iterdir():
             _to_disk(path)
+        _to_disk(scratch)
         _remove(folder)
         scratch.rename(folder)
         _to_disk(folder.parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import re
@@ -173,9 +174,15 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
         ("empty.txt", "\n", "holds no puzzle"),
         ("empty.csv", "\n", "holds no puzzle"),
         ("others.csv", "id,puzzle\n1,2\n", "has no column `question`; its columns are id, puzzle"),
+        ("open.csv", 'question\n"1...\n', "open.csv is no CSV file (unexpected end of data); close its quotes"),
     ):
         (tmp_path / name).write_text(text)
         refusal([*words[:2], str(tmp_path / name), *other], told)
+    drawn, told = tmp_path / "drawn.csv", tmp_path / "drawn-out.csv"
+    drawn.write_text('question\n"12..\n....\n....\n...."\n')  # a board of several lines in quotes
+    main(["solve", str(runs / "sudoku"), str(drawn), "--output", str(told), "--restarts", "1"])
+    with told.open(newline="") as file:
+        assert [row["question"] for row in csv.DictReader(file)] == ["12..\n....\n....\n...."]
     plain, told = tmp_path / "plain.csv", tmp_path / "plain-out.csv"
     plain.write_text("12..............\n")  # one a line, without a header
     main(["solve", str(runs / "sudoku"), str(plain), "--output", str(told), "--restarts", "1"])

@@ -15,6 +15,7 @@ from datasets_gen.layout import DatasetError, read_metadata, read_split
 from datasets_gen.pages import pages
 from datasets_gen.parallel import ORDER, seeded
 from datasets_gen.puzzles import family_of, puzzle_of
+from datasets_gen.structure import Relation, Structure
 
 pytest.importorskip("cpmpy")
 NAMES = [
@@ -323,8 +324,13 @@ TYPED = {
     "nonogram": [
         ("1\n2", "2 rows and 0 columns of runs"),
         (10 * "1\n" + "columns: " + 9 * "1, " + "z", "'z' is no length"),
+        (10 * "1\n" + "columns: " + 9 * "1, " + "²", "'²' is no length"),
     ],
-    "colouring": [("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"), ("0=X", "'0=X'")],
+    "colouring": [
+        ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
+        ("0=X", "'0=X'"),
+        ("0-0", "'0-0'"),
+    ],
     "kakuro": [(8 * "........\n" + "rows: 3 4", "2 sums; the board has 8 runs in rows, 8 in columns")],
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
@@ -344,6 +350,25 @@ def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
             puzzle.typed(text)
         assert words in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("sum_eq: 0 1", "takes 1 number"),
+        ("sum_eq 5 6: 0 1", "takes 1 number"),
+        ("sum_eq -5: 0 1", "numbers are 0 or more"),
+        ("sum_eq 5: 0 0", "a cell stands once"),
+    ],
+)
+def test_a_typed_relation_needs_its_number_and_different_cells(line, words):
+    puzzle = drawn("queens")[0]
+    sums = Structure(relations=(Relation(name="sum_eq", rule=["==", ["sum", "x"], "n"], clues=1, highest=9),))
+    puzzle = family_of(puzzle.task, puzzle.seq_len, puzzle.vocab_size, sums)
+    board = 8 * "........\n"
+    assert puzzle.typed(board + "sum_eq 5: 0 1")[1].tolist() == [[0, 5, 0, 1]]
+    with pytest.raises(DatasetError, match=words):
+        puzzle.typed(board + line)
 
 
 @pytest.mark.parametrize("change", [{"values": 5}, {"lowest": "1"}, {"unique": None}])

@@ -153,6 +153,25 @@ def test_what_a_task_raises_comes_with_its_traceback(monkeypatch):
     assert "in fails" in caught.value.__notes__[0]
 
 
+class Wanting(Exception):
+    def __init__(self, place, reason):
+        super().__init__(f"{place}: {reason}")
+
+
+def fails_beyond_pickle(task):
+    if task == 3:
+        raise Wanting("task 3", "wanting")
+    return task
+
+
+def test_an_error_that_pickle_cannot_carry_keeps_its_text(monkeypatch):
+    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
+    results = parallel.ordered_map(fails_beyond_pickle, range(9), 2)
+    with pytest.raises(RuntimeError, match="Wanting: task 3: wanting") as caught:
+        list(results)
+    assert "in fails_beyond_pickle" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize("own", [False, True], ids=["of the package", "of the script"])
 def test_a_script_without_a_guard_may_work_on_several_processes(tmp_path, own):
     """Workers do not run the script again, unless what they apply is defined in it: then an error says what to do."""
