@@ -22,6 +22,8 @@ import json
 import re
 import shlex
 import statistics
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +168,7 @@ def spread(values: list[float], form: str = ".1f", unit: str = " %") -> str:
 def study(name: str, runs: list[Json], said: Json) -> list[str]:
     """The tables of one file, below its question and its command where it is a study."""
     steps = sorted({int(step) for run in runs for step in run["exact"]})
+    label_of = labels(runs)
     lines = [f"## {name}", ""]
     if said:
         lines += [said["question"].strip(), "", "```bash", said["command"].strip(), "```", ""]
@@ -174,7 +177,7 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
     head += extra.values()
     rows, norms, groups = [], [], grouped(runs)
     for group in groups:
-        first, label = group[0], named(group)
+        first, label = group[0], label_of(group)
         seeds = ", ".join(str(seed) for seed in sorted(run["seed"] for run in group))
         minutes = spread([run["minutes"] for run in group], unit="")
         cells = [label, first["read_on"], f"{first['puzzles']:,}", seeds, f"{first['parameters']:,}"]
@@ -192,15 +195,28 @@ def study(name: str, runs: list[Json], said: Json) -> list[str]:
         lines += ["", "Mean ‖h‖₂ of a token after each loop:", "", *table(["variant", *loops], norms)]
     for group in groups:
         for kind in group[0].get("restarts", {}):
-            lines += ["", f"{named(group)} on {group[0]['read_on']}: restarts that differ in {kind}", ""]
+            lines += ["", f"{label_of(group)} on {group[0]['read_on']}: restarts that differ in {kind}", ""]
             lines += restart_table([run["restarts"][kind] for run in group])
     for group in groups:
         if all("exits" in run for run in group):
-            lines += ["", f"{named(group)}: leaving by its gate", "", *exit_tables([run["exits"] for run in group])]
+            lines += ["", f"{label_of(group)}: leaving by its gate", "", *exit_tables([run["exits"] for run in group])]
     if said:
-        lines += ["", *against_the_first(groups), said["found"].strip()]
-    made = sorted({run["trained_on"] for run in runs})
-    return [*lines, "", "Trained on `" + "`; `".join(made) + "`.", ""]
+        lines += ["", *against_the_first(groups, label_of), said["found"].strip()]
+    return [*lines, "", "Trained on `" + "`; `".join(sets_of(runs)) + "`.", ""]
+
+
+def sets_of(runs: list[Json]) -> list[str]:
+    """How the training sets were made, each once, in the order of the runs."""
+    return list(dict.fromkeys(run["trained_on"] for run in runs))
+
+
+def labels(runs: list[Json]) -> Callable[[list[Json]], str]:
+    """The label of a variant; with the number of its training set where this alone tells two variants apart."""
+    sets = sets_of(runs)
+    alike = Counter(variant(group[0] | {"trained_on": ""}) for group in grouped(runs))
+    if max(alike.values()) == 1:
+        return named
+    return lambda group: f"{named(group)}, set {sets.index(group[0]['trained_on']) + 1}"
 
 
 def named(group: list[Json]) -> str:
@@ -209,7 +225,7 @@ def named(group: list[Json]) -> str:
     return f"`{group[0]['preset']}`" + (f" `{variant}`" if variant else "")
 
 
-def against_the_first(groups: list[list[Json]]) -> list[str]:
+def against_the_first(groups: list[list[Json]], label_of: Callable[[list[Json]], str]) -> list[str]:
     """Differences in points from the first row of the same puzzles, paired by seed, with 95 % intervals, if any.
 
     At the trained step each row is read at its own, at the last step both at that of the row.
@@ -217,9 +233,9 @@ def against_the_first(groups: list[list[Json]]) -> list[str]:
     rows = []
     for group in groups:
         base = next(other for other in groups if of_same_puzzles(other, group))
-        if named(base) == named(group):
+        if label_of(base) == label_of(group):
             continue
-        cells = [named(group), group[0]["read_on"]]
+        cells = [label_of(group), group[0]["read_on"]]
         last = str(max(map(int, group[0]["exact"])))
         for steps in ([str(runs[0]["trained_steps"]) for runs in (group, base)], [last, last]):
             ours, theirs = (

@@ -18,9 +18,9 @@ import numpy as np
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import endurance
 from datasets_gen.sudoku.depth import depths
-from datasets_gen.sudoku.exocet import Puzzle, exocet_puzzle, holds_exocet
+from datasets_gen.sudoku.exocet import exocet_puzzle, holds_exocet
 from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles
-from datasets_gen.sudoku.neighbours import neighbour
+from datasets_gen.sudoku.neighbours import Puzzle, neighbour
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures, solution_classes
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from datasets_gen.compiled import compiled
 from datasets_gen.sudoku.branching import minimise
+from datasets_gen.sudoku.neighbours import Puzzle
 from datasets_gen.sudoku.solver import full_grid
-
-Puzzle = tuple[np.ndarray, np.ndarray]  # question (81,) of digits, 0 blank, and answer (81,)
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from datasets_gen.sudoku import bins_of
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.deep import deepen
 from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles, descend
+from datasets_gen.sudoku.neighbours import of_few_clues
 from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid
@@ -23,6 +25,7 @@ from datasets_gen.sudoku.solver import full_grid
 CHUNK = 64  # boards per task
 FEWEST = 40  # puzzles of a split that may share their lineage, in small splits
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
+PER_WALK = 8  # puzzles, each with a solution of another class
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
 
@@ -35,6 +38,7 @@ class Mix(NamedTuple):
     search: Callable[[Lineage], RatedPuzzles]
     lineages: int  # one gives at most its share of a split if there were so many,
     most: int  # and at most so many puzzles
+    few: int = 0  # walks to puzzles of few clues for each chunk of random puzzles
 
     def easy_levels(self, ratings: np.ndarray) -> np.ndarray:
         """(N,) -1 where a random puzzle is of none."""
@@ -49,7 +53,7 @@ class Mix(NamedTuple):
 
 MIXES = {
     # 73 % of depth 2
-    "extreme": Mix((0, 0.01, 5), (0,), (0.15, 0.12, 0.73), deepen, 10, 500),
+    "extreme": Mix((0, 0.01, 5), (0,), (0.15, 0.12, 0.73), deepen, 10, 500, 8),
     # the guesses of Sudoku-Extreme alone; shares fitted on our scale of ratings
     "guesses": Mix((0, 0.01, 5), (5, 15, 20, 30, 50), (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035), descend, 50, 100),
 }
@@ -60,10 +64,11 @@ def of_rating(least: float) -> Mix:
     return MIXES["guesses"]._replace(easy=(), hard=(least,), shares=(1.0,))
 
 
-def easy_chunk(lineage: Lineage) -> RatedPuzzles:
-    """`CHUNK` random puzzles, each a lineage of its own; minimal, but for those that need no guess.
+def easy_chunk(lineage: Lineage, few: int = 0) -> RatedPuzzles:
+    """`CHUNK` random puzzles, each a lineage of its own, and what `few` walks to puzzles of few clues find.
 
-    These get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its mean number of clues.
+    They are minimal, but for random puzzles that need no guess. These get up to `EXTRA_CLUES` more: the easy part of
+    Sudoku-Extreme is what raises its mean number of clues.
     """
     rng = seeded(lineage.seed, lineage.split, lineage.number, 0)
     answers = np.array([full_grid(lineage.size, rng) for _ in range(CHUNK)])
@@ -74,6 +79,11 @@ def easy_chunk(lineage: Lineage) -> RatedPuzzles:
         order = rng.random(len(blanks)).argsort()
         more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
         questions[index, more] = answers[index, more]
+    found = [puzzle for _ in range(few) for puzzle in of_few_clues(PER_WALK, rng)]
+    if found:
+        more_questions, more_answers = map(np.array, zip(*found, strict=True))
+        questions, answers = np.concatenate([questions, more_questions]), np.concatenate([answers, more_answers])
+        ratings = np.concatenate([ratings, rate(more_questions)])
     return RatedPuzzles(questions, answers, ratings, signatures(questions, answers))
 
 
@@ -107,7 +117,8 @@ def mixed_splits(
         with Progress(total=int(wanted.sum()), desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             easy = wanted[: len(mix.shares) - len(mix.hard)]
             roots = (Lineage(size, seed, split, number) for number in itertools.count())
-            for chunk in ordered_map(easy_chunk, roots, processes) if easy.any() else ():
+            make = partial(easy_chunk, few=mix.few)
+            for chunk in ordered_map(make, roots, processes) if easy.any() else ():
                 _take(chunk, mix.easy_levels(chunk.ratings), wanted, seen, chosen)
                 bar.update(len(chosen) - bar.n)
                 if not easy.any():
@@ -138,8 +149,8 @@ def _take(
     wanted: np.ndarray,
     seen: set[int],
     chosen: list[tuple[np.ndarray, np.ndarray, np.float64]],
-    limit: int = CHUNK,
-    per_level: int = CHUNK,
+    limit: float = np.inf,
+    per_level: float = np.inf,
 ) -> bool:
     """Move new puzzles into `chosen`, as long as their level is wanted and the limits hold; were there any?"""
     taken = np.zeros(len(wanted), np.int64)

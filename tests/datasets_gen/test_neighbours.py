@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.neighbours import boards, digits
 from benchmarks.real_sudoku import imported, write
 from datasets_gen.sudoku.depth import depths
-from datasets_gen.sudoku.neighbours import neighbour
+from datasets_gen.sudoku.neighbours import FEW, neighbour, of_few_clues
 from datasets_gen.sudoku.signature import solution_classes
 from datasets_gen.sudoku.solver import solve
 
@@ -22,15 +22,30 @@ def test_neighbours_are_minimal_and_share_all_but_a_few_clues() -> None:
     found = [child for _ in range(60) if (child := neighbour(DEEP, rng)) is not None]
     assert len(found) > 20
     for question, answer in found:
-        solved = solve(question[None])
-        assert solved.counts[0] == 1
-        assert (solved.solutions[0] == answer).all()
-        clues = np.flatnonzero(question)
-        without = np.tile(question, (len(clues), 1))
-        without[np.arange(len(clues)), clues] = 0
-        assert (solve(without).counts == 2).all(), "a clue is not needed"
-        assert ((question == DEEP) & (question > 0)).sum() >= len(clues) - 2, "two clues are new at most"
+        is_minimal(question, answer)
+        assert ((question == DEEP) & (question > 0)).sum() >= (question > 0).sum() - 2, "two clues are new at most"
     assert any((question != DEEP).any() for question, _ in found)
+
+
+def is_minimal(question: np.ndarray, answer: np.ndarray) -> None:
+    solved = solve(question[None])
+    assert solved.counts[0] == 1
+    assert (solved.solutions[0] == answer).all()
+    clues = np.flatnonzero(question)
+    without = np.tile(question, (len(clues), 1))
+    without[np.arange(len(clues)), clues] = 0
+    assert (solve(without).counts == 2).all(), "a clue is not needed"
+
+
+def test_walks_reach_few_clues_and_solutions_of_different_classes() -> None:
+    walks = [of_few_clues(4, np.random.default_rng(seed)) for seed in range(4)]
+    assert sum(map(len, walks)) > 4
+    for found in filter(None, walks):
+        for question, answer in found:
+            is_minimal(question, answer)
+            assert 17 <= (question > 0).sum() <= FEW
+        classes = solution_classes(np.array([answer for _, answer in found]))
+        assert len(np.unique(classes)) == len(found) <= 4
 
 
 def test_a_set_of_neighbours_is_deep_and_apart_from_barred_classes(tmp_path: Path) -> None:
