@@ -53,8 +53,8 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
         "--shard",
         type=shard_of,
         metavar="I/N",
-        help="make part I of N, in DIR.shards, on a machine of its own; `merge DIR` makes the set of them, the same "
-        "bytes as without",
+        help="generate part I of N of the set, in DIR.shards, for example on one of N machines; `merge DIR` then makes "
+        "the set, with the same bytes as without --shard",
     )
     add_output_dir(parser)
 

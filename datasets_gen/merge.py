@@ -27,10 +27,11 @@ def add_parser(commands: argparse._SubParsersAction, build: Callable[[Sequence[s
         commands,
         "merge",
         partial(run, build),
-        "make the set of which --shard made the parts",
-        "Makes the set DIR of its shards, which lie in DIR.shards: the same bytes as one machine makes without "
-        "--shard. What is missing there, as of a shard that was lost, is made here and kept there. The command of a "
-        "shard, typed again, goes on where it was. The shards are pickles: merge only those that you made.",
+        "merge the parts that --shard made into a set",
+        "Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes "
+        "without --shard. The command computes the results that are missing, for example those of a lost shard, and "
+        "stores them in DIR.shards. If you run the command of a shard again, it continues from its last result. The "
+        "shards are pickles: merge only shards that you made.",
         EXAMPLE,
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the --output-dir of the shards")

@@ -51,7 +51,7 @@ Nothing is downloaded. What to fetch, and how to import it:
   ARC-AGI-1, -2    the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
-                   a few small tasks on a small board, trained on and asked about, for a processor without a GPU:
+                   a few small tasks on a small board, for training and testing without a GPU:
                    python -m datasets_gen import arc arc-agi_training_challenges.json --split test \\
                        --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl

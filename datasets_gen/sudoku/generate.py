@@ -55,8 +55,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--mix",
         choices=list(MIXES),
-        help="9x9, many minutes: extreme: 73 %% need trial and error within trial and error (depth 2), as the forums' "
-        "hardest; guesses: the guesses of Sudoku-Extreme, nearly all of depth 0 and 1",
+        help="9x9 only, takes many minutes: extreme: 73 %% of the puzzles have depth 2, as the hardest puzzles of the "
+        "forums have; guesses: the guesses of Sudoku-Extreme, with depth 0 or 1 in nearly all puzzles",
     )
     parser.add_argument(
         "--min-rating", type=int, metavar="R", help="only puzzles rated R guesses or more (many minutes)"

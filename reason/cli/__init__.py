@@ -21,24 +21,24 @@ from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
 
-  generate   make, import, verify, merge or show a puzzle set (= python -m datasets_gen)
-  new-puzzle the starting file of a puzzle of your own: cells, values, constraints
+  generate   generate, import, verify, merge or show a puzzle set (= python -m datasets_gen)
+  new-puzzle write a template for a puzzle of your own: cells, values, constraints
   train      train a reasoner from a preset                   (= python train.py)
-  evaluate   accuracy against supervision steps               (= python evaluate.py)
-  solve      one puzzle from the command line, step by step
-  play       a page in which trained networks solve puzzles in the browser
-  models     trained models that come with the package, for solve and evaluate
-  pack       a run → one file, with which --resume continues on any machine
-  export     a run → a model to give away: weights without the training, and a card
-  push, pull an exported model to the Hugging Face hub and back
-  compare    several runs in one table and one plot
-  ablate     a preset's variants with several seeds each, and what differs
-  presets    every preset, its size and source
-  import-weights  a checkpoint of the original HRM or TRM code → a run
-  demo       10×10 mazes learned, larger ones solved by the same weights  (= make demo)
+  evaluate   measure the accuracy by supervision step         (= python evaluate.py)
+  solve      solve a puzzle from the command line, step by step
+  play       write a page in which trained networks solve puzzles in the browser
+  models     list the trained models that come with the package, for solve and evaluate
+  pack       pack a run into one file; --resume continues it on any machine
+  export     export the model of a run, to share it: the weights and a model card
+  push, pull upload an exported model to the Hugging Face hub, or download it
+  compare    compare several runs in one table and one plot
+  ablate     train and compare variants of a preset, with several seeds each
+  presets    list every preset with its size and source
+  import-weights  make a run from a checkpoint of the original HRM or TRM code
+  demo       train on 10×10 mazes, then solve larger mazes with the same weights  (= make demo)
 
-`reason COMMAND --help` says more; `reason --version` says which this is.
-`--import FILE.py` with any command: models, loss terms and puzzles of your own (docs/extending.md).
+`reason COMMAND --help` describes a command; `reason --version` prints the version.
+`--import FILE.py` after any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
 
 

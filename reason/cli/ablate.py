@@ -80,14 +80,14 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
-    also = "evaluate the runs on another set, too, as for transfer to other sizes; may be repeated"
+    also = "also evaluate the runs on another set, for example of another size; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
-    minutes = "save, stop after M minutes; on slurm the time of each job"
+    minutes = "save and stop after M minutes; with --on slurm: the time limit of each job"
     parser.add_argument("--max-minutes", type=float, default=math.inf, metavar="M", help=minutes)
-    at_once = "runs at a time (1; on slurm all); on one machine they share the cores"
+    at_once = "runs in parallel (default 1; with --on slurm: all); runs on one machine share its cores"
     parser.add_argument("--jobs", type=int, metavar="J", help=at_once)
-    parser.add_argument("--on", choices=["slurm"], help="submit a job array, or say how far it is")
-    option = "an option of sbatch for --on slurm: --sbatch partition=gpu --sbatch gpus=1"
+    parser.add_argument("--on", choices=["slurm"], help="submit a job array, or print its progress")
+    option = "with --on slurm: an option of sbatch, as in --sbatch partition=gpu --sbatch gpus=1"
     parser.add_argument("--sbatch", action="append", default=[], metavar="KEY=VALUE", help=option)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
     arguments = parser.parse_intermixed_args(argv)

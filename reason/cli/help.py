@@ -15,22 +15,22 @@ TRAIN = f"""usage: python train.py PRESET [data=DIR] [run=DIR] [section.key=valu
 
 Train a tiny recursive reasoner. `reason presets` lists the presets.
 
-  python train.py sudoku-6x6                                 its set is made if missing
-  python train.py sudoku-6x6 data=data/mine run=runs/mine    another set and run folder
+  python train.py sudoku-6x6                                 generates its data set if it is missing
+  python train.py sudoku-6x6 data=data/mine run=runs/mine    another data set and run folder
   python train.py sudoku-6x6 model.activation=tanh optimizer.lr=1e-3   in runs/sudoku-6x6-1, -2, …
   python train.py run=runs/mine --resume                     or run=mine.tar.gz (reason pack)
   torchrun --nproc-per-node 8 train.py trm-mlp-sudoku        the same batch on eight GPUs
-  torchrun … --max-restarts 3 train.py PRESET run=DIR        a restart goes on with that run
+  torchrun … --max-restarts 3 train.py PRESET run=DIR        after a restart, continues this run
 
 options
   --resume            continue from the run's newest checkpoint
-  --max-steps N       stop, saved, at optimizer step N of the run
-  --max-minutes M     stop, saved, after M minutes
-  --memory            estimate what training would hold in memory; nothing is trained
-  --import FILE.py    models, terms, puzzles of your own; as PRESET FILE.py:NAME: a preset of yours
+  --max-steps N       save and stop at optimizer step N of the run
+  --max-minutes M     save and stop after M minutes
+  --memory            estimate the memory of training, without training
+  --import FILE.py    your own models, terms and puzzles; FILE.py:NAME as PRESET: your own preset
   --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
 
-settings, section.key=value; by themselves: seed, device, init_from, init_layers
+settings, section.key=value; without a section: seed, device, init_from, init_layers
 {LISTED}
 
   python train.py --help model           every setting of a section, or of optimizer.lr alone

@@ -34,17 +34,17 @@ GROUPS: dict[str, Callable[[str], bool]] = {
     "Addition, and a few tasks of ARC": lambda name: name.startswith(("addition-", "arc-")),
     "HRM and TRM at their authors' size: hours to days on a GPU": lambda name: name.startswith(("hrm-", "trm-")),
 }
-DESCRIPTION = """List the presets, show one with every setting it changes, or a paper's table row by row.
+DESCRIPTION = """List the presets, show one preset with every setting that it changes, or print a paper's table.
 
-  reason presets                 the small ones and the authors' own; of each paper's tables a line
-  reason presets stars-          all whose name begins so
-  reason presets cmm-6-4         one, with every setting it changes
-  reason presets --table cmm-6
-  reason presets --departures    what each row states, what is decided here, what is done otherwise (Markdown)
+  reason presets                 the small presets, the authors' presets, and one line for the tables of each paper
+  reason presets stars-          all presets whose names start with stars-
+  reason presets cmm-6-4         one preset, with every setting that it changes
+  reason presets --table cmm-6   a paper's table, row by row
+  reason presets --departures    for each row: what the paper states, our decisions, our departures (Markdown)
   reason presets --table cmm-6 --departures
 
-A table shows the features, the accuracy and the size as the paper prints them; beside them this project's own count of
-parameters."""
+A table shows the features, the accuracy and the size as the paper prints them, and the number of parameters that this
+project counts."""
 
 
 def main(argv: list[str]) -> int:

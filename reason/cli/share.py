@@ -49,16 +49,16 @@ def pack(argv: list[str]) -> int:
     return 0
 
 
-EXPORT = """Make a model to give away: the weights of a run's newest checkpoint, without the training, and a card
-(card.json, README.md) with its data, seed, command, and accuracy by supervision step.
+EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
+model card (card.json, README.md) with its data, seed, command, and accuracy by supervision step.
 
   reason export runs/mine models/mine                        evaluated on the test split of the run's own sets
   reason export runs/maze models/maze data=data/maze-10x10,data/maze-20x20 steps=64 --stored fp16
   reason export runs/mine models/mine evaluation.checkpoint=best evaluation.limit=1000
 
-The folder is read as a run is: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16 or
-bf16 the file has half the size, and the card states accuracy with the rounded weights and with those in float32. The
-card's commands name sets as data/SET. `reason pack` is for going on with the training.
+Commands read the folder like a run: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16
+or bf16 the file has half the size, and the card states the accuracy with the rounded weights and with the float32
+weights. The commands in the card name data sets as data/SET. To continue the training, use `reason pack` instead.
 
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20

@@ -24,16 +24,16 @@ class Config(BaseConfig):
     """The whole config of a run; equal configs and data sets give equal runs."""
 
     name: Outside[str] = Field("custom", pattern=PLAIN, description="the preset it came from: a plain name")
-    seed: int = Field(0, ge=0, lt=2**63, description="of weights, data order, augmentation and exploration")
+    seed: int = Field(0, ge=0, lt=2**63, description="random seed of weights, data order, augmentation and exploration")
     init_from: Resumable[str | None] = Field(
         None,
-        description="a run whose trained weights this one starts from, perhaps of a puzzle with other constraints; "
-        "none: random",
+        description="a run whose trained weights are the initial weights; its puzzle may have other constraints; none: "
+        "random initial weights",
     )
     init_layers: LayerOrder = Field(
         "same",
-        description="how a stack of L layers fills one of n·L: same: not at all; cycle: 1…L 1…L, so that one loop does "
-        "what n loops did; repeat: 1 1 … L L",
+        description="with init_from: how L layers fill a stack of n·L layers: same: n = 1; cycle: 1…L 1…L, so that one "
+        "loop equals n loops of the old stack; repeat: 1 1 … L L",
     )
     device: Readable[Outside[str]] = Field(
         "auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1"

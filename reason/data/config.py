@@ -18,27 +18,29 @@ class GenerateConfig(BaseConfig):
     name: str | None = Field(
         None,
         description="the generator: sudoku, maze, addition, arc (which reads published files) or a declared puzzle; "
-        "none: nothing makes the set",
+        "none: the set is not generated",
     )
-    size: OfSets = Field(None, description="rows of the board; of several sets [7,11,15], and so are the other counts")
+    size: OfSets = Field(
+        None, description="rows of the board; for several sets one number each, as [7,11,15] (other counts likewise)"
+    )
     mix: Literal["extreme", "guesses"] | None = Field(
-        None, description="sudoku: depth and guesses as in Sudoku-Extreme, or its guesses alone"
+        None, description="sudoku: extreme: depth and guesses as in Sudoku-Extreme; guesses: only its guesses"
     )
-    min_path: OfSets = Field(None, description="maze: fewest cells of the shortest path")
-    digits: OfSets = Field(None, description="addition: digits of an operand, at most")
-    min_digits: OfSets = Field(None, description="addition: and at least")
+    min_path: OfSets = Field(None, description="maze: smallest number of cells of the shortest path")
+    digits: OfSets = Field(None, description="addition: largest number of digits of an operand")
+    min_digits: OfSets = Field(None, description="addition: smallest number of digits of an operand")
     mixed_digits: bool = Field(False, description="addition: each operand has its own number of digits")
     zero_pad: bool = Field(False, description="addition: operands and sums have a fixed width")
-    no_reverse: bool = Field(False, description="addition: the sum's highest digit comes first")
-    blank_answer: bool = Field(False, description="addition: the answer's cells are blank, for models that fill cells")
-    sources: tuple[str, ...] = Field((), description="arc: the files of challenges")
-    split: str | None = Field(None, description="arc: the split of all tasks; none: as the names of the files say")
-    tasks: str | None = Field(None, description="arc: ID,ID: these tasks alone")
-    augmentations: Count | None = Field(None, description="arc: copies of every task besides itself")
+    no_reverse: bool = Field(False, description="addition: the highest digit of the sum comes first")
+    blank_answer: bool = Field(False, description="addition: the answer cells are blank, for models that fill cells")
+    sources: tuple[str, ...] = Field((), description="arc: the files with the challenges")
+    split: str | None = Field(None, description="arc: the split of all tasks; none: derived from the file names")
+    tasks: str | None = Field(None, description="arc: only the tasks ID,ID")
+    augmentations: Count | None = Field(None, description="arc: augmented copies of every task, besides itself")
     train: OfSets = Field(None, description="training puzzles; none: the generator's default")
     validation: OfSets = Field(None, description="validation puzzles")
     test: OfSets = Field(None, description="test puzzles")
-    seed: int = Field(0, ge=0, description="of the generator")
+    seed: int = Field(0, ge=0, description="random seed of the generator")
 
     @model_validator(mode="after")
     def _one_for_each_set(self) -> GenerateConfig:
@@ -68,17 +70,19 @@ class DataConfig(BaseConfig):
     """The puzzle set and its augmentation."""
 
     directory: Readable[Resumable[str | None]] = Field(
-        None, description="the data set's folder, data=DIR for short; DIR,DIR: sets of several sizes, taken in turn"
+        None, description="folder of the data set (short form: data=DIR); DIR,DIR: sets of several sizes, used in turn"
     )
     generate: Outside[GenerateConfig] = GenerateConfig()
-    augment: bool = Field(True, description="random symmetry of every drawn puzzle (digits relabelled, grid moved)")
+    augment: bool = Field(
+        True, description="transform every drawn puzzle by a random symmetry (digits relabelled, grid moved)"
+    )
     marks: bool = Field(
         False,
-        description="teach more than the answer; mazes: free cells on another shortest path have a token of their own "
-        "in training labels",
+        description="training labels contain more than the answer: in mazes, a separate token marks the free cells of "
+        "the other shortest paths",
     )
     hints: int = Field(
-        0, ge=0, description="give every second drawn puzzle up to this many cells of its answer (puzzles with digits)"
+        0, ge=0, description="puzzles with digits: show up to this many answer cells in half of the drawn puzzles"
     )
 
     @field_validator("directory")

@@ -17,41 +17,45 @@ class EvaluationConfig(BaseConfig):
         None,
         ge=1,
         le=100_000,
-        description="T supervision steps, steps=T for short; none: twice the trained ones, more on larger boards "
-        "and with decimation",
+        description="T, number of supervision steps (short form: steps=T); none: twice the number in training, more "
+        "for larger boards and with decimation",
     )
     decimation: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
         "auto",
-        description="K: after every K steps the surest undecided cell becomes a clue, and the state starts anew; "
-        "clues that lead to no answer which keeps the rules are taken back; auto: N_super where puzzles may have "
-        "several solutions, else none",
+        description="K: after every K steps the most certain undecided cell becomes a clue, and the puzzle restarts "
+        "from the initial state; if the clues lead to no answer that satisfies the rules, they are removed; auto: "
+        "N_super if puzzles may have several solutions, otherwise none",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
-    batch_size: int = Field(256, ge=1, description="puzzles at a time; changes no number beyond rounding")
+    batch_size: int = Field(256, ge=1, description="puzzles per batch; results change only by rounding")
     compile: Literal["auto", "none", "inductor"] = Field(
         "auto",
-        description="torch.compile of network calls, changes numbers by rounding; auto: inductor where it works and "
-        "the evaluation takes minutes",
+        description="torch.compile of the network calls; results change only by rounding; auto: inductor if it works "
+        "and the evaluation takes minutes",
     )
-    weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA where the run keeps one")
+    weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA if the run has one, else raw")
     checkpoint: Literal["newest", "best"] = Field(
-        "newest", description="best: the one that read best on the monitor's split in training"
+        "newest", description="best: the checkpoint with the highest validation accuracy in training"
     )
     blind_spot: bool = Field(
-        False, description="also probe what the readout does not see: norms, radial gradients, clamps, in float64"
+        False, description="also measure the readout blind spot in float64: norms, radial gradients, clamps"
     )
-    caches: bool = Field(False, description="also decode with each way of sharing keys and values (causal models)")
-    limit: int | None = Field(None, ge=1, description="only the first so many puzzles")
-    boards: int = Field(6, ge=0, description="solved and failed puzzles (so many each) that the page shows")
-    policies: bool = Field(False, description="calibrate stopping policies and time them; each costs up to a pass")
-    restarts: int = Field(1, ge=1, le=100_000, description="K answers to every puzzle, each as costly as a pass")
+    caches: bool = Field(False, description="causal models: also decode with each way of sharing keys and values")
+    limit: int | None = Field(None, ge=1, description="evaluate only this many puzzles, the first of the split")
+    boards: int = Field(6, ge=0, description="number of solved puzzles, and of failed puzzles, shown on the page")
+    policies: bool = Field(False, description="calibrate and time stopping policies; each costs at most one pass")
+    restarts: int = Field(1, ge=1, le=100_000, description="K, number of answers per puzzle; each costs one pass")
     vary: Literal["all", "initial", "symmetry", "noise"] = Field(
         "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
     )
-    sigma: float = Field(0.1, gt=0, description="noise of vary=noise, relative to the state's root mean square")
-    probes: bool = Field(False, description="probe the dynamics in float64: minutes where states are large")
-    probed: int = Field(8, ge=1, description="solved and failed puzzles (so many each) that are probed")
-    spectra: int = Field(2, ge=0, description="of these, solved and failed puzzles (so many each) with spectral radius")
+    sigma: float = Field(
+        0.1, gt=0, description="vary=noise: standard deviation of the noise, relative to the state's root mean square"
+    )
+    probes: bool = Field(False, description="probe the dynamics in float64; takes minutes if states are large")
+    probed: int = Field(8, ge=1, description="number of solved puzzles, and of failed puzzles, that are probed")
+    spectra: int = Field(
+        2, ge=0, description="number of probed solved puzzles, and of probed failed puzzles, with a spectral radius"
+    )
 
     def unread(self) -> dict[str, str]:
         """Own settings that change nothing in this evaluation, each with why."""

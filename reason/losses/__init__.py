@@ -67,14 +67,14 @@ class LossConfig(BaseConfig):
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     reduction: Reduction = Field(
         "row",
-        description="of lm, and of exit terms with a gate per position; row: the mean of each row's labelled cells, "
-        "then of rows (HRM, TRM); token: the mean of all labelled cells of the batch (STARS)",
+        description="average of lm, and of exit terms with a gate per position: row: over the labelled cells of each "
+        "row, then over the rows (HRM, TRM); token: over all labelled cells of the batch (STARS)",
     )
     weights: LossWeights = Field(default_factory=LossWeights)
     jsrr: JsrrConfig = JsrrConfig()
     trace: TraceConfig = TraceConfig()
     schedules: dict[str, ScheduleConfig] = Field(
-        {}, description='a term\'s weight in the course of the run: {"TERM": {"kind": …}}, keys as optimizer.schedule'
+        {}, description='schedule of a term\'s weight: {"TERM": {"kind": …}}, with the keys of optimizer.schedule'
     )
 
     @model_validator(mode="after")

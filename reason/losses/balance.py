@@ -32,15 +32,18 @@ class BalanceConfig(BaseConfig):
 
     kind: Literal["fixed", "alg-grad-norm"] = Field(
         "fixed",
-        description="fixed: loss.weights; alg-grad-norm: gradients of all terms brought to one norm, from λ = 1 on "
-        "(loss.weights then says which terms there are, not how heavy)",
+        description="fixed: λ = loss.weights; alg-grad-norm: λ starts at 1 and is adapted so that the gradients of all "
+        "terms get the same norm (loss.weights then only selects the terms)",
     )
     targets: Annotated[dict[str, float], MEASURED] = Field(
-        {}, description='alg-grad-norm: c_n, shares of the mean gradient norm to aim at, as {"lm": 10}; else 1'
+        {},
+        description='alg-grad-norm: c_n, target gradient norm of a term, relative to the mean, as {"lm": 10}; else 1',
     )
-    alpha: Annotated[float, MEASURED] = Field(0.25, ge=0, description="α: how much more a term gets that falls slowly")
+    alpha: Annotated[float, MEASURED] = Field(
+        0.25, ge=0, description="α: how much λ grows for a term whose loss falls slowly"
+    )
     every: Annotated[int, MEASURED] = Field(
-        1, ge=1, description="optimizer steps of which one supervision step is measured"
+        1, ge=1, description="measure the gradients of one supervision step in this many optimizer steps"
     )
 
     def used_with(self) -> dict[str, can.Capability]:

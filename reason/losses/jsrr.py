@@ -18,13 +18,15 @@ from reason.settings.base import BaseConfig, With
 class JsrrConfig(BaseConfig):
     """How the growth of a perturbation is measured."""
 
-    iterations: int = Field(1, ge=1, le=1000, description="K products; 1: Algorithm 1 (eq. 3 read literally is 2)")
-    rows: int | None = Field(
-        None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
+    iterations: int = Field(
+        1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
     )
-    transposed: bool = Field(False, description="vᵀJ for J v (the authors' code)")
+    rows: int | None = Field(
+        None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
+    )
+    transposed: bool = Field(False, description="use vᵀJ instead of J v, as the authors' code does")
     convex: Annotated[bool, With(can.term("lm"))] = Field(
-        True, description="λ = loss.weights.jsrr takes λ from LM's weight: (1 − λ)LM + λ·JSRR (eq. 4)"
+        True, description="multiply LM's weight by 1 − λ, λ = loss.weights.jsrr: (1 − λ)LM + λ·JSRR (eq. 4)"
     )
 
 

@@ -24,13 +24,14 @@ class TraceConfig(BaseConfig):
     """How tr J / K is measured in the Routh-Hurwitz terms."""
 
     probes: int = Field(
-        1, ge=1, description="random vectors of Hutchinson's estimate, whose square is biased upward by 1/n"
+        1, ge=1, description="n, random vectors in Hutchinson's estimate; the estimate's square has a bias of order 1/n"
     )
     scope: Literal["puzzle", "token"] = Field(
-        "puzzle", description="K = S·D, one trace a puzzle; or K = D, one a cell, squared and then averaged"
+        "puzzle",
+        description="puzzle: one trace per puzzle, K = S·D; token: one trace per cell, K = D, squared, then averaged",
     )
     rows: int | None = Field(
-        None, ge=1, description="of a batch that are measured, the first so many; none: all (ours)"
+        None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
     )
 
 

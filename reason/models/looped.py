@@ -36,22 +36,28 @@ class LoopedConfig(MixingConfig):
     )
     positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field(
-        "gpt", description="of attention: gpt: GELU and biases; llama: SwiGLU, no biases; its norms' ε in all"
+        "gpt", description="attention block: gpt: GELU, biases; llama: SwiGLU, no biases; sets ε of norms for any mixer"
     )
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     final_norm: Annotated[NormKind | None, When("readout", "norm", "final-only")] = Field(
-        None, description="of the readout; none: as norm (STARS' code: layernorm)"
+        None, description="norm of the readout; none: as model.norm (STARS' code: layernorm)"
     )
-    causal: bool = Field(True, description="a cell sees itself and those before it, and says the token after it")
-    init_std: float = Field(0.02, gt=0, le=1, description="of weight matrices and embeddings: N(0, std²)")
-    dropout: float = Field(0.1, ge=0, lt=1, description="in training, of embedding, attention weights and MLP value")
-    input_injection: bool = Field(False, description="x̂ is added to the state before every loop")
-    inter_loop_norm: bool = Field(False, description="the state is normalised before every loop, not in the readout")
-    damping: bool = Field(False, description="the state is multiplied by a learned σ(d) < 1 before every loop")
-    readout: ReadoutKind = Field("norm", description="the head reads norm: N(z); raw: z; final-only: see final_from")
+    causal: bool = Field(True, description="a cell sees itself and the cells before it, and predicts the next token")
+    init_std: float = Field(
+        0.02, gt=0, le=1, description="initial weight matrices and embeddings are drawn from N(0, std²)"
+    )
+    dropout: float = Field(
+        0.1, ge=0, lt=1, description="dropout rate in training, of embedding, attention weights and MLP value"
+    )
+    input_injection: bool = Field(False, description="add x̂ to the state before every loop")
+    inter_loop_norm: bool = Field(False, description="normalise the state before every loop, but not in the readout")
+    damping: bool = Field(False, description="multiply the state by a learned σ(d) < 1 before every loop")
+    readout: ReadoutKind = Field(
+        "norm", description="input of the head: norm: N(z); raw: z; final-only: z, and N(z) from loop final_from on"
+    )
     final_from: Annotated[int, When("readout", "final-only")] = Field(
-        4, ge=1, description="readout=final-only: N(z) from this loop on (K_train), z before it"
+        4, ge=1, description="readout=final-only: the first loop that reads N(z) (K_train)"
     )
 
     @model_validator(mode="after")

@@ -25,27 +25,29 @@ class MixingConfig(ModelConfig):
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
     mixer: Mixer = Field(
         "attention",
-        description="how cells see each other: attention; mlp: an MLP over cells; local: a gated k×k convolution on "
-        "the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); relations: within its "
-        "groups and within every instance of its relations (less than, sum with a number); groups where it has none",
+        description="how cells exchange information: attention; mlp: an MLP over the cells; local: a gated k×k "
+        "convolution on the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); relations: "
+        "as groups, and messages within every instance of the set's relations (less than, sum with a number), if any",
     )
-    kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="local: k")
+    kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="mixer=local: k")
     neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
-        "moore", description="local: the k×k cells around; von-neumann: of these those within k // 2 straight moves"
+        "moore",
+        description="mixer=local: moore: the k×k cells around a cell; von-neumann: only the cells within k // 2 "
+        "straight moves",
     )
     symbols: bool = Field(
         False,
-        description="with groups and relations: a position for every (cell, symbol), or (cell, value); renaming "
-        "symbols then renames the answer",
+        description="mixers groups and relations: one position for every (cell, symbol) or (cell, value); if the "
+        "symbols of a puzzle are renamed, the symbols of the answer are renamed in the same way",
     )
     num_heads: Annotated[int, When("mixer", "attention")] = Field(8, ge=1, description="attention heads")
     expansion: float = Field(
         4.0,
         gt=0,
-        description="inner width I: of a gated MLP expansion · 2/3 · D, raised to a multiple of 256 as in HRM and "
-        "TRM; along the structure expansion · D",
+        description="sets the inner width I: mixers attention and mlp: expansion · 2/3 · D, rounded up to a multiple "
+        "of 256, as in HRM and TRM; mixers local, groups and relations: expansion · D",
     )
-    positions: Positions = Field("rotary", description="position encoding; rotary-2d: of row and column")
+    positions: Positions = Field("rotary", description="position encoding; rotary-2d: rotary over row and column")
     rope_theta: Annotated[float, When("positions", "rotary", "rotary-2d")] = Field(
         10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base"
     )

@@ -29,19 +29,19 @@ class RecursiveConfig(MixingConfig):
     activation: Activation = Field("silu", description="of the gates")
     open_symbols: bool = Field(
         False,
-        description="with symbols, groups of which hold different ones: positions whose symbol the clues exclude take "
-        "no part, about a third of the work",
+        description="leave out the positions whose symbol the clues exclude; needs model.symbols=true, and groups "
+        "whose cells hold different symbols; a kernel (model.fused) then does about a third of the work",
     )
     open_cells: bool = Field(
         False,
-        description="with the mixer local: cells whose token says what lies beyond the edge (a maze's walls) have no "
-        "state and answer that token, half of the work",
+        description="leave out the cells outside the board (a maze's walls), which have no state and answer their own "
+        "token; needs model.mixer=local; a kernel (model.fused) then does about half of the work",
     )
     puzzle_emb_len: int = Field(
-        16, ge=0, le=100_000, description="P, puzzle tokens before the cells; they hold the identifier"
+        16, ge=0, le=100_000, description="P, number of tokens before the cells; they contain the puzzle embedding"
     )
     puzzle_emb_ndim: int | None = Field(
-        None, ge=1, description="learned numbers of a puzzle's P·D, the rest is 0; none: D, the first token's"
+        None, ge=1, description="learned numbers among the P·D of a puzzle embedding; the others are 0; none: D"
     )
     h_cycles: Readable[int] = Field(
         3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step"
@@ -50,40 +50,44 @@ class RecursiveConfig(MixingConfig):
     states: int = Field(2, ge=1, le=2, description="2: z_H and z_L; 1: TRM's single z")
     gradient: Literal["last-call", "last-cycle", "all-cycles"] | Annotated[int, Field(ge=1)] = Field(
         "last-cycle",
-        description="calls with a gradient: last-call, of each network (HRM); last-cycle (TRM, CMM); all-cycles; or "
-        "the last k calls",
+        description="calls with a gradient: last-call: the last call of each network (HRM); last-cycle: all calls of "
+        "the last cycle (TRM, CMM); all-cycles: all calls; k: the last k calls",
     )
     initial: Literal["buffer", "input", "random"] = Field(
-        "buffer", description="state of a new puzzle: fixed random vectors, (x̂, 0), or fresh noise"
+        "buffer", description="state of a new puzzle: buffer: fixed random vectors; input: (x̂, 0); random: fresh noise"
     )
     dt: Readable[float] = Field(
-        1.0, gt=0, le=1, description="time Δt of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)"
+        1.0, gt=0, le=1, description="Δt, time of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)"
     )
-    integrator: Readable[Integrator] = Field("euler", description="of that equation")
+    integrator: Readable[Integrator] = Field("euler", description="integrator of dz/dt = F(z) − z")
     substeps: Readable[int] = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
     equation: Readable[Literal["impulse", "averaged"]] = Field(
-        "impulse", description="z_H moves once a cycle (CMM eq. 16), or with z_L at 1/N_L of its speed (eq. 19)"
+        "impulse",
+        description="impulse: z_H changes once per cycle (CMM eq. 16); averaged: z_H changes together with z_L, at "
+        "1/N_L of its own speed (eq. 19)",
     )
     noise: Readable[Noise] = Field(
-        "none", description="added after every call (NSDE), additive, or multiplied with F(z)"
+        "none", description="noise that is added after every call (NSDE); multiplicative: noise times F(z)"
     )
     sigma: Annotated[Readable[float], When("noise", "additive", "multiplicative")] = Field(
-        0.01, gt=0, description="its magnitude σ"
+        0.01, gt=0, description="σ, magnitude of the noise"
     )
-    noise_when: Readable[Literal["training", "always"]] = Field("training", description="always: at evaluation too")
+    noise_when: Readable[Literal["training", "always"]] = Field(
+        "training", description="training: noise only in training; always: noise also in evaluation"
+    )
     gradient_checkpointing: Automatic[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute each call again in the backward pass: less memory, about 1.3 × the time; auto: where "
-        "training would not fit without; what it came to is recorded",
+        description="recompute each call in the backward pass: less memory, about 1.3 × the time; auto: only if "
+        "training does not fit into memory without it; the choice is recorded",
     )
     fused: Automatic[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute in a kernel of our own: with groups, relations and local a whole step, with attention and "
-        "mlp each SwiGLU, once compiled; on CPUs, float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and no AMX; "
-        "auto: bfloat16 on those of AMD alone; what it came to is recorded",
+        description="compute with a C++ kernel: one kernel call for a supervision step (mixers groups, relations, "
+        "local), or for a SwiGLU (attention, mlp; needs training.compile); on CPUs only: float32 with AVX2 or AVX-512, "
+        "bfloat16 with AVX-512 BF16 and without AMX; auto: bfloat16 only on AMD CPUs; the choice is recorded",
     )
     q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
-        "first", description="halting is read from the first slot, or the mean over cells"
+        "first", description="input of the halting head: first: the first position; mean: the mean over the cells"
     )
     readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
 

@@ -21,17 +21,17 @@ class LoopsConfig(BaseConfig):
     """
 
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="of T; random ones are rounded and clipped to min..max (STARS tables 1 and 3)"
+        "fixed", description="distribution of T; a random T is rounded and clipped to min..max (STARS tables 1 and 3)"
     )
-    count: int = Field(1, ge=1, le=10_000, description="T where it is fixed")
-    start: Annotated[int, RANDOM] = Field(0, ge=0, description="optimizer steps at T = count before T is random")
+    count: int = Field(1, ge=1, le=10_000, description="T of the fixed distribution")
+    start: Annotated[int, RANDOM] = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
     mu: Annotated[float, LOG_NORMAL] = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
-    sigma: Annotated[float, LOG_NORMAL] = Field(0.7, gt=0, le=10, description="log-normal: deviation of log T")
+    sigma: Annotated[float, LOG_NORMAL] = Field(0.7, gt=0, le=10, description="log-normal: standard deviation of log T")
     mean: Annotated[float, POISSON] = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
     min: Annotated[int, RANDOM] = Field(1, ge=1, le=10_000, description="smallest random T")
     max: Annotated[int, RANDOM] = Field(100, ge=1, le=10_000, description="largest random T")
     supervision: Literal["terminal", "per-loop"] = Field(
-        "terminal", description="which of the T states are read out and scored: the last, or every one (their mean)"
+        "terminal", description="states that are scored: terminal: the last; per-loop: all T, their losses averaged"
     )
 
     @model_validator(mode="after")

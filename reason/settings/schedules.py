@@ -30,13 +30,15 @@ class ScheduleConfig(BaseConfig):
         description="after the warm-up: constant, cosine or exponential down to `min_ratio`, or piecewise (`points`)",
     )
     warmup_steps: int = Field(0, ge=0, description="optimizer steps of linear warm-up")
-    min_ratio: Annotated[float, DECAYS] = Field(0.0, ge=0, description="the factor at `end` of a decay")
-    start: Annotated[Position, DECAYS] = Field(0.0, description="where the decay begins, after the warm-up")
-    end: Annotated[Position | None, DECAYS] = Field(None, description="where the decay ends; none: with the run")
+    min_ratio: Annotated[float, DECAYS] = Field(0.0, ge=0, description="the factor at the end of a decay")
+    start: Annotated[Position, DECAYS] = Field(0.0, description="position at which the decay begins, after the warm-up")
+    end: Annotated[Position | None, DECAYS] = Field(
+        None, description="position at which the decay ends; none: the end of the run"
+    )
     after: Annotated[Share | None, DECAYS] = Field(None, description="the factor after `end`; none: min_ratio")
-    unit: Literal["step", "epoch"] = Field("step", description="of start, end and points: optimizer steps or epochs")
+    unit: Literal["step", "epoch"] = Field("step", description="unit of start, end and points: optimizer step or epoch")
     points: tuple[tuple[Position, Share], ...] = Field(
-        (), description="piecewise: [[position,factor],…], each factor from its position on; 1 before the first"
+        (), description="piecewise: [[position,factor],…]; a factor holds from its position on; before the first: 1"
     )
 
     @model_validator(mode="after")

@@ -18,20 +18,20 @@ class TrainingConfig(BaseConfig):
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
     batch_size: int = Field(128, ge=1, description="rows B, one puzzle each")
     only: Literal["all", "gate"] = Field(
-        "all", description="gate: train the exit gate only and freeze the rest as init_from has it (Ouro stage II)"
+        "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
     )
     precision: Readable[Resumable[Precision]] = Field(
         "auto",
-        description="fp32; bf16, fp16: states and products; amp-bf16, amp-fp16: products alone, states and noise stay "
-        "float32 (autocast); fp16 with loss scaling; auto, amp: the fastest safe type",
+        description="fp32; bf16, fp16: states and matrix products; amp-bf16, amp-fp16: matrix products only "
+        "(autocast), states and noise in float32; fp16 uses loss scaling; auto, amp: the fastest safe type",
     )
     compile: Automatic[Literal["none", "auto", "inductor"]] = Field(
         "auto",
-        description="torch.compile of every network call; inductor needs a C++ compiler on a CPU; auto: inductor where "
-        "it works and training takes minutes; what it came to is recorded",
+        description="torch.compile of every network call; on a CPU inductor needs a C++ compiler; auto: inductor if it "
+        "works and training takes minutes; the choice is recorded",
     )
     tracker: Outside[Literal["none", "tensorboard", "wandb"]] = Field(
-        "none", description="where metrics go besides metrics.jsonl: RUN/tensorboard, or Weights & Biases"
+        "none", description="log the metrics also to TensorBoard (folder RUN/tensorboard) or Weights & Biases"
     )
     log_every: Outside[int] = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: Outside[int] = Field(500, ge=1, description="optimizer steps between checkpoints")

@@ -21,7 +21,9 @@ class MonitorConfig(BaseConfig):
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
     puzzles: int = Field(
-        512, ge=0, description="at most this many, the first of the validation split; 0, or no such split: none"
+        512,
+        ge=0,
+        description="number of puzzles, the first of the validation split; 0, or no validation split: no validation",
     )
 
 

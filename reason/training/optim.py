@@ -38,25 +38,28 @@ class OptimizerConfig(BaseConfig):
     lr: float = Field(1e-4, gt=0, le=1000, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     eps: float | None = Field(
-        None, ge=0, description="added to √v̂, in atan2(m̂, √v̂ + ε) too (CMM); none: 0 for adam-atan2, 1e-8 for AdamW"
+        None, ge=0, description="ε, added to √v̂, also in atan2(m̂, √v̂ + ε) (CMM); none: 0 for adam-atan2, else 1e-8"
     )
     bias_correction: BiasCorrection = Field(
         "inside",
-        description="adam-atan2: of the first moment, inside the arctangent (adam-atan2-pytorch, which CMM cites), or "
-        "outside (the fused package of HRM and TRM: a first step 27 % larger, under 1 % after 40)",
+        description="adam-atan2: bias correction of the first moment: inside the arctangent (adam-atan2-pytorch, which "
+        "CMM cites), or outside (the fused package of HRM and TRM: the first step is 27 % larger, after 40 steps less "
+        "than 1 %)",
     )
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
     grad_clip: float | None = Field(
-        None, gt=0, description="the gradient's norm is scaled down to this; none: as it is"
+        None, gt=0, description="largest gradient norm; a larger gradient is scaled down; none: no clipping"
     )
     schedule: ScheduleConfig = ScheduleConfig()
     freeze_embedding_after: float | None = Field(
-        None, ge=0, description="epochs after which all that x̂ is made of stays as it is; none: never"
+        None, ge=0, description="epochs after which every parameter of x̂ is frozen; none: never"
     )
     puzzle_emb_lr: Annotated[float, EMBEDDED] = Field(
         1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD"
     )
-    puzzle_emb_weight_decay: Annotated[float, EMBEDDED] = Field(0.1, ge=0, description="its decay")
+    puzzle_emb_weight_decay: Annotated[float, EMBEDDED] = Field(
+        0.1, ge=0, description="weight decay of the puzzle embeddings"
+    )
 
     @model_validator(mode="after")
     def _correction_is_atan2s(self) -> OptimizerConfig:
