@@ -327,7 +327,8 @@ def figure_of(group: list[Json], what: str) -> str | None:
     if what in ("parameters", "puzzles"):
         return f"{group[0][what]:,}"
     if what == "minutes":
-        return spread([run["minutes"] for run in group], ".0f", "")
+        minutes = [run["minutes"] for run in group]
+        return spread(minutes, ".0f" if min(minutes) >= 1 else ".1f", "")
     if what in EXTRA:
         return spread([100 * run[what] for run in group]) if all(what in run for run in group) else None
     if kind == "norm":
