@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from datasets_gen.sudoku.solver import full_grid
 CHUNK = 64  # boards per task
 FEWEST = 40  # puzzles of a split that may share their lineage, in small splits
 PATIENCE = 64  # lineages in a row that bring nothing before giving up
+WALKS = 8  # to puzzles of few clues, for a chunk of random ones
 PER_WALK = 8  # puzzles, each with a solution of another class
 EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
 
@@ -38,7 +38,7 @@ class Mix(NamedTuple):
     search: Callable[[Lineage], RatedPuzzles]
     lineages: int  # one gives at most its share of a split if there were so many,
     most: int  # and at most so many puzzles
-    few: int = 0  # walks to puzzles of few clues for each chunk of random puzzles
+    random: Callable[[Lineage], RatedPuzzles]  # a chunk of easy puzzles
 
     def easy_levels(self, ratings: np.ndarray) -> np.ndarray:
         """(N,) -1 where a random puzzle is of none."""
@@ -51,25 +51,20 @@ class Mix(NamedTuple):
         return np.where(bins < 0, -1, bins + len(self.shares) - len(self.hard))
 
 
-MIXES = {
-    # 73 % of depth 2
-    "extreme": Mix((0, 0.01, 5), (0,), (0.15, 0.12, 0.73), deepen, 10, 500, 8),
-    # the guesses of Sudoku-Extreme alone; shares fitted on our scale of ratings
-    "guesses": Mix((0, 0.01, 5), (5, 15, 20, 30, 50), (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035), descend, 50, 100),
-}
+def easy_chunk(lineage: Lineage) -> RatedPuzzles:
+    """`CHUNK` random puzzles, each a lineage of its own; minimal, but for those that need no guess.
 
-
-def of_rating(least: float) -> Mix:
-    """Searched puzzles of this rating or more."""
-    return MIXES["guesses"]._replace(easy=(), hard=(least,), shares=(1.0,))
-
-
-def easy_chunk(lineage: Lineage, few: int = 0) -> RatedPuzzles:
-    """`CHUNK` random puzzles, each a lineage of its own, and what `few` walks to puzzles of few clues find.
-
-    They are minimal, but for random puzzles that need no guess. These get up to `EXTRA_CLUES` more: the easy part of
-    Sudoku-Extreme is what raises its mean number of clues.
+    These get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its mean number of clues.
     """
+    return _easy(lineage, 0)
+
+
+def easy_and_few_chunk(lineage: Lineage) -> RatedPuzzles:
+    """The same, and the puzzles of few clues that `WALKS` walks find."""
+    return _easy(lineage, WALKS)
+
+
+def _easy(lineage: Lineage, walks: int) -> RatedPuzzles:
     rng = seeded(lineage.seed, lineage.split, lineage.number, 0)
     answers = np.array([full_grid(lineage.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng) for answer in answers])
@@ -79,12 +74,26 @@ def easy_chunk(lineage: Lineage, few: int = 0) -> RatedPuzzles:
         order = rng.random(len(blanks)).argsort()
         more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
         questions[index, more] = answers[index, more]
-    found = [puzzle for _ in range(few) for puzzle in of_few_clues(PER_WALK, rng)]
-    if found:
-        more_questions, more_answers = map(np.array, zip(*found, strict=True))
-        questions, answers = np.concatenate([questions, more_questions]), np.concatenate([answers, more_answers])
-        ratings = np.concatenate([ratings, rate(more_questions)])
+    if found := [puzzle for _ in range(walks) for puzzle in of_few_clues(PER_WALK, rng)]:
+        few, few_answers = map(np.array, zip(*found, strict=True))
+        questions, answers = np.concatenate([questions, few]), np.concatenate([answers, few_answers])
+        ratings = np.concatenate([ratings, rate(few)])
     return RatedPuzzles(questions, answers, ratings, signatures(questions, answers))
+
+
+MIXES = {
+    # 73 % of depth 2
+    "extreme": Mix((0, 0.01, 5), (0,), (0.15, 0.12, 0.73), deepen, 10, 500, easy_and_few_chunk),
+    # the guesses of Sudoku-Extreme alone; shares fitted on our scale of ratings
+    "guesses": Mix(
+        (0, 0.01, 5), (5, 15, 20, 30, 50), (0.15, 0.11, 0.01, 0.04, 0.42, 0.235, 0.035), descend, 50, 100, easy_chunk
+    ),
+}
+
+
+def of_rating(least: float) -> Mix:
+    """Searched puzzles of this rating or more."""
+    return MIXES["guesses"]._replace(easy=(), hard=(least,), shares=(1.0,))
 
 
 def quotas(total: int, mix: tuple[float, ...]) -> np.ndarray:
@@ -117,8 +126,7 @@ def mixed_splits(
         with Progress(total=int(wanted.sum()), desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
             easy = wanted[: len(mix.shares) - len(mix.hard)]
             roots = (Lineage(size, seed, split, number) for number in itertools.count())
-            make = partial(easy_chunk, few=mix.few)
-            for chunk in ordered_map(make, roots, processes) if easy.any() else ():
+            for chunk in ordered_map(mix.random, roots, processes) if easy.any() else ():
                 _take(chunk, mix.easy_levels(chunk.ratings), wanted, seen, chosen)
                 bar.update(len(chosen) - bar.n)
                 if not easy.any():
