@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import os
 import pickle
 import struct
 import uuid
@@ -158,7 +159,7 @@ def _kept(path: Path, mend: bool) -> dict[int, Place]:
     found: dict[int, Place] = {}
     if not path.exists():
         return found
-    with path.open("r+b" if mend else "rb") as file:
+    with path.open("rb") as file:
         whole = 0
         while len(head := file.read(HEAD.size)) == HEAD.size:
             number, length, check = HEAD.unpack(head)
@@ -167,8 +168,8 @@ def _kept(path: Path, mend: bool) -> dict[int, Place]:
                 break
             found[number] = Place(path, whole + HEAD.size, length)
             whole = file.tell()
-        if mend:
-            file.truncate(whole)
+    if mend:
+        os.truncate(path, whole)
     return found
 
 
