@@ -202,14 +202,14 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
             survival = survived(survival, record.readout)
             stays = ~(_signal(policy.signal, record, survival, evaluator) > policy.threshold)
             going = stays.cpu().numpy() & (step < steps)
-            if not going.all():
-                exact[places[~going]], taken[places[~going]] = record.exact.cpu().numpy()[~going], step
+            if going.all():
+                continue
+            exact[places[~going]], taken[places[~going]] = record.exact.cpu().numpy()[~going], step
             if not going.any():
                 break
-            if not going.all():
-                kept = stays.nonzero().flatten()
-                places, state, batch = places[going], rows_of(state, kept), data.take(rows := rows[kept])
-                x, survival = model.encode(batch), None if survival is None else survival[kept]
+            kept = stays.nonzero().flatten()
+            places, state, batch = places[going], rows_of(state, kept), data.take(rows := rows[kept])
+            x, survival = model.encode(batch), None if survival is None else survival[kept]
     return exact, taken, time.perf_counter() - started
 
 

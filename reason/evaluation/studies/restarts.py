@@ -55,7 +55,7 @@ class Restarts(Consumer):
             self.kinds = [settings.vary]
         symmetry = None if evaluator.puzzle is None else evaluator.puzzle.symmetry
         self.by_rules: list[Variation] = [] if symmetry is None or symmetry.keeps_label else ["symmetry"]
-        if evaluator.puzzle is not None and evaluator.puzzle.several:
+        if evaluator.rules is not None:
             self.by_rules = self.kinds
         self.counts = dict.fromkeys(self.kinds, settings.restarts)
         if symmetry is not None and "symmetry" in self.counts:
