@@ -98,7 +98,7 @@ def path(model: Reasoner, batch: Batch, steps: int, every: int | None = None) ->
     seen = [state[0].flatten(1)]
     for step in range(steps):
         shift = 0 if every is None else step // every
-        state = model.step(state, model.encode(Batch(*(part.roll(-shift, 0) for part in batch))))
+        state = model.step(state, model.encode(batch.each(lambda part, shift=shift: part.roll(-shift, 0))))
         seen.append(state[0].flatten(1))
     return torch.stack(seen, dim=1).float()
 

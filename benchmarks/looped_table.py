@@ -84,7 +84,7 @@ def probe_steps(model: Reasoner, batch: Batch, at: list[int], spectra: int) -> l
     for record in unroll(model, batch, max(at)):
         if record.step in at:
             few = slice(0, spectra)
-            radii = radius(model, rows_of(record.state, few), record.x[few])
+            radii = radius(model, rows_of(record.state, few), record.context.rows(few))
             tokens = sum(z.shape[1] for z in parts(record.state).values())
             found.append(
                 StepProbe(
@@ -104,7 +104,7 @@ def estimated(model: Reasoner, batch: Batch, loops: int) -> list[float]:
     torch.manual_seed(0)
     warm = None
     for record in unroll(model, Batch(*(part[:ESTIMATED] for part in batch)), loops):
-        f, z = model.map(rows_of(record.state, slice(None)), record.x, "cycle")
+        f, z = model.map(rows_of(record.state, slice(None)), record.context, "cycle")
         warm = power_iteration(f, z, unit_normal_like(z) if warm is None else warm.direction, 4)
     assert warm is not None
     cold = [power_iteration(f, z, unit_normal_like(z), k).growth for k in (1, 4, 16)]

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import reason.settings.capabilities as can
+from reason.context import Context
 from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
 from reason.settings.base import BaseConfig, When
 from reason.settings.loops import LoopsConfig
@@ -151,7 +152,7 @@ class Unroll:
 
     model: Reasoner
     batch: Batch
-    x: Tensor  # (B, S', D)
+    context: Context
     states: tuple[State, ...]  # after each of the T loops
     readouts: tuple[Readout, ...]  # of the supervised loops: all T, or the last alone
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
@@ -189,25 +190,25 @@ def supervise(
     supervision steps of this carry; it decides when a loader batch starts.
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
-    x = model.encode(carry.batch)
-    before = state = _where(carry.halted & active, model.initial_state(x), carry.state)  # halted rows begin anew
+    context = model.encode(carry.batch)
+    before = state = _where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
     steps = torch.where(carry.halted, 0, carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):
-        state = model.step(state, x)
+        state = model.step(state, context)
         states.append(state)
         if t == loops or config.loops.supervision == "per-loop":
-            readouts.append(model.readout(state, t))
+            readouts.append(model.readout(state, context, t))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
     kept = _detached(state)
     further = None
     if config.halting == "q-learning":
         with torch.no_grad():
-            ahead, fixed = kept, x.detach()
+            ahead, fixed = kept, context.detach()
             for _ in range(loops):
                 ahead = model.step(ahead, fixed)
-            further = model.readout(ahead)
+            further = model.readout(ahead, fixed)
     with torch.no_grad():
         survival = torch.where(carry.halted, 0.0, carry.survival)
         for each in readouts:
@@ -215,7 +216,7 @@ def supervise(
         halted = _halts(readout, steps, last, survival, config) | ~active
     return (
         replace(carry, state=kept, steps=steps, halted=halted, survival=survival),
-        Unroll(model, carry.batch, x, tuple(states), tuple(readouts), active, last, further, before, steps=steps),
+        Unroll(model, carry.batch, context, tuple(states), tuple(readouts), active, last, further, before, steps=steps),
     )
 
 
@@ -280,7 +281,7 @@ class StepRecord:
     model: Reasoner
     step: int
     batch: Batch
-    x: Tensor  # (B, S', D)
+    context: Context
     before: State
     state: State
     rows: Tensor | None = None
@@ -288,7 +289,7 @@ class StepRecord:
 
     def read(self, state: State) -> Readout:
         """Read out any state with the readout of this step."""
-        return self.model.readout(state, self.step)
+        return self.model.readout(state, self.context, self.step)
 
     @cached_property
     def readout(self) -> Readout:
@@ -380,20 +381,20 @@ def unroll(
     model alone.
     """
 
-    def begin(inputs: Tensor) -> tuple[Tensor, State]:
-        x = model.encode(batch._replace(inputs=inputs))
-        state = model.initial_state(x)
-        return x, state if start is None else start(state)
+    def begin(inputs: Tensor) -> tuple[Context, State]:
+        context = model.encode(batch._replace(inputs=inputs))
+        state = model.initial_state(context)
+        return context, state if start is None else start(state)
 
     inputs, still = batch.inputs, None if decimation is None else decimation.open
     failures = given = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)  # clues since the last failure
     done: Tensor | None = None  # (B,) bool
-    x, state = begin(inputs)
+    context, state = begin(inputs)
     for step in range(1, steps + 1):
-        before, state = state, model.step(state, x)
+        before, state = state, model.step(state, context)
         state = state if after is None else after(state)
         state = state if done is None else _where(done, before, state)
-        record = StepRecord(model, step, batch, x, before, state, rows, rules)
+        record = StepRecord(model, step, batch, context, before, state, rows, rules)
         yield record
         if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
             done = decimation.solved(record.answer)
@@ -403,7 +404,7 @@ def unroll(
             inputs = torch.where(failed[:, None], batch.inputs, torch.where(new, token, inputs))
             still = torch.where(failed[:, None], decimation.open, still & ~new)
             failures, given = failures + failed, (given + 1).masked_fill(failed, 0)
-            x, fresh = begin(inputs)
+            context, fresh = begin(inputs)
             state = _where(done, state, fresh)
         del record  # with its readout, before the next step takes memory
 

@@ -94,7 +94,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     lm_loss(seen, "softmax", "row").backward()
     got = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
-    z = x = model.encode(batch)
+    z = x = model.encode(batch).x
     losses = []
     for _ in range(3):
         z = model.block(z)
@@ -114,8 +114,7 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
     for index in range(3):
         carry, seen = supervise(model, carry, lambda: batch, config, index, loops=2)
         assert carry.halted.all() == (index == 2)
-    x = model.encode(batch)
-    z = x
+    z = model.encode(batch).x
     for _ in range(6):
         z = model.block(z)
     torch.testing.assert_close(carry.state.z, z)

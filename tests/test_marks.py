@@ -48,9 +48,10 @@ def test_a_marked_training_is_read_without_marks(mazes: Path, capsys: pytest.Cap
     run, half = (api.load(name, device="cpu").model for name in ("run", "half"))
     assert all(torch.equal(a, b) for a, b in zip(run.parameters(), half.parameters(), strict=True))
     batch = data.take(torch.arange(4))
-    state = run.step(run.initial_state(run.encode(batch)), run.encode(batch))
-    assert run.readout(state).logits.shape[-1] == 6
-    assert run.train().readout(state).logits.shape[-1] == 7
+    x = run.encode(batch)
+    state = run.step(run.initial_state(x), x)
+    assert run.readout(state, x).logits.shape[-1] == 6
+    assert run.train().readout(state, x).logits.shape[-1] == 7
     assert main(["evaluate", "run", "steps=2", "evaluation.restarts=2"]) == 0
     capsys.readouterr()
     assert main(["solve", "run", "S..\n.#.\n..G", "--json", "--restarts", "1"]) in (0, 1)

@@ -74,6 +74,7 @@ def test_the_network_of_a_page_can_give_every_label(name: str, tmp_path: Path) -
     data = PuzzleData(tmp_path / "set", "train")
     model = build_model(override(preset(name).config(), NARROW).model, data.shape, torch.float32, None)
     batch = data.take(torch.arange(len(data)))
-    logits = model.readout(model.initial_state(model.encode(batch))).logits
+    context = model.encode(batch)
+    logits = model.readout(model.initial_state(context), context).logits
     scored = batch.labels != IGNORE
     assert (logits[scored].gather(-1, batch.labels[scored][:, None]) > IMPOSSIBLE).all()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import reason.settings.capabilities as can
+from reason.context import Context
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import Carry, RolloutConfig, Unroll, first_carry, supervise, unroll
 from reason.settings.loops import LoopsConfig
@@ -21,16 +22,16 @@ class Counter(Reasoner):
 
     shape, dtype = Shape(seq_len=1, vocab_size=2), torch.float32
 
-    def encode(self, batch: Batch) -> Tensor:
-        return torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float()  # (B, 1, 2)
+    def encode(self, batch: Batch) -> Context:
+        return Context(torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float())  # (B, 1, 2)
 
-    def initial_state(self, x: Tensor) -> Count:
-        return Count(x[:, :, :1].clone())
+    def initial_state(self, context: Context) -> Count:
+        return Count(context.x[:, :, :1].clone())
 
-    def step(self, state: Count, x: Tensor) -> Count:
+    def step(self, state: Count, context: Context) -> Count:
         return Count(state.z + 1000)
 
-    def readout(self, state: Count, step: int | None = None) -> Readout:
+    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
         steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
 
@@ -120,8 +121,8 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
 class Once(Counter):
     """Wants to halt after its first step alone."""
 
-    def readout(self, state: Count, step: int | None = None) -> Readout:
-        out = super().readout(state)
+    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
+        out = super().readout(state, context)
         return out._replace(q_halt=1.5 - state.z.flatten() / 1000)
 
 
@@ -129,7 +130,7 @@ def test_a_halted_row_stays_so_until_the_next_batch() -> None:
     model, stream = Once(), Stream(1)
     config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
     carry, active = first_carry(model, stream()), []
-    model.initial_state = lambda x: Count(torch.zeros_like(x[:, :, :1]))  # type: ignore[method-assign]
+    model.initial_state = lambda context: Count(torch.zeros_like(context.x[:, :, :1]))  # type: ignore[method-assign]
     for index in range(6):
         carry, seen = supervise(model, carry, stream, config, index)
         active.append(seen.active.item())
@@ -204,10 +205,10 @@ class Learned(Counter):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(()))
 
-    def initial_state(self, x: Tensor) -> Count:
-        return Count(self.weight * x[:, :, :1])
+    def initial_state(self, context: Context) -> Count:
+        return Count(self.weight * context.x[:, :, :1])
 
-    def step(self, state: Count, x: Tensor) -> Count:
+    def step(self, state: Count, context: Context) -> Count:
         return Count(self.weight * state.z + 1000)
 
 
@@ -240,8 +241,8 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
 class Gated(Counter):
     """The same, its gate saying the logit that each row is given, at every step."""
 
-    def readout(self, state: Count, step: int | None = None) -> Readout:
-        return super().readout(state)._replace(gate=self.logits.view(-1, 1))
+    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
+        return super().readout(state, context)._replace(gate=self.logits.view(-1, 1))
 
     logits: Tensor
 
@@ -289,9 +290,9 @@ def test_exploration_keeps_a_gate_from_halting_early() -> None:
 class Asked(Counter):
     """Remembers after which step it was read."""
 
-    def readout(self, state: Count, step: int | None = None) -> Readout:
+    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
         self.read = [*getattr(self, "read", []), step]
-        return super().readout(state)
+        return super().readout(state, context)
 
 
 def test_every_readout_knows_its_step() -> None:

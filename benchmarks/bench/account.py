@@ -81,7 +81,7 @@ class Account:
         self.batch = Batch(tokens, tokens, torch.zeros(rows, dtype=torch.long))
         model = self.models["kernel"]
         assert isinstance(model, RecursiveModel)
-        self.flops, self.bytes, self.kept = _asked(model, model.encode(self.batch)[0])
+        self.flops, self.bytes, self.kept = _asked(model, model.encode(self.batch).x[0])
 
     def steps(self) -> dict[str, Callable[[], object]]:
         """What takes turns: by torch and by the kernel, without a gradient and with one."""

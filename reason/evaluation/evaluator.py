@@ -212,7 +212,8 @@ class Evaluator:
         """The readout of the first puzzle's initial state: it has the heads that the model has."""
         batch = self.data.take(self.examples[:1])
         with torch.no_grad(), self.own_randomness():  # a random initial state
-            return self.model.readout(self.model.initial_state(self.model.encode(batch)))
+            context = self.model.encode(batch)
+            return self.model.readout(self.model.initial_state(context), context)
 
     def start(self, numbers: Tensor, restart: int = 0) -> Callable[[State], State] | None:
         """A function that replaces a random initial state by one drawn from each puzzle's own stream.
@@ -375,5 +376,10 @@ def _first_rows(record: StepRecord, count: int) -> StepRecord:
     before, state = (rows_of(s, slice(count)) for s in (record.before, record.state))
     batch, rows = record.batch.each(lambda part: part[:count]), record.rows
     return replace(
-        record, batch=batch, x=record.x[:count], before=before, state=state, rows=None if rows is None else rows[:count]
+        record,
+        batch=batch,
+        context=record.context.rows(slice(count)),
+        before=before,
+        state=state,
+        rows=None if rows is None else rows[:count],
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from reason.context import Context
 from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
 from reason.models.base import Batch, MapKind, Reasoner, State
 from reason.nn.draws import normal_like
@@ -93,38 +94,40 @@ def residual(before: State, after: State) -> Tensor:
     return distance(before, after) / norm(before)
 
 
-def radius(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", tolerance: float = 1e-3) -> list[float]:
+def radius(
+    model: Reasoner, state: State, context: Context, kind: MapKind = "cycle", tolerance: float = 1e-3
+) -> list[float]:
     """ρ(∂g/∂z) of g = model.map_inside(kind), row by row, by ARPACK to a relative `tolerance`.
 
     nan where it does not converge, or g(z) is not finite. Tens of Jacobian products a row, each three or four calls.
     """
-    points = (_one_row(model, state, x, row, kind) for row in range(len(x)))
+    points = (_one_row(model, state, context, row, kind) for row in range(len(context.x)))
     return [
         abs(dominant_eigenvalue(f, z, tolerance, max_iterations=100)) if f(z).isfinite().all() else math.nan
         for f, z in points
     ]
 
 
-def trace(model: Reasoner, state: State, x: Tensor, kind: MapKind = "cycle", probes: int = 16) -> list[float]:
+def trace(model: Reasoner, state: State, context: Context, kind: MapKind = "cycle", probes: int = 16) -> list[float]:
     """tr(∂g/∂z)/N of g = model.map_inside(kind), row by row; below 1 the mean real part contracts.
 
     N counts the numbers of a row that lie inside. Exact up to 128 numbers, else Hutchinson's estimate with `probes`
     Rademacher probes.
     """
     found = []
-    for row in range(len(x)):
-        f, z = _one_row(model, state, x, row, kind)
+    for row in range(len(context.x)):
+        f, z = _one_row(model, state, context, row, kind)
         diagonal = exact_diagonal(f, z) if z.numel() <= SMALL_MAP else estimated_diagonal(f, z, probes)
-        inside = model.inside(x[row : row + 1])
+        inside = context.rows(slice(row, row + 1)).mask
         found.append(diagonal.mean().item() / (1.0 if inside is None else inside.mean().item()))
     return found
 
 
 def _one_row(
-    model: Reasoner, state: State, x: Tensor, row: int, kind: MapKind
+    model: Reasoner, state: State, context: Context, row: int, kind: MapKind
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     only = slice(row, row + 1)
-    return model.map_inside(rows_of(state, only), x[only], kind)
+    return model.map_inside(rows_of(state, only), context.rows(only), kind)
 
 
 def perturbed(state: State, size: float, inside: Tensor | None = None) -> State:
@@ -139,32 +142,32 @@ def _along(state: State, direction: State, scale: Tensor) -> State:
 
 
 @torch.no_grad()
-def perturb_and_return(model: Reasoner, state: State, x: Tensor, steps: int, size: float = 0.1) -> Tensor:
+def perturb_and_return(model: Reasoner, state: State, context: Context, steps: int, size: float = 0.1) -> Tensor:
     """‖z'_k − z_k‖/‖z'_0 − z_0‖, (steps + 1, B): how far a pushed state is from the one left alone, k steps later.
 
     The push is `size` · ‖z‖ in a random direction. Towards 0 the state returns to where it would have gone.
     """
-    pushed, distances = perturbed(state, size, model.inside(x)), []
+    pushed, distances = perturbed(state, size, context.mask), []
     for step in range(steps + 1):
         if step:
-            state, pushed = model.step(state, x), model.step(pushed, x)
+            state, pushed = model.step(state, context), model.step(pushed, context)
         distances.append(distance(state, pushed))
     return torch.stack(distances) / distances[0]
 
 
 @torch.no_grad()
-def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: float = 1e-6) -> Tensor:
+def growth_rate(model: Reasoner, state: State, context: Context, steps: int, size: float = 1e-6) -> Tensor:
     """The largest Lyapunov exponent, (B,): mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
 
     Benettin's method: after every step the perturbation is brought back to size · ‖z‖ along its direction. Above 0
     neighbouring thoughts part; at a fixed point it nears ln ρ of the map `step`.
     """
-    inside = model.inside(x)
+    x, inside = context.x, context.mask
     pushed, total = perturbed(state, size, inside), torch.zeros(len(x), dtype=x.dtype, device=x.device)
     tiny = torch.finfo(x.dtype).tiny
     for _ in range(steps):
         before = distance(state, pushed)
-        state, pushed = model.step(state, x), model.step(pushed, x)
+        state, pushed = model.step(state, context), model.step(pushed, context)
         after = distance(state, pushed)
         total += (after / before.clamp(min=tiny)).clamp(min=tiny).log()
         if (after == 0).any():  # forgotten to the last bit: go on in a new direction
@@ -177,7 +180,7 @@ def growth_rate(model: Reasoner, state: State, x: Tensor, steps: int, size: floa
 
 
 @torch.no_grad()
-def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
+def oscillation(model: Reasoner, state: State, context: Context) -> Tensor:
     """‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step, (updates − 1, B).
 
     Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it goes straight on.
@@ -185,7 +188,7 @@ def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
     """
     name = list(parts(state))[-1]
     seen = [getattr(state, name)]
-    for moved in model.path(state, x):
+    for moved in model.path(state, context):
         if getattr(moved, name) is not seen[-1]:
             seen.append(getattr(moved, name))
     flat = [z.flatten(1) for z in seen]
@@ -193,7 +196,7 @@ def oscillation(model: Reasoner, state: State, x: Tensor) -> Tensor:
         torch.linalg.vector_norm(c - a, dim=1) / torch.linalg.vector_norm(b - a, dim=1)
         for a, b, c in zip(flat, flat[1:], flat[2:], strict=False)
     ]
-    return torch.stack(ratios) if ratios else torch.empty(0, len(x), dtype=x.dtype, device=x.device)
+    return torch.stack(ratios) if ratios else context.x.new_empty(0, len(context.x))
 
 
 AT_ONCE = 2**25  # numbers of trajectories held in memory together: 256 MB in float64

@@ -47,11 +47,11 @@ class Caches:
 
     def read(self, tokens: Tensor) -> Readout:
         """The readout of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
-        x = self.model.encode_from(tokens, self.cells, self.prelude.recalls(0))
-        state = self.model.initial_state(x)
+        context = self.model.encode_from(tokens, self.cells, self.prelude.recalls(0))
+        state = self.model.initial_state(context)
         for loop in range(self.block.loops):
-            state = self.model.step(state, x, self.block.recalls(loop))
-        readout = self.model.readout(state, self.block.loops, self.coda.recalls(0))
+            state = self.model.step(state, context, self.block.recalls(loop))
+        readout = self.model.readout(state, context, self.block.loops, self.coda.recalls(0))
         for cache in (self.prelude, self.block, self.coda):
             cache.commit()
         self.cells += tokens.shape[1]

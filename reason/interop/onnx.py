@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from datasets_gen.layout import splits_of
 from reason.config.overrides import derive
 from reason.config.schema import Config
+from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.probes import parts
@@ -73,19 +74,21 @@ class Traced(nn.Module):
         super().__init__()
         self.model, self.halting = model, halting
         batch = batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64))
-        state = model.initial_state(model.encode(batch))
+        context = model.encode(batch)
+        state = model.initial_state(context)
         self.kind, self.names = type(state), list(parts(state))
         self.identified = model.config.capabilities().get(can.PUZZLE_EMBEDDING) is True  # type: ignore[operator, union-attr]
-        self.halts = exact_logit(model.readout(state), halting) is not None
+        self.halts = exact_logit(model.readout(state, context), halting) is not None
         self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
+        self.layout, self.masks = context.layout, context.mask is not None
         if self.sized:
-            model.layouts = _OneLayout(model.layouts.of_cells(batch.inputs))  # type: ignore[operator, union-attr]
+            model.layouts = _OneLayout(self.layout)  # type: ignore[arg-type]
 
     def flat(self, tensor: Tensor) -> Tensor:
         """(B, S, …); the layout is told the board's rows and columns."""
         if not self.sized:
             return tensor
-        self.model.layouts.known[0].grid = tuple(tensor.shape[1:3])  # type: ignore[union-attr, index]
+        self.layout.grid = tuple(tensor.shape[1:3])  # type: ignore[union-attr]
         return tensor.flatten(1, 2)
 
     def shaped(self, tensor: Tensor, like: Tensor) -> Tensor:
@@ -96,13 +99,16 @@ class Traced(nn.Module):
         """Tokens (and identifiers) -> x and the first state; x and a state -> what a step comes to."""
         first, *others = tensors
         if not first.is_floating_point():
-            x = self.model.encode(batch_of(self.flat(first), *others))
-            state = {} if self.model.random_start else parts(self.model.initial_state(x))
-            return tuple(self.shaped(each, first) for each in (x, *state.values()))
+            context = self.model.encode(batch_of(self.flat(first), *others))
+            state = {} if self.model.random_start else parts(self.model.initial_state(context))
+            return tuple(self.shaped(each, first) for each in (context.x, *state.values()))
         given = dict(zip(self.names, map(self.flat, others), strict=True))
         whole = (given.get(name, given[self.names[0]]) for name in self.kind._fields)
-        after = self.model.step(self.kind(*whole), self.flat(first))
-        readout = self.model.readout(after)
+        x = self.flat(first)
+        mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # x̂ is 0 where it is 0
+        context = Context(x, mask, layout=self.layout)
+        after = self.model.step(self.kind(*whole), context)
+        readout = self.model.readout(after, context)
         halt = exact_logit(readout, self.halting)
         boards = [self.shaped(each, first) for each in (readout.logits, *(getattr(after, name) for name in self.names))]
         return (boards[0], *([] if halt is None else [halt]), *boards[1:])
@@ -117,11 +123,6 @@ class _OneLayout(nn.Module):
 
     def of_cells(self, tokens: Tensor) -> Any:
         return self.known[0]
-
-    of_positions = of_cells
-
-    def geometry(self, x: Tensor) -> Any:
-        return self.known[0].geometry(x)  # type: ignore[operator]
 
 
 def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:

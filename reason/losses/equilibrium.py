@@ -20,11 +20,11 @@ def equilibrium_z(unroll: Unroll) -> Tensor:
 
 def equilibrium_x(unroll: Unroll) -> Tensor:
     """[ sg(x̂) − F_H(x̂ + z_L⁰) ]², z_L⁰ the model's initial low state (ours); a scalar."""
-    return _residual(unroll, unroll.model.input_state(unroll.x))
+    return _residual(unroll, unroll.model.input_state(unroll.context))
 
 
 def _residual(unroll: Unroll, state: State) -> Tensor:
-    f, z = unroll.model.map(state, unroll.x, "f_h")
+    f, z = unroll.model.map(state, unroll.context, "f_h")
     with unroll.model.autocast():
         moved = f(z)
     gap = at_least_float32(z.detach()) - at_least_float32(moved)

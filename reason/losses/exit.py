@@ -58,7 +58,7 @@ def exit_gate_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction)
     """
     assert unroll.steps is not None
     with torch.no_grad():
-        early = unroll.model.readout(unroll.before, step=1)  # L_0 and L_1 are read alike
+        early = unroll.model.readout(unroll.before, unroll.context, step=1)  # L_0 and L_1 are read alike
         losses = torch.stack([_loss(readout, unroll, likelihood) for readout in (early, *unroll.readouts)])
         target = (SLOPE * ((losses[:-1] - losses[1:]).clamp(min=0) - THRESHOLD)).sigmoid()  # w
     gates = _gates(unroll.readouts)

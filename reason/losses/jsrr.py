@@ -41,7 +41,7 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     """
     last, few = unroll.states[-1], slice(0, config.rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
-    f, z = unroll.model.map_inside(state, at_least_float32(unroll.x)[few], "cycle")
+    f, z = unroll.model.map_inside(state, unroll.context.at_least_float32().rows(few), "cycle")
     v = unit_normal_like(z)
     found = power_iteration(f, z, v, config.iterations, vjp if config.transposed else jvp)
     return torch.where(unroll.active[few], found.growth.square(), 0.0).mean().float()

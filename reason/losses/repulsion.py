@@ -11,7 +11,7 @@ from reason.rollout import Unroll
 
 def repulsion_x(unroll: Unroll) -> Tensor:
     """Repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
-    return repulsion(unroll.cells(unroll.x), unroll.active)
+    return repulsion(unroll.cells(unroll.context.x), unroll.active)
 
 
 def repulsion_z(unroll: Unroll) -> Tensor:

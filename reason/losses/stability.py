@@ -47,7 +47,7 @@ def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
 def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
     """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
     seen = _measured(unroll, config)
-    state = seen.model.input_state(seen.x)
+    state = seen.model.input_state(seen.context)
     return seen.row_mean(_penalty(seen, state, config, lambda trace: (1 - trace).relu().square()))
 
 
@@ -57,7 +57,7 @@ def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
         return unroll
     few = slice(0, config.rows)
     states = tuple(type(state)(*(z[few] for z in state)) for state in unroll.states)
-    return replace(unroll, x=unroll.x[few], states=states, active=unroll.active[few])
+    return replace(unroll, context=unroll.context.rows(few), states=states, active=unroll.active[few])
 
 
 def _penalty(unroll: Unroll, state: State, config: TraceConfig, penalty: Callable[[Tensor], Tensor]) -> Tensor:
@@ -66,10 +66,10 @@ def _penalty(unroll: Unroll, state: State, config: TraceConfig, penalty: Callabl
     The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
     with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
     """
-    f, z = unroll.model.map_inside(state, unroll.x, "f_h")
+    f, z = unroll.model.map_inside(state, unroll.context, "f_h")
     with unroll.model.autocast():
         diagonal = estimated_diagonal(f, z, config.probes, vjp)
-    traces, inside = at_least_float32(diagonal).mean(-1), unroll.model.inside(unroll.x)  # (B, S')
+    traces, inside = at_least_float32(diagonal).mean(-1), unroll.context.mask  # (B, S')
     if config.scope == "token":
         return _mean(penalty(traces), inside)
     return penalty(_mean(traces, inside))

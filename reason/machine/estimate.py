@@ -165,10 +165,10 @@ def _rehearsed(config: Config, shape: Shape, computed: Dtypes, device: str) -> t
 def work_of_reading(config: Config, shape: Shape, computed: Dtypes, device: str, rows: int) -> Work:
     """The work of an evaluation's step: a supervision step of so many rows without gradient, and its readout."""
     with fake_model(config, shape, computed, device) as model, torch.no_grad():
-        x = model.eval().encode(blank_batch(rows, shape))
-        state = model.initial_state(x)
+        context = model.eval().encode(blank_batch(rows, shape))
+        state = model.initial_state(context)
         with LiveBytes() as seen:
-            model.readout(model.step(state, x))
+            model.readout(model.step(state, context), context)
     return Work(seen.made, seen.calls)
 
 

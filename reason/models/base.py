@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
+from reason.context import Context
 from reason.nn.dtypes import Dtypes
 from reason.settings.base import BaseConfig
 
@@ -123,35 +124,35 @@ class Reasoner(nn.Module, ABC):
     random_start: bool = False  # are the initial states unit normals?
 
     @abstractmethod
-    def encode(self, batch: Batch) -> Tensor:
-        """Tokens and identifiers -> x̂ (B, S', D), the parameter of the dynamics; S' = prefix + positions of cells."""
+    def encode(self, batch: Batch) -> Context:
+        """Tokens and identifiers -> x̂ and what else the puzzles give to every call, the parameters of the dynamics."""
 
     @abstractmethod
-    def initial_state(self, x: Tensor) -> State:
-        """The state from which a puzzle x̂ starts."""
+    def initial_state(self, context: Context) -> State:
+        """The state from which the puzzles start."""
 
     @abstractmethod
-    def step(self, state: State, x: Tensor) -> State:
+    def step(self, state: State, context: Context) -> State:
         """One step of the model: a supervision step of a recursive model, one loop of a looped model.
 
         The config says how far back the gradient reaches.
         """
 
-    def path(self, state: State, x: Tensor) -> list[State]:
+    def path(self, state: State, context: Context) -> list[State]:
         """The states after each network call of one `step` (each cycle where one integration is a cycle).
 
         The last one is what `step` returns.
         """
-        return [self.step(state, x)]
+        return [self.step(state, context)]
 
     @abstractmethod
-    def readout(self, state: State, step: int | None = None) -> Readout:
+    def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
         """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
 
     def fuse(self, fused: bool) -> None:
         """Compute each gated layer in one kernel, once compiled, or not; a family without such layers does nothing."""
 
-    def map(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state.
 
         Raises:
@@ -159,27 +160,22 @@ class Reasoner(nn.Module, ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
-    def inside(self, x: Tensor) -> Tensor | None:
-        """(B, S', 1), 0 at positions beyond the puzzle's edge or of excluded symbols; None: 1 everywhere."""
-        return None
-
-    def map_inside(self, state: State, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map_inside(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """`map` with its output set to 0 at positions beyond the edge: Jacobians are taken of this map (ours).
 
         These positions send no messages, so the eigenvalues of the others do not change. Their own eigenvalues mean
         nothing: x̂ is 0 there, and a norm has the derivative 1/√ε at 0.
         """
-        g, z = self.map(state, x, kind)
-        inside = self.inside(x)
-        if inside is None:
+        g, z = self.map(state, context, kind)
+        if context.mask is None:
             return g, z
-        kept = inside.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)
+        kept = context.mask.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)
         return lambda z: g(z) * kept, z
 
-    def input_state(self, x: Tensor) -> State:
+    def input_state(self, context: Context) -> State:
         """The state at x̂: x̂ in place of the part that is read out, the others as in `initial_state` (CMM eq. 32)."""
-        start = self.initial_state(x)
-        return type(start)(*(x if z is start[0] else z for z in start))
+        start = self.initial_state(context)
+        return type(start)(*(context.x if z is start[0] else z for z in start))
 
     def reads(self, shape: Shape) -> bool:
         """Can the model, after `add_shape`, read puzzles of this shape?"""

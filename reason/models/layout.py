@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from datasets_gen.structure import Relation
+from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
 from reason.nn.fused_step import Wiring
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.local import offsets
-from reason.nn.relations import Links, Related, links
+from reason.nn.relations import Links, links
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
@@ -79,29 +80,30 @@ class Layout(nn.Module):
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
-    def geometry(self, x: Tensor) -> Geometry:
-        """The constants, and which cells of x̂ (B, S', D) lie inside: those that `masked` left."""
-        inside = self.inside(x)
+    def geometry(self, context: Context) -> Geometry:
+        """The constants, and of each puzzle the positions that take part and its instances of the relations."""
+        inside = context.mask
         company = inside if self.open_cells or self.open_symbols else None
         if company is not None and self.open_symbols and not self.seen:
             company = self._company(company)
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
-        return Geometry(self.rotary, self.grid, inside, company, *by_group, self._links(x), self.kept)
+        return Geometry(self.rotary, self.grid, inside, company, *by_group, self._links(context), self.kept)
 
-    def _links(self, x: Tensor) -> tuple[tuple[Links, ...], ...]:
-        """For each relation that networks read its instances: those of the set, and those of each puzzle of x̂."""
-        own = x.relations if isinstance(x, Related) else ()
+    def _links(self, context: Context) -> tuple[tuple[Links, ...], ...]:
+        """For each relation that networks read its instances: those of the set, and those of each puzzle."""
+        own, dtype = context.relations, context.x.dtype
         found = []
         for index, relation in self.seen.items():
             of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
-            of_each = [links(rows, relation, self.shape.seq_len, x.dtype) for rows in own[index : index + 1]]
+            of_each = [links(rows, relation, self.shape.seq_len, dtype) for rows in own[index : index + 1]]
             found.append(tuple(each for each in (of_set, *of_each) if each.pool.shape[-2]))
         return tuple(found)
 
-    def inside(self, x: Tensor) -> Tensor | None:
-        """(B, S', 1) positions that send, which `masked` left in x̂ (B, S', D); None where all do."""
-        masks = self.outside is not None or self.open_symbols
-        return _some(x).to(x.dtype) if masks else None
+    def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
+        """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
+        if self.open_symbols:
+            return self._open(tokens)[..., None].to(dtype)
+        return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
     def _company(self, inside: Tensor) -> Tensor:
         """(B, S', 1): 1 where another position of some group sends, too."""
@@ -113,20 +115,20 @@ class Layout(nn.Module):
             found = torch.maximum(found, (of_group[:, ids] > 1).float() * senders)
         return found[..., None].to(inside.dtype)
 
-    def wiring(self, x: Tensor) -> Wiring:
+    def wiring(self, context: Context) -> Wiring:
         """What the kernel of a whole step must know: who takes part, groups, or neighbours on the grid."""
-        inside = self.inside(x)
-        opened = x.new_ones(x.shape[:2]) if inside is None else inside.squeeze(-1)
+        x, mask = context.x, context.mask
+        opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
         constants = (opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
         idle = self.outside is None or self.open_cells
-        return Wiring(*constants, *self._all_instances(x), self.symbols, self.values, idle)
+        return Wiring(*constants, *self._all_instances(context), self.symbols, self.values, idle)
 
-    def _all_instances(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def _all_instances(self, context: Context) -> tuple[Tensor | None, Tensor | None]:
         """For the kernel, of the relations that networks read: all instances of each puzzle (B, N), sizes (n, 5)."""
-        own = x.relations if isinstance(x, Related) else ()
+        own, count = context.relations, len(context.x)
         rows, kinds = [], []
         for index, relation in self.seen.items():
-            found = [getattr(self, f"instances_{index}").expand(len(x), -1, -1), *own[index : index + 1]]
+            found = [getattr(self, f"instances_{index}").expand(count, -1, -1), *own[index : index + 1]]
             most = max(each.shape[-1] for each in found)
             every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in found], dim=1)
             rows.append(every.flatten(1))
@@ -137,12 +139,6 @@ class Layout(nn.Module):
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
         return tokens if self.kinds is None else self.kinds[tokens].flatten(1)
 
-    def masked(self, x: Tensor, tokens: Tensor) -> Tensor:
-        """x̂ with 0 at the cells that say what lies beyond the edge, or at symbols that the clues exclude."""
-        if self.open_symbols:
-            return x * self._open(tokens)[..., None].to(x.dtype)
-        return x if self.outside is None else x.masked_fill((tokens == self.outside)[..., None], 0.0)
-
     def _open(self, tokens: Tensor) -> Tensor:
         """(B, S·K): 1 for the symbol of a given cell; in a blank cell, for those that no cell of its groups holds."""
         assert self.columns is not None, "open symbols are of symbols"
@@ -152,21 +148,21 @@ class Layout(nn.Module):
         excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
         return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
 
-    def logits(self, values: Tensor, z: Tensor) -> Tensor:
-        """The head's values (B, S', n) of z (B, S', D) -> (B, S, V).
+    def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
+        """The head's values (B, S', n) -> (B, S, V), with the mask of `Context`.
 
-        With symbols the first of n is that of "this cell holds it"; symbols that are not open, whose z is 0, are
-        IMPOSSIBLE. The last of n are those of the other tokens, where a label may hold one: a mean over the cell.
-        Cells without a state (`open_cells`) hold the token that says so.
+        With symbols the first of n is that of "this cell holds it"; symbols that are not open are IMPOSSIBLE. The last
+        of n are those of the other tokens, where a label may hold one: a mean over the cell. Cells without a state
+        (`open_cells`) hold the token that says so.
         """
         if self.open_cells:  # as wide as the head, which has logits of marks too
             wall = torch.full_like(values[0, 0], IMPOSSIBLE).index_fill(0, values.new_tensor(self.outside).long(), 0)
-            return torch.where(_some(z), values, wall)
+            return torch.where(_taking_part(mask), values, wall)
         if self.columns is None:
             return values
         scores = values[..., 0]
         if self.open_symbols:
-            scores = scores.masked_fill(~_some(z).squeeze(-1), IMPOSSIBLE)
+            scores = scores.masked_fill(~_taking_part(mask).squeeze(-1), IMPOSSIBLE)
         scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
         out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
         out = out.index_copy(-1, self.columns, scores)
@@ -176,9 +172,14 @@ class Layout(nn.Module):
         return out.index_copy(-1, self.others, others)
 
 
-def _some(x: Tensor) -> Tensor:
-    """(…, 1): is any of the last axis not 0? A third of the time of `x.ne(0).any(-1)` in bfloat16."""
-    return x.abs().amax(-1, keepdim=True).ne(0)
+def _taking_part(mask: Tensor | None) -> Tensor:
+    assert mask is not None, "the layout leaves positions out"
+    return mask.ne(0)
+
+
+def masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    """x (B, S', D) with 0 at the positions that take no part."""
+    return x if mask is None else x.masked_fill(mask == 0, 0.0)
 
 
 def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> Tensor | None:
@@ -256,14 +257,6 @@ class Layouts(nn.Module):
             )
         return self._all()[0]
 
-    def of_positions(self, x: Tensor) -> Layout:
-        """The layout of a state (B, S', D); of a text that still grows, that of its end."""
-        return next((layout for layout in self._all() if layout.length == x.shape[1]), self._all()[0])
-
-    def geometry(self, x: Tensor) -> Geometry:
-        """What the mixers must know of positions like those of x̂ (B, S', D)."""
-        return self.of_positions(x).geometry(x)
-
     def _all(self) -> list[Layout]:
         return list(self.known)  # type: ignore[arg-type]
 
@@ -297,9 +290,10 @@ class LaidOut(Reasoner):
 
     layouts: Layouts
 
-    def inside(self, x: Tensor) -> Tensor | None:
-        """1 at the cells of x̂ that `masked` left, 0 at the others; None where the mixer sees no walls."""
-        return self.layouts.of_positions(x).inside(x)
+    def layout(self, context: Context) -> Layout:
+        """The constants of the context's puzzles."""
+        assert isinstance(context.layout, Layout), "made by encode"
+        return context.layout
 
     def reads(self, shape: Shape) -> bool:
         """Say whether no weight is bound to another size, and the shape declares what the mixer needs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
 import torch
@@ -10,16 +11,15 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import reason.settings.capabilities as can
+from reason.context import Context
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Shape
-from reason.models.layout import LaidOut, Layouts
+from reason.models.layout import LaidOut, Layouts, masked
 from reason.models.mixing import MixingConfig, Positions, inner_of, refuse_unfit, structured_mixer
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
 from reason.nn.gate import build_gate
-from reason.nn.geometry import UNKNOWN
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
-from reason.nn.relations import Related
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 from reason.settings.base import When
 
@@ -159,7 +159,7 @@ class LoopedModel(LaidOut):
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
 
-    def encode(self, batch: Batch) -> Tensor:
+    def encode(self, batch: Batch) -> Context:
         """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
         return self.encode_from(batch.inputs, 0, relations=batch.relations)
 
@@ -169,7 +169,7 @@ class LoopedModel(LaidOut):
         start: int,
         recalls: Sequence[Recall] | None = None,
         relations: tuple[Tensor, ...] = (),
-    ) -> Tensor:
+    ) -> Context:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
         layout = self.layouts.of_cells(tokens)
         x = self.tokens(layout.embedded(tokens))
@@ -177,53 +177,60 @@ class LoopedModel(LaidOut):
             x = x + self.values.weight.repeat(layout.shape.seq_len, 1)
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
-        x = layout.masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), tokens)
+        mask = layout.mask(tokens, self.dtype)
+        x = masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), mask)
         if self.config.mixer in ("groups", "relations"):
             x = sequence_first(x)
-        related = Related.of(x, relations) if self.config.mixer == "relations" else x
+        context = Context(x, mask, relations, layout)
         with self.autocast():
-            x = layout.masked(self.prelude(x, layout.geometry(related), self._dropout(), recalls), tokens)
-        return Related.of(x, relations) if self.config.mixer == "relations" else x
+            x = masked(self.prelude(x, context.geometry, self._dropout(), recalls), mask)
+        return replace(context, x=x)
 
-    def initial_state(self, x: Tensor) -> LoopedState:
-        """z = x̂, with its gradient; where x̂ is 0, beyond an edge, its embedding (ours)."""
-        inside, outside = self.inside(x), self.shape.structure.outside
-        if inside is None or outside is None:
+    def initial_state(self, context: Context) -> LoopedState:
+        """z = x̂, with its gradient; at positions that take no part, their embedding (ours)."""
+        x, mask, outside = context.x, context.mask, self.shape.structure.outside
+        if mask is None or outside is None:
             return LoopedState(x)
-        return LoopedState(x + (1 - inside) * self.tokens.weight[outside].to(x.dtype))
+        return LoopedState(x + (1 - mask) * self.tokens.weight[outside].to(x.dtype))
 
-    def step(self, state: LoopedState, x: Tensor, recalls: Sequence[Recall] | None = None) -> LoopedState:
+    def step(self, state: LoopedState, context: Context, recalls: Sequence[Recall] | None = None) -> LoopedState:
         """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
         with self.autocast():
-            return LoopedState(self._loop(state.z, x, self._dropout(), recalls))
+            return LoopedState(self._loop(state.z, context, self._dropout(), recalls))
 
-    def _loop(self, z: Tensor, x: Tensor, dropout: float = 0.0, recalls: Sequence[Recall] | None = None) -> Tensor:
+    def _loop(
+        self, z: Tensor, context: Context, dropout: float = 0.0, recalls: Sequence[Recall] | None = None
+    ) -> Tensor:
         if self.inter_loop_norm is not None:
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.input_injection:
-            z = z + x
-        return self.block(z, self.layouts.geometry(x), dropout, recalls)
+            z = z + context.x
+        return self.block(z, context.geometry, dropout, recalls)
 
-    def readout(self, state: LoopedState, step: int | None = None, recalls: Sequence[Recall] | None = None) -> Readout:
+    def readout(
+        self,
+        state: LoopedState,
+        context: Context,
+        step: int | None = None,
+        recalls: Sequence[Recall] | None = None,
+    ) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
-        layout = self.layouts.of_positions(state.z)
         with self.autocast():
-            geometry = layout.geometry(state.z) if self.config.coda else UNKNOWN
-            z = self.coda(state.z, geometry, self._dropout(), recalls)
+            z = self.coda(state.z, context.geometry, self._dropout(), recalls)
             if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
-            logits = layout.logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), z)
+            logits = self.layout(context).logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), context.mask)
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def networks(self) -> list[nn.Module]:
         """The block."""
         return [self.block]
 
-    def map(self, state: LoopedState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state: LoopedState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Every kind is the same here: z after one loop, without dropout."""
-        return lambda z: self._loop(z, x), state.z
+        return lambda z: self._loop(z, context), state.z
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""

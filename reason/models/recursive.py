@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from reason.context import Context
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Shape
-from reason.models.layout import LaidOut, Layouts
+from reason.models.layout import LaidOut, Layouts, masked
 from reason.models.mixing import STRUCTURED, structured_mixer
 from reason.models.recursion import (
     Cycles,
@@ -35,7 +36,6 @@ from reason.nn.fused_step import structured_step
 from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
-from reason.nn.relations import Related
 
 
 class RecursiveModel(LaidOut):
@@ -80,7 +80,7 @@ class RecursiveModel(LaidOut):
         blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
-    def encode(self, batch: Batch) -> Tensor:
+    def encode(self, batch: Batch) -> Context:
         """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
 
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
@@ -95,55 +95,55 @@ class RecursiveModel(LaidOut):
             x = torch.cat([own.unflatten(1, (-1, x.shape[-1])), x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
-        x = layout.masked(math.sqrt(self.config.hidden_size) * x, batch.inputs)
-        if self.config.mixer == "relations":
-            return Related.of(sequence_first(x), batch.relations)
-        return sequence_first(x) if self.config.mixer in ("mlp", "groups") else x
+        mask = layout.mask(batch.inputs, x.dtype)
+        x = masked(math.sqrt(self.config.hidden_size) * x, mask)
+        if self.config.mixer in ("mlp", "groups", "relations"):
+            x = sequence_first(x)
+        return Context(x, mask, batch.relations, layout)
 
-    def initial_state(self, x: Tensor) -> RecursiveState:
+    def initial_state(self, context: Context) -> RecursiveState:
         """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
         At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
         biases would keep it at 0, and the head could not answer (ours). Positions that take no part stay at 0.
         """
+        x, mask = context.x, context.mask
         match self.config.initial:
             case "buffer":
                 z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
             case "input":
-                inside = self.inside(x)
-                start = 0 if inside is None else (1 - inside) * self.initial_h.to(x.dtype)
+                start = 0 if mask is None else (1 - mask) * self.initial_h.to(x.dtype)
                 z_h, z_l = x.detach() + start, torch.zeros_like(x)
             case "random":
                 z_h = normal_like(x)
                 z_l = z_h if self.config.states == 1 else normal_like(x)
-        left_out = self.config.open_symbols or self.config.open_cells
-        if left_out and (inside := self.inside(x)) is not None:
-            z_h, z_l = z_h * inside, z_l * inside
+        if mask is not None and (self.config.open_symbols or self.config.open_cells):
+            z_h, z_l = z_h * mask, z_l * mask
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
-    def step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+    def step(self, state: RecursiveState, context: Context) -> RecursiveState:
         """N_H cycles. Only the last `cycles.learned` calls build a graph.
 
         Noise, if the config has any, is added in training, and with `noise_when=always` at evaluation too.
         """
         c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
-        if self._in_one_kernel(x, noise):
-            return self._fused_step(state, x)
-        f_l, f_h = self._functions(x)
+        if self._in_one_kernel(context.x, noise):
+            return self._fused_step(state, context)
+        f_l, f_h = self._functions(context)
         if c.gradient_checkpointing is True and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
-            return last(self._states(f_l, f_h, state, x, c.cycles, noise))
+            return last(self._states(f_l, f_h, state, context.x, c.cycles, noise))
 
-    def path(self, state: RecursiveState, x: Tensor) -> list[RecursiveState]:
+    def path(self, state: RecursiveState, context: Context) -> list[RecursiveState]:
         """The state after every network call of a supervision step (equation averaged: every cycle), without noise."""
         with self.autocast():
-            return list(self._states(*self._functions(x), state, x, self.config.cycles))
+            return list(self._states(*self._functions(context), state, context.x, self.config.cycles))
 
-    def _functions(self, x: Tensor) -> tuple[Network, Network]:
-        """F_L and F_H as functions of their argument alone, for puzzles x̂."""
-        geometry, f_h = self.layouts.geometry(x), self._f_h
+    def _functions(self, context: Context) -> tuple[Network, Network]:
+        """F_L and F_H as functions of their argument alone, for the puzzles of `context`."""
+        geometry, f_h = context.geometry, self._f_h
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
     def _states(
@@ -177,12 +177,11 @@ class RecursiveModel(LaidOut):
         """Does the kernel compute this step?"""
         return self.fused and noise == "none" and x.dtype in kernels.DTYPES and x.device.type == "cpu"
 
-    def _fused_step(self, state: RecursiveState, x: Tensor) -> RecursiveState:
+    def _fused_step(self, state: RecursiveState, context: Context) -> RecursiveState:
         """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""
         blocks: list[Any] = [block.mixer for network in self.networks() for block in network.blocks]
         weights, out = (torch.stack(w) for w in zip(*(mixer.matrices() for mixer in blocks), strict=True))
-        wiring = self.layouts.of_positions(x).wiring(x)
-        x = x.as_subclass(Tensor)  # its relations are in the wiring
+        x, wiring = context.x, self.layout(context).wiring(context)
         stages, learned = self._stages
         z_h, z_l = state
         tanh, first = self.config.activation == "tanh", len(stages) - learned
@@ -219,7 +218,7 @@ class RecursiveModel(LaidOut):
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
 
-    def readout(self, state: RecursiveState, step: int | None = None) -> Readout:
+    def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
         prefix = self.config.puzzle_emb_len
         cells = state.z_h[:, prefix:] if prefix else state.z_h  # (B, S, D); the gradient of a slice is a copy
@@ -227,7 +226,7 @@ class RecursiveModel(LaidOut):
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
-            logits = self.layouts.of_positions(state.z_h).logits(self.head(read), state.z_h)
+            logits = self.layout(context).logits(self.head(read), context.mask)
         logits = logits if self.training else unmarked(logits, self.shape.marks)
         return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
 
@@ -253,12 +252,12 @@ class RecursiveModel(LaidOut):
             if part is not None:
                 part.requires_grad_(False)
 
-    def map(self, state: RecursiveState, x: Tensor, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state: RecursiveState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after the N_H of a supervision step.
 
         The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
         """
-        parts, (f_l, f_h) = self.config.states, self._functions(x)
+        parts, (f_l, f_h) = self.config.states, self._functions(context)
         if kind == "f_h":
             return lambda z: f_h(z if parts == 1 else z + state.z_l), state.z_h
         whole = self.config.cycles
@@ -266,7 +265,7 @@ class RecursiveModel(LaidOut):
 
         def mapped(pair: Tensor) -> Tensor:
             start = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            return torch.stack(last(self._states(f_l, f_h, start, x, cycles))[:parts], dim=1)
+            return torch.stack(last(self._states(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
 

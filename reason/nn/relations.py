@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,37 +24,6 @@ class Links(NamedTuple):
     pool: Tensor  # (M·P, S): 1/√n at the n cells that a place holds
     spread: Tensor  # (S, M·P): 1 at the same
     numbers: Tensor  # (M, C): −1 where an instance carries none
-
-
-class Related(Tensor):
-    """x̂ together with the instances of its puzzles: for each relation (B, M, C + P'), numbers first, −1 absent.
-
-    `x[rows]` and `x.detach()` keep the relations. Every other operation returns a plain tensor.
-    """
-
-    relations: tuple[Tensor, ...]
-
-    @classmethod
-    def of(cls, x: Tensor, relations: tuple[Tensor, ...]) -> Tensor:
-        """The same values with `relations`; x itself where there are none."""
-        if not relations:
-            return x
-        related = x.as_subclass(cls)
-        related.relations = relations
-        return related
-
-    @classmethod
-    def __torch_function__(
-        cls, function: Any, types: Iterable[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Carry the relations through `x[rows]` and `x.detach()`."""
-        with torch._C.DisableTorchFunctionSubclass():
-            result = function(*args, **(kwargs or {}))
-        if function is Tensor.detach:
-            return cls.of(result, args[0].relations)
-        if function is Tensor.__getitem__ and isinstance(args[0], cls):
-            return cls.of(result, tuple(rows[args[1]] for rows in args[0].relations))
-        return result
 
 
 def links(instances: Tensor, relation: Relation, cells: int, dtype: torch.dtype = torch.float32) -> Links:

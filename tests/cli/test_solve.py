@@ -29,6 +29,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
+from reason.context import Context
 from reason.data import STILL, Moved, draw_symmetries
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
@@ -375,15 +376,15 @@ class Teacher(torch.nn.Module):
         self.known = torch.from_numpy(np.where(label, label, 0)).long()
 
     def encode(self, batch):
-        return batch.inputs
+        return Context(batch.inputs)
 
-    def initial_state(self, x):
-        return (x,)
+    def initial_state(self, context):
+        return (context.x,)
 
     def step(self, state, x):
         return state
 
-    def readout(self, state, step=None):
+    def readout(self, state, context, step=None):
         return Readout(torch.nn.functional.one_hot(self.known[: state[0].shape[1]], 15)[None].float())
 
 

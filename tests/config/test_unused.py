@@ -120,7 +120,7 @@ def halt_half(model: RecursiveModel, batch: Batch) -> None:
     model.q_head.bias.zero_()
     x = model.encode(batch)
     step, pair = model.map(model.initial_state(x), x, "step")  # without noise
-    read = model.readout(RecursiveState(*step(pair)[:, [0, -1]].unbind(1)))
+    read = model.readout(RecursiveState(*step(pair)[:, [0, -1]].unbind(1)), x)
     model.q_head.bias.copy_(-torch.stack([read.q_halt.quantile(0.5), read.q_continue.quantile(0.5)]))
 
 

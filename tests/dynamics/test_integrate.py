@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from reason.context import Context
 from reason.dynamics.integrate import euler_maruyama, integrate
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
@@ -72,7 +73,7 @@ def made(**changes: object) -> RecursiveModel:
     return RecursiveModel(config, Shape(seq_len=4, vocab_size=5), torch.float64).double()
 
 
-def begun(model: RecursiveModel) -> tuple[RecursiveState, Tensor]:
+def begun(model: RecursiveModel) -> tuple[RecursiveState, Context]:
     """The initial state of two puzzles, and x̂."""
     tokens = torch.arange(8).view(2, 4) % 5
     x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
@@ -114,9 +115,9 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
     model = made(**once, noise=noise, sigma=0.3, dt=0.5, substeps=2).train()
     start, x = begun(model)
     z_h, z_l = start
-    geometry = model.layouts.geometry(x)
+    geometry = x.geometry
     for _ in range(2):
-        f = model.f_l(z_l + z_h + x, geometry)
+        f = model.f_l(z_l + z_h + x.x, geometry)
         z_l = 0.75 * z_l + 0.25 * f + 0.15 * (f if noise == "multiplicative" else 1)
     for _ in range(2):
         f = model.f_h(z_h + z_l, geometry)

@@ -43,7 +43,7 @@ def puzzles(rows: int = 3) -> Batch:
 def at_scale(model: Reasoner, batch: Batch, s: float) -> StepRecord:
     """A state of random directions, every token of ‖·‖_rms = s, as after a loop that is read with the final readout."""
     x = model.encode(batch)
-    u = torch.randn(x.shape, generator=torch.Generator().manual_seed(3), dtype=x.dtype)
+    u = torch.randn(x.x.shape, generator=torch.Generator().manual_seed(3), dtype=x.x.dtype)
     state = S.with_read_part(model.initial_state(x), s * u / S.rms(u))
     return StepRecord(model, 100, batch, x, state, state)
 
@@ -156,7 +156,7 @@ def test_future_gradients_are_derivatives_along_log_s(model: Reasoner) -> None:
     def loss(factor: float, t: int) -> float:
         state = S.with_read_part(start.state, factor * S.read_part(start.state))
         for _ in range(t):
-            state = model.step(state, start.x)
+            state = model.step(state, start.context)
         return S.token_loss(course[1 + t], S.read_part(state), "softmax").item()
 
     found = S.future_gradients(course, 2, "softmax")
@@ -175,8 +175,8 @@ def test_future_gradients_fall_as_one_over_scale() -> None:
         record = at_scale(model, batch, s)
         course, state = [record], record.state
         for step in (1, 2):
-            before, state = state, model.step(state, record.x)
-            course.append(StepRecord(model, record.step + step, batch, record.x, before, state))
+            before, state = state, model.step(state, record.context)
+            course.append(StepRecord(model, record.step + step, batch, record.context, before, state))
         course = [replace(out, step=k) for k, out in enumerate(course, 1)]
         seen.append(S.future_gradients(course, 1, "softmax"))
     slopes = {t: [abs(found[f"g_{t}"]) for found in seen] for t in (1, 2)}

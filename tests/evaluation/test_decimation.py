@@ -12,6 +12,7 @@ from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
 from reason.cli import main
+from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -79,19 +80,18 @@ class Pair(Reasoner):
 
     shape, dtype = Shape(seq_len=2, vocab_size=3), torch.float32
 
-    def encode(self, batch: Batch) -> Tensor:
-        return batch.inputs.float()[..., None]
+    def encode(self, batch: Batch) -> Context:
+        return Context(batch.inputs.float()[..., None])
 
-    def initial_state(self, x: Tensor) -> Twins:
-        return Twins(torch.zeros(len(x), 1, 1))
+    def initial_state(self, context: Context) -> Twins:
+        return Twins(torch.zeros(len(context.x), 1, 1))
 
-    def step(self, state: Twins, x: Tensor) -> Twins:
-        self.clues = x[..., 0].long()
+    def step(self, state: Twins, context: Context) -> Twins:
         return Twins(state.z + 1)
 
-    def readout(self, state: Twins, step: int | None = None) -> Readout:
+    def readout(self, state: Twins, context: Context, step: int | None = None) -> Readout:
         p = torch.tensor([[0.01, 0.59, 0.40], [0.01, 0.35, 0.64]]).repeat(len(state.z), 1, 1)
-        known = self.clues.amax(1)  # either cell tells both
+        known = context.x[..., 0].long().amax(1)  # either cell tells both
         p = torch.where(known.view(-1, 1, 1) > 0, torch.nn.functional.one_hot(known, 3)[:, None].float(), p)
         return Readout(p.clamp(min=1e-6).log(), None, None)
 
@@ -115,7 +115,7 @@ class Wrong(Pair):
 
     shape = Shape(seq_len=3, vocab_size=3)
 
-    def readout(self, state: Twins, step: int | None = None) -> Readout:
+    def readout(self, state: Twins, context: Context, step: int | None = None) -> Readout:
         first = torch.tensor([0.8, 0.7, 0.6]).expand(len(state.z), 3)
         p = torch.stack([torch.full_like(first, 1e-3), first, 1 - first - 1e-3], dim=-1)
         known = torch.nn.functional.one_hot(self.clues, 3).float().clamp(min=1e-6)

@@ -8,6 +8,7 @@ import pytest
 import reference
 import torch
 
+from reason.context import Context
 from reason.evaluation.signals import signals
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.recursive import RecursiveState
@@ -16,8 +17,8 @@ from reason.rollout import StepRecord
 
 def recorded(logits: torch.Tensor, labels: torch.Tensor) -> StepRecord:
     state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
-    model = SimpleNamespace(readout=lambda state, step: Readout(logits))
-    return StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), state.z_h, state, state)  # type: ignore[arg-type]
+    model = SimpleNamespace(readout=lambda state, context, step: Readout(logits))
+    return StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), Context(state.z_h), state, state)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])

@@ -8,6 +8,7 @@ import torch
 from evaluators import small
 from torch import Tensor
 
+from reason.context import Context
 from reason.evaluation import probes as P
 from reason.evaluation.probes import plane, trajectories
 from reason.models.base import Batch, Readout, Reasoner, Shape
@@ -23,20 +24,20 @@ class Linear(Reasoner):
         self.matrix, self.shift = torch.nn.Parameter(matrix), shift
         self.shape, self.dtype = Shape(seq_len=1, vocab_size=2), matrix.dtype
 
-    def encode(self, batch: Batch) -> Tensor:
-        return torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype)
+    def encode(self, batch: Batch) -> Context:
+        return Context(torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype))
 
-    def initial_state(self, x: Tensor) -> LoopedState:
-        return LoopedState(torch.ones_like(x))
+    def initial_state(self, context: Context) -> LoopedState:
+        return LoopedState(torch.ones_like(context.x))
 
-    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
-        return LoopedState(state.z @ self.matrix.T + x)
+    def step(self, state: LoopedState, context: Context) -> LoopedState:
+        return LoopedState(state.z @ self.matrix.T + context.x)
 
-    def readout(self, state: LoopedState, step: int | None = None) -> Readout:
+    def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
 
-    def map(self, state: LoopedState, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        return lambda z: self.step(LoopedState(z), x).z, state.z
+    def map(self, state: LoopedState, context: Context, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        return lambda z: self.step(LoopedState(z), context).z, state.z
 
 
 def diagonal(*values: float, shift: float = 0.0) -> Linear:
@@ -53,7 +54,7 @@ def recursive(**changes: object) -> Reasoner:
     return P.precise(small(shape, hidden_size=4, h_cycles=2, l_cycles=2, **changes))
 
 
-def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Tensor]:
+def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Context]:
     x = model.encode(batch)
     return model, model.initial_state(x), x
 

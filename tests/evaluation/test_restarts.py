@@ -10,6 +10,7 @@ from evaluators import evaluator_of, small
 
 from datasets_gen.maze.paths import solve
 from datasets_gen.sudoku import Sudoku
+from reason.context import Context
 from reason.data import PuzzleData, draw_symmetries, task_of
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Columns, Evaluator, PuzzleSeeds
@@ -85,11 +86,11 @@ def test_a_symmetry_is_undone(size: int) -> None:
 def answers_with(model: Reasoner, answer: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Let the model say what `answer` makes of the questions."""
 
-    def encode(batch: Batch) -> torch.Tensor:
+    def encode(batch: Batch) -> Context:
         model.asked = batch.inputs
-        return torch.zeros(*batch.inputs.shape, 8)
+        return Context(torch.zeros(*batch.inputs.shape, 8))
 
-    def readout(state: object, step: int | None = None) -> Readout:
+    def readout(state: object, context: Context, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(answer(model.asked), model.shape.vocab_size).float())
 
     model.encode, model.readout = encode, readout  # type: ignore[method-assign, assignment]

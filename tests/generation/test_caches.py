@@ -8,6 +8,7 @@ from torch import Tensor
 from reason.generation.decoding import Caches, answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
 from reason.models.base import IGNORE, Batch
+from reason.models.looped import LoopedState
 from reason.nn.attention import attend
 from reason.nn.cache import StackCache
 from reason.rollout import unroll
@@ -67,7 +68,8 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
         return [tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))] * loops  # type: ignore[list-item]
 
     # the prompt, without any cache: every cell's keys and values in every loop and layer
-    z = model.encode_from(prompt[None], 0)
+    context = model.encode_from(prompt[None], 0)
+    z = context.x
     seen: list[list[list[tuple[Tensor, Tensor]]]] = [[[] for _ in blocks] for _ in range(len(prompt))]
     for _ in range(loops):
         for layer, block in enumerate(blocks):
@@ -76,9 +78,10 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
                 seen[cell][layer].append((k[:, cell], v[:, cell]))
             z = block(z)
     past = seen if keep else [[shared(layer) for layer in cell] for cell in seen]
-    said.append(model.readout(model.initial_state(z)).logits[0, -1])
+    said.append(model.readout(LoopedState(z), context).logits[0, -1])
     for i in range(count - 1):
-        z = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
+        context = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
+        z = context.x
         mine: list[list[tuple[Tensor, Tensor]]] = [[] for _ in blocks]
         for loop in range(loops):
             for layer, block in enumerate(blocks):
@@ -89,7 +92,7 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
                 )
                 z = block(z, recall=lambda k, v, keys=keys, values=values: (keys, values))
         past.append([shared(layer) for layer in mine])
-        said.append(model.readout(model.initial_state(z)).logits[0, -1])
+        said.append(model.readout(LoopedState(z), context).logits[0, -1])
     return torch.stack(said)
 
 

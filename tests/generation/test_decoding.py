@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import make_set, trainer_of
-from torch import Tensor
 
 from reason.config.overrides import override
+from reason.context import Context
 from reason.data import PuzzleData
 from reason.generation.decoding import answer, generate
 from reason.models import LoopedConfig, LoopedModel, Shape
@@ -24,16 +24,16 @@ class Successor(Reasoner):
 
     shape, dtype = Shape(seq_len=6, vocab_size=20), torch.float32
 
-    def encode(self, batch: Batch) -> Tensor:
-        return batch.inputs[..., None].float()
+    def encode(self, batch: Batch) -> Context:
+        return Context(batch.inputs[..., None].float())
 
-    def initial_state(self, x: Tensor) -> LoopedState:
-        return LoopedState(x)
+    def initial_state(self, context: Context) -> LoopedState:
+        return LoopedState(context.x)
 
-    def step(self, state: LoopedState, x: Tensor) -> LoopedState:
+    def step(self, state: LoopedState, context: Context) -> LoopedState:
         return LoopedState(state.z + 1)
 
-    def readout(self, state: LoopedState, step: int | None = None) -> Readout:
+    def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
         return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
 
 

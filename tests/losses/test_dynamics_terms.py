@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.maze import Maze
+from reason.context import Context
 from reason.dynamics.jacobian import estimated_diagonal, exact_diagonal
 from reason.evaluation.probes import growth_rate, radius, trace
 from reason.losses import stability
@@ -50,7 +51,8 @@ def unrolled(
     x = model.encode(batch)
     state = model.step(model.initial_state(x), x)
     everyone = torch.ones(rows, dtype=torch.bool)
-    return Unroll(model, batch, x, (state,), (model.readout(state),), everyone if active is None else active, ~everyone)
+    active = everyone if active is None else active
+    return Unroll(model, batch, x, (state,), (model.readout(state, x),), active, ~everyone)
 
 
 def naive_network(model: RecursiveModel, h: np.ndarray) -> np.ndarray:
@@ -76,9 +78,9 @@ KINDS = [{}, {"mixer": "attention", "positions": "rotary"}, {"initial": "input"}
 @pytest.mark.parametrize("changes", KINDS)
 def test_equilibrium_equals_the_reference(changes: dict[str, object]) -> None:
     seen = unrolled(made(**changes), active=torch.tensor([True, False, True]))
-    state, x = seen.states[-1], seen.x.detach().numpy()
+    state, x = seen.states[-1], seen.context.x.detach().numpy()
     z_h, z_l = (z.detach().numpy() for z in state)
-    low = seen.model.initial_state(seen.x).z_l.detach().numpy()
+    low = seen.model.initial_state(seen.context).z_l.detach().numpy()
     rows = [0, 2]  # the masked row counts as 0 and the sum is divided by B = 3
     for loss, point, argument in ((equilibrium_z, z_h, z_h + z_l), (equilibrium_x, x, x + low)):
         expected = sum(((point[i] - naive_network(seen.model, argument[i])) ** 2).mean() for i in rows) / 3
@@ -87,9 +89,10 @@ def test_equilibrium_equals_the_reference(changes: dict[str, object]) -> None:
 
 def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_against() -> None:
     seen = unrolled(made())
-    x = seen.x.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(equilibrium_x(replace(seen, x=x)), x)
-    f, point = seen.model.map(seen.model.input_state(x), x, "f_h")
+    x = seen.context.x.detach().requires_grad_()
+    context = replace(seen.context, x=x)
+    (gradient,) = torch.autograd.grad(equilibrium_x(replace(seen, context=context)), x)
+    f, point = seen.model.map(seen.model.input_state(context), context, "f_h")
     fixed = x.detach()
     (expected,) = torch.autograd.grad((fixed - f(point)).square().flatten(1).mean(1).mean(), x)
     torch.testing.assert_close(gradient, expected)
@@ -111,7 +114,7 @@ def test_routh_hurwitz_equals_the_reference(changes: dict[str, object], scope: s
     seen = expanding(made(**changes), active=torch.tensor([True, False, True]))
     model, config = seen.model, EXACT.model_copy(update={"scope": scope})
     z_h, z_l = (z.detach().numpy() for z in seen.states[-1])
-    x, low = seen.x.detach().numpy(), model.initial_state(seen.x).z_l.detach().numpy()
+    x, low = seen.context.x.detach().numpy(), model.initial_state(seen.context).z_l.detach().numpy()
     for loss, argument, stable in ((rh_stable_z, z_h + z_l, True), (rh_unstable_x, x + low, False)):
         jacobians = [naive_jacobian(model, argument[i]) for i in (0, 2)]  # the row that waits counts as 0
         expected = sum(reference.routh_hurwitz_term(jacobian, 4, scope, stable) for jacobian in jacobians) / 3
@@ -141,9 +144,9 @@ def test_cells_beyond_the_edge_do_not_count() -> None:
         state = seen.states[-1]
         configs = [EXACT.model_copy(update={"scope": scope}) for scope in ("puzzle", "token")]
         terms = [loss(seen, config).item() for loss in (rh_stable_z, rh_unstable_x) for config in configs]
-        found.append([*terms, *radius(model, state, seen.x)])
-        assert max(map(abs, trace(model, state, seen.x))) < 10
-        assert growth_rate(model, state, seen.x, 3).max() < 3
+        found.append([*terms, *radius(model, state, seen.context)])
+        assert max(map(abs, trace(model, state, seen.context))) < 10
+        assert growth_rate(model, state, seen.context, 3).max() < 3
     assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 
@@ -159,7 +162,12 @@ def test_hutchinson_agrees_with_the_exact_term_on_average(loss) -> None:
 def test_some_rows_stand_for_all() -> None:
     seen = expanding(made(), rows=4)
     halves = [
-        replace(seen, x=seen.x[r], states=(RecursiveState(*(z[r] for z in seen.states[-1])),), active=seen.active[r])
+        replace(
+            seen,
+            context=seen.context.rows(r),
+            states=(RecursiveState(*(z[r] for z in seen.states[-1])),),
+            active=seen.active[r],
+        )
         for r in (slice(0, 2), slice(2, 4))
     ]
     for loss in (rh_stable_z, rh_unstable_x):
@@ -178,10 +186,10 @@ class _Unrolls(nn.Module):
 
     def forward(self) -> Tensor:
         torch.manual_seed(7)  # the same probes each time
-        x = self.model.encode(self.seen.batch)
+        context = self.model.encode(self.seen.batch)
         # float32 rms_norm statistics would drown the differences: states are kept, the term's own map moves
         states = tuple(RecursiveState(*(z.detach() for z in state)) for state in self.seen.states)
-        return self.loss(replace(self.seen, x=x, states=states), *self.more)
+        return self.loss(replace(self.seen, context=context, states=states), *self.more)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +218,7 @@ def test_gradcheck_of_terms_with_a_map(loss, more: tuple) -> None:
 @pytest.mark.parametrize(("loss", "part"), [(repulsion_x, None), (repulsion_z, 0), (repulsion_z_l, 1)])
 def test_repulsion_equals_the_reference_without_the_prefix(loss, part: int | None) -> None:
     seen = unrolled(made(puzzle_emb_len=2))
-    z = seen.x if part is None else seen.states[-1][part]
+    z = seen.context.x if part is None else seen.states[-1][part]
     assert loss(seen).item() == pytest.approx(reference.repulsion(z.detach().numpy()[:, 2:]), rel=1e-9)
 
 
@@ -233,20 +241,17 @@ class Scaled:
     def __init__(self, a: float):
         self.a = nn.Parameter(torch.tensor(a, dtype=torch.float64))
 
-    def input_state(self, x: Tensor) -> RecursiveState:
-        return RecursiveState(x, torch.zeros_like(x))
+    def input_state(self, context: Context) -> RecursiveState:
+        return RecursiveState(context.x, torch.zeros_like(context.x))
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def map(self, state: RecursiveState, x: Tensor, kind: str):
+    def map(self, state: RecursiveState, context: Context, kind: str):
         assert kind == "f_h"
         return lambda z: self.a * z, state.z_h
 
     map_inside = map
-
-    def inside(self, x: Tensor) -> None:
-        return None
 
 
 def scaled(a: float) -> Unroll:
@@ -254,7 +259,8 @@ def scaled(a: float) -> Unroll:
     tokens = torch.zeros(2, 3, dtype=torch.long)
     readout = Readout(torch.zeros(2, 3, 2))
     rows = torch.ones(2, dtype=torch.bool)
-    return Unroll(Scaled(a), Batch(tokens, tokens, tokens[:, 0]), x, (RecursiveState(x, x),), (readout,), rows, ~rows)
+    batch, states = Batch(tokens, tokens, tokens[:, 0]), (RecursiveState(x, x),)
+    return Unroll(Scaled(a), batch, Context(x), states, (readout,), rows, ~rows)
 
 
 @pytest.mark.parametrize("config", [TraceConfig(), EXACT, TraceConfig(scope="token"), TraceConfig(probes=3)])

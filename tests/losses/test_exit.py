@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from reason.context import Context
 from reason.losses import exit as stages
 from reason.losses.exit import exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
 from reason.losses.scale import norm_penalty
@@ -31,7 +32,7 @@ class Early:
     def __init__(self, logits: Tensor, gates: Tensor):
         self.said = Readout(logits, gate=gates)
 
-    def readout(self, state: object, step: int | None = None) -> Readout:
+    def readout(self, state: object, context: Context, step: int | None = None) -> Readout:
         assert step == 1, "L_0 is read as L_1 is"
         return self.said
 
@@ -194,9 +195,9 @@ def test_gates_of_both_families(family: LoopedConfig | RecursiveConfig, kind: st
     model = build_model(family.model_copy(update={"gate": kind}), Shape(seq_len=S, vocab_size=V)).eval()
     x = model.encode(random_batch(B, S, V))
     state = model.step(model.initial_state(x), x)
-    assert (model.readout(state).gate == 0).all()
+    assert (model.readout(state, x).gate == 0).all()
     torch.nn.init.normal_(model.gate.out.weight)
-    gate = model.readout(state).gate
+    gate = model.readout(state, x).gate
     read = model.final_norm(state.z) if isinstance(family, LoopedConfig) else state.z_h[:, 3:]
     each = (read @ model.gate.out.weight.T).squeeze(-1)
     torch.testing.assert_close(gate, each if kind == "position" else each.mean(1, keepdim=True))

@@ -8,6 +8,7 @@ import torch
 from evaluators import random_batch, shaken
 from torch import Tensor
 
+from reason.context import Context
 from reason.dynamics.jacobian import full_jacobian, unit_normal_like
 from reason.losses import LossConfig
 from reason.losses.jsrr import JsrrConfig, jsrr_loss, l2_loss
@@ -30,7 +31,7 @@ class LinearMap:
     def __init__(self, matrix: Tensor):
         self.matrix = matrix
 
-    def map(self, state: LoopedState, x: Tensor, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state: LoopedState, context: Context, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         return lambda z: z @ self.matrix.T, state.z
 
     map_inside = map
@@ -39,7 +40,7 @@ class LinearMap:
 def linear(matrix: Tensor, rows: int = 1) -> Unroll:
     z = torch.randn(rows, 1, len(matrix), dtype=torch.float64)
     active = torch.ones(rows, dtype=torch.bool)
-    return Unroll(LinearMap(matrix), None, z, (LoopedState(z),), (), active, ~active)
+    return Unroll(LinearMap(matrix), None, Context(z), (LoopedState(z),), (), active, ~active)
 
 
 def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int = 3) -> Unroll:
@@ -51,7 +52,7 @@ def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int =
 
 
 def jacobian(seen: Unroll) -> Tensor:
-    f, z = seen.model.map(seen.states[-1], seen.x, "cycle")
+    f, z = seen.model.map(seen.states[-1], seen.context, "cycle")
     return full_jacobian(f, z.detach()).detach()
 
 
@@ -67,7 +68,7 @@ def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig,
         torch.manual_seed(5)
         got = jsrr_loss(seen, JsrrConfig(iterations=iterations, transposed=transposed))
         torch.manual_seed(5)
-        v = unit_normal_like(seen.model.map(seen.states[-1], seen.x, "cycle")[1].detach()).flatten(1)
+        v = unit_normal_like(seen.model.map(seen.states[-1], seen.context, "cycle")[1].detach()).flatten(1)
         for _ in range(iterations):
             j = torch.einsum("bij,bj->bi", full, v)
             v = j / j.norm(dim=1, keepdim=True)
@@ -103,7 +104,7 @@ def test_the_gradient_is_that_of_the_formula() -> None:
     """Of K = 2 with v as it stands before the last product, by finite differences of one weight."""
     seen = unrolled(LOOPED, rows=1)
     weight = seen.model.block.blocks[0].mlp.up.weight
-    f, z = seen.model.map(LoopedState(seen.states[-1].z.detach()), seen.x.detach(), "cycle")
+    f, z = seen.model.map(LoopedState(seen.states[-1].z.detach()), seen.context.detach(), "cycle")
     torch.manual_seed(3)
     (got,) = torch.autograd.grad(jsrr_loss(seen, JsrrConfig(iterations=2)).double(), weight)
     torch.manual_seed(3)
@@ -126,7 +127,8 @@ def test_some_rows_are_measured_for_all() -> None:
     torch.manual_seed(1)
     got = jsrr_loss(seen, JsrrConfig(rows=2))
     torch.manual_seed(1)
-    few = Unroll(seen.model, None, seen.x[:2], (LoopedState(seen.states[0].z[:2]),), (), seen.active[:2], seen.last)
+    states = (LoopedState(seen.states[0].z[:2]),)
+    few = Unroll(seen.model, None, seen.context.rows(slice(2)), states, (), seen.active[:2], seen.last)
     torch.testing.assert_close(got, jsrr_loss(few, JsrrConfig()))
 
 

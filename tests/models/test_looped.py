@@ -1,6 +1,7 @@
 """The looped transformer against naive float64 formulas, its causal mask, its options, its sizes."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import reference
 import torch
 from evaluators import random_batch, shaken
 from pydantic import ValidationError
+from torch import Tensor
 
 from datasets_gen.structure import Structure
 from reason.models import LoopedConfig, LoopedModel, Shape
@@ -111,11 +113,11 @@ def test_a_readout_without_a_step_is_a_final_one() -> None:
     model = make(readout="final-only", final_from=3)
     x = model.encode(batch())
     state = model.initial_state(x)
-    early, late = model.readout(state, 2).logits, model.readout(state, 3).logits
-    assert torch.equal(model.readout(state).logits, late)
+    early, late = model.readout(state, x, 2).logits, model.readout(state, x, 3).logits
+    assert torch.equal(model.readout(state, x).logits, late)
     assert not torch.allclose(early, late)
     always = make()
-    assert torch.equal(always.readout(state).logits, always.readout(state, 0).logits)
+    assert torch.equal(always.readout(state, x).logits, always.readout(state, x, 0).logits)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -140,8 +142,10 @@ def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.
             assert torch.equal(a.state.z[:, : cell + 1], b.state.z[:, : cell + 1])
             assert torch.equal(a.logits[:, : cell + 1], b.logits[:, : cell + 1])
             assert not torch.equal(a.state.z[:, cell + 1 :], b.state.z[:, cell + 1 :])
-    x = model.encode(one).detach().requires_grad_()
-    state = model.step(model.step(model.initial_state(x), x), x)
+    context = model.encode(one)
+    x = context.x.detach().requires_grad_()
+    context = replace(context, x=x)
+    state = model.step(model.step(model.initial_state(context), context), context)
     for cell in range(SHAPE.seq_len):
         (gradient,) = torch.autograd.grad(state.z[0, cell].square().sum(), x, retain_graph=True)
         assert gradient[0, cell + 1 :].abs().sum() == 0
@@ -153,11 +157,11 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
     model.eval()
     quiet = model.encode(puzzles)
     state = model.initial_state(quiet)
-    moved, said = model.step(state, quiet), model.readout(state)
+    moved, said = model.step(state, quiet), model.readout(state, quiet)
     model.train()
-    assert not torch.equal(model.encode(puzzles), quiet)
+    assert not torch.equal(model.encode(puzzles).x, quiet.x)
     assert not torch.equal(model.step(state, quiet).z, moved.z)
-    assert torch.equal(model.readout(state).logits, said.logits)  # no coda, nothing to drop
+    assert torch.equal(model.readout(state, quiet).logits, said.logits)  # no coda, nothing to drop
     for kind in ("f_h", "cycle", "step"):
         f, z = model.map(state, quiet, kind)
         assert torch.equal(f(z), moved.z)
@@ -174,8 +178,14 @@ def test_attention_weights_drop_out() -> None:
 
 def test_gradient_checks_in_float64() -> None:
     model = make(norm_placement="pre-sandwich", input_injection=True, damping=True)
-    x = model.encode(batch(1)).detach().requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: model.step(model.initial_state(z), z).z, x)
+    context = model.encode(batch(1))
+    x = context.x.detach().requires_grad_()
+
+    def stepped(x: Tensor) -> Tensor:
+        of_x = replace(context, x=x)
+        return model.step(model.initial_state(of_x), of_x).z
+
+    assert torch.autograd.gradcheck(stepped, x)
 
 
 @pytest.mark.parametrize(

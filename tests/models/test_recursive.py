@@ -102,7 +102,7 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
     model, puzzles = make(**changes), batch()
     x = model.encode(puzzles)
     state = model.step(model.initial_state(x), x)
-    out = model.readout(state)
+    out = model.readout(state, x)
     for row in range(3):
         expected = naive_step(model, puzzles.inputs[row].numpy(), int(puzzles.identifiers[row]))
         got = {"z_h": state.z_h[row], "z_l": state.z_l[row], "logits": out.logits[row]}
@@ -114,7 +114,7 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     model, start, x = begun(**changes)
-    out = model.readout(model.step(start, x))
+    out = model.readout(model.step(start, x), x)
     (out.logits.square().mean() + out.q_halt.sum()).backward()
     without = [name for name, p in model.named_parameters() if p.grad is None or p.grad.to_dense().abs().sum() == 0]
     assert without == []
@@ -173,16 +173,16 @@ def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
     """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
     model, start, x = begun(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
     z_h, z_l = start
-    geometry = model.layouts.geometry(x)
+    geometry = x.geometry
     for _ in range(2 * 3 * substeps):
-        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x, geometry) - z_l
+        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x.x, geometry) - z_l
         z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
     torch.testing.assert_close(model.step(start, x), (z_h, z_l))
 
 
 def test_an_input_state_carries_no_gradient() -> None:
     _, start, x = begun(initial="input")
-    assert x.requires_grad
+    assert x.x.requires_grad
     assert not any(z.requires_grad for z in start)
 
 
@@ -190,8 +190,8 @@ def test_an_input_state_carries_no_gradient() -> None:
 def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
     model, start, x = begun(states=states)
     z_h, z_l = model.input_state(x)
-    assert z_h is x
-    assert torch.equal(z_l, x if states == 1 else start.z_l)
+    assert z_h is x.x
+    assert torch.equal(z_l, x.x if states == 1 else start.z_l)
 
 
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
@@ -201,7 +201,7 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     move, point = model.map(state, x, kind)
     if kind == "f_h":
         network, argument = (model.f_l, state.z_h) if states == 1 else (model.f_h, state.z_h + state.z_l)
-        torch.testing.assert_close(move(point), network(argument, model.layouts.geometry(x)))
+        torch.testing.assert_close(move(point), network(argument, x.geometry))
     else:
         moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))

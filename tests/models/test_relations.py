@@ -10,11 +10,12 @@ from torch import Tensor
 
 from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
+from reason.context import Context
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.geometry import Geometry
-from reason.nn.relations import Messages, Related, RelationMixer, links
+from reason.nn.relations import Messages, RelationMixer, links
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
@@ -49,7 +50,7 @@ def logits(model: Reasoner, tokens: Tensor, relations: tuple[Tensor, ...] = (), 
     state = model.initial_state(x)
     for _ in range(steps):
         state = model.step(state, x)
-    return model.readout(state).logits
+    return model.readout(state, x).logits
 
 
 def close(got: Tensor, wanted: Tensor) -> None:
@@ -171,13 +172,10 @@ def test_weights_serve_other_sizes_and_name_what_they_lack() -> None:
         )
 
 
-def test_rows_of_x_keep_their_instances() -> None:
-    x = Related.of(torch.randn(3, 6, 2, requires_grad=True), own())
-    assert type(x + 1) is Tensor
+def test_rows_of_a_context_keep_their_instances() -> None:
+    context = Context(torch.randn(3, 6, 2), relations=own())
     for rows in (slice(0, 1), torch.tensor([2, 0])):
-        part = x[rows].detach()
-        assert isinstance(part, Related)
-        for got, whole in zip(part.relations, own(), strict=True):
+        for got, whole in zip(context.rows(rows).detach().relations, own(), strict=True):
             assert torch.equal(got, whole[rows])
 
 

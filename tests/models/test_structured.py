@@ -53,7 +53,7 @@ def run(model: Reasoner, tokens: Tensor, steps: int = 2) -> tuple[Tensor, Tensor
     state, x = begun(model, tokens)
     for _ in range(steps):
         state = model.step(state, x)
-    readout = model.readout(state)
+    readout = model.readout(state, x)
     return readout.logits, readout.q_halt
 
 
@@ -108,7 +108,7 @@ def test_symbols_that_the_clues_exclude_take_no_part() -> None:
     tokens[0, 0], tokens[0, 5] = 2, 4  # digits 1 and 3, of one box
     start, x = begun(model, tokens)
     z_h, z_l = model.step(start, x)
-    logits = model.readout(model.step(start, x)).logits
+    logits = model.readout(model.step(start, x), x).logits
     possible = logits[0, :, 2:] > -1e3  # (S, K)
     assert possible[0].tolist() == [True, False, False, False], "a clue"
     assert possible[1].tolist() == [False, True, False, True], "a blank cell of its row and of that box"
@@ -126,7 +126,7 @@ def test_a_symbol_alone_in_all_its_groups_hears_nothing() -> None:
     tokens[:] = 1
     tokens[0, 0] = 2
     start, x = begun(model, tokens)
-    h = start.z_h + x
+    h = start.z_h + x.x
     for _ in range(4):  # two calls of two layers
         h = rms_norm(h)
     close(model.step(start, x).z_h[0, 0], h[0, 0])
@@ -173,7 +173,7 @@ def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(family: str, 
     state, x = begun(model, tokens)
     for _ in range(4):
         state = model.step(state, x)
-    logits = model.readout(state).logits
+    logits = model.readout(state, x).logits
     assert logits[0, -1].abs().max() > 1e-3
     assert logits[0, -1].abs().max() < 1e6
     torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten()).backward()
@@ -197,7 +197,7 @@ def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood: str, init
     for _ in range(3):
         state = model.step(state, x)
     assert all(z[wall].abs().max() == 0 for z in state)
-    readout = model.readout(state)
+    readout = model.readout(state, x)
     (readout.logits[~wall].square().sum() + readout.q_halt.sum()).backward()
     size = sum(p.grad.square().sum() for p in model.parameters() if p.grad is not None).sqrt()
     assert 1e-3 < size < 1e3, "a norm at 0 multiplies a gradient by 1/√ε"

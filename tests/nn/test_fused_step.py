@@ -1,5 +1,6 @@
 """A whole step in one kernel: beside float64 and beside torch's own, for every network that it computes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from datasets_gen.sudoku import Sudoku
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveModel
-from reason.nn.relations import Related
 
 ONCE = {"h_cycles": 1, "l_cycles": 1}
 GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
@@ -107,15 +107,16 @@ def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     """The states after a step from one start, the gradient of x̂, and that of all weights of the networks in a row."""
     model, batch = model_of(case, dtype), puzzles(case)
     model.fuse(fused)
-    x = model.encode(batch).detach()
+    context = model.encode(batch)
     generator = torch.Generator().manual_seed(3)
-    inside = model.inside(x)
-    start = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
+    inside = context.mask
+    start = [torch.randn(context.x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
     if (model.config.open_symbols or model.config.open_cells) and inside is not None:
         start = [z * inside for z in start]
-    x = Related.of(x.bfloat16().to(dtype).as_subclass(Tensor).requires_grad_(), batch.relations)
-    state = model.initial_state(x)._replace(z_h=start[0], z_l=start[model.config.states - 1])
-    z_h, z_l = model.step(state, x)
+    x = context.x.detach().bfloat16().to(dtype).requires_grad_()
+    context = replace(context, x=x)
+    state = model.initial_state(context)._replace(z_h=start[0], z_l=start[model.config.states - 1])
+    z_h, z_l = model.step(state, context)
     pulls = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
     weights = [p for network in model.networks() for p in network.parameters()]
     total = sum((z * pull).sum() for z, pull in zip((z_h, z_l), pulls, strict=True))

@@ -187,7 +187,7 @@ def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
     model = build_model(SMALL, data.shape)
     other = torch.roll(data.labels, 1, 0).long()
     turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
-    model.readout = lambda state, step=None: type(model).readout(model, state)._replace(logits=turn)  # type: ignore
+    model.readout = lambda state, context, step=None: type(model).readout(model, state, context)._replace(logits=turn)  # type: ignore
     results = results_of(model, data, EvaluationConfig(boards=0, batch_size=12), 2, 2)
     equal = float((other == data.labels.long()).all(1).float().mean())
     assert (results["valid_by_step"], results["exact_by_step"]) == ([1.0, 1.0], [equal, equal])

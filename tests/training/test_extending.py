@@ -14,6 +14,7 @@ import reason.settings.capabilities as can
 from reason.config.describe import describe_settings
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
+from reason.context import Context
 from reason.errors import ConfigError
 from reason.losses import TERMS, Term
 from reason.models import FAMILIES, Family
@@ -49,17 +50,17 @@ class Pooled(Reasoner):
         self.net = nn.Linear(2 * config.width, config.width)
         self.head = nn.Linear(config.width, shape.vocab_size)
 
-    def encode(self, batch: Batch) -> Tensor:
-        return self.tokens(batch.inputs)
+    def encode(self, batch: Batch) -> Context:
+        return Context(self.tokens(batch.inputs))
 
-    def initial_state(self, x: Tensor) -> PooledState:
-        return PooledState(torch.zeros_like(x))
+    def initial_state(self, context: Context) -> PooledState:
+        return PooledState(torch.zeros_like(context.x))
 
-    def step(self, state: PooledState, x: Tensor) -> PooledState:
+    def step(self, state: PooledState, context: Context) -> PooledState:
         mean = state.z.mean(1, keepdim=True).expand_as(state.z)
-        return PooledState(torch.tanh(self.net(torch.cat([state.z, mean], -1)) + x))
+        return PooledState(torch.tanh(self.net(torch.cat([state.z, mean], -1)) + context.x))
 
-    def readout(self, state: PooledState, step: int | None = None) -> Readout:
+    def readout(self, state: PooledState, context: Context, step: int | None = None) -> Readout:
         return Readout(self.head(state.z))
 
 

@@ -71,12 +71,12 @@ def test_products_are_halved_and_states_are_not(name: str, half: torch.dtype) ->
     with Products() as products:
         state = model.step(model.initial_state(x), x)
     assert products.seen == {half}
-    out = model.readout(state)
-    assert {x.dtype, *(part.dtype for part in state)} == {torch.float32}
+    out = model.readout(state, x)
+    assert {x.x.dtype, *(part.dtype for part in state)} == {torch.float32}
     assert out.logits.dtype == half
     assert out.q_halt is None or out.q_halt.dtype == torch.float32
     if name != "looped":  # whose prelude is made of products
-        assert torch.equal(x, built(name).encode(batch))
+        assert torch.equal(x.x, built(name).encode(batch).x)
 
 
 @pytest.mark.parametrize("name", MODELS)

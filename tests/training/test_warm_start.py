@@ -115,7 +115,7 @@ def test_a_repeated_stack_applies_each_layer_twice_in_turn() -> None:
     new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "repeat"))
     x = old.encode(random_batch(2, 5, 7))
     first, second = old.block.blocks
-    expected = second(second(first(first(x))))
+    expected = second(second(first(first(x.x))))
     torch.testing.assert_close(new.step(new.initial_state(x), x).z, expected)
 
 

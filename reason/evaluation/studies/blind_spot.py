@@ -16,6 +16,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from reason.context import Context
 from reason.dynamics.jacobian import jvp
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.probes import precise
@@ -100,7 +101,7 @@ def future_gradients(records: list[StepRecord], loop: int, likelihood: Likelihoo
     def losses(h: Tensor) -> Tensor:
         state, found = with_read_part(start.state, h), []
         for later in records[loop : loop + max(horizons)]:
-            state = start.model.step(state, start.x)
+            state = start.model.step(state, start.context)
             if later.step - loop in horizons:
                 found.append(token_loss(later, read_part(state), likelihood))
         return torch.stack(found)
@@ -133,16 +134,16 @@ def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
     }
 
 
-def clamped_states(model: Reasoner, x: Tensor, loops: int, mode: ClampMode) -> State:
+def clamped_states(model: Reasoner, context: Context, loops: int, mode: ClampMode) -> State:
     """The state after `loops` loops in which, from the second on, no token's scale grows (table 4).
 
     rescale: every token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
     subtract: the radial part of the loop's update is taken away, b_⊥ stays (ours). All parts of a state alike.
     """
-    first = model.step(model.initial_state(x), x)
+    first = model.step(model.initial_state(context), context)
     state, sizes = first, [rms(z) for z in first]
     for _ in range(loops - 1):
-        moved = model.step(state, x)
+        moved = model.step(state, context)
         parts = []
         for z, before, size in zip(moved, state, sizes, strict=True):
             if mode == "rescale":
@@ -157,7 +158,7 @@ def clamped_states(model: Reasoner, x: Tensor, loops: int, mode: ClampMode) -> S
 @torch.no_grad()
 def clamp(last: StepRecord, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
     """ΔCE = clamped − not clamped at the last loop, and the norm ratio ‖h_K clamped‖/‖h_K‖ (table 4)."""
-    held = clamped_states(last.model, last.x, last.step, mode)
+    held = clamped_states(last.model, last.context, last.step, mode)
     both = [read_part(last.state), read_part(held)]
     ce, held_ce = (token_loss(last, h, likelihood).item() for h in both)
     norms = [torch.linalg.vector_norm(h, dim=-1).mean().item() for h in both]

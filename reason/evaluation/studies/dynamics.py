@@ -44,9 +44,10 @@ class Dynamics(Consumer):
         spectral += [len(solved) + i for i in range(min(settings.spectra, len(failed)))]
         with torch.no_grad():
             last = last_step(unroll(model, batch, steps, start=self.evaluator.start(chosen)))
-            state, x = last.state, last.x
-            few, cut = probes.rows_of(state, torch.tensor(spectral, dtype=torch.long, device=x.device)), x[spectral]
-            returns = probes.perturb_and_return(model, state, x, min(steps, 16))
+            state, context = last.state, last.context
+            chosen_rows = torch.tensor(spectral, dtype=torch.long, device=context.x.device)
+            few, cut = probes.rows_of(state, chosen_rows), context.rows(chosen_rows)
+            returns = probes.perturb_and_return(model, state, context, min(steps, 16))
             spectra = zip(
                 spectral,
                 probes.radius(model, few, cut) if spectral else [],
@@ -64,8 +65,8 @@ class Dynamics(Consumer):
                         for row, r, t in spectra
                     ],
                     "returns": returns.T.tolist(),
-                    "growth_rate": probes.growth_rate(model, state, x, min(steps, 16)).tolist(),
-                    "oscillation": probes.oscillation(model, state, x).T.tolist(),
+                    "growth_rate": probes.growth_rate(model, state, context, min(steps, 16)).tolist(),
+                    "oscillation": probes.oscillation(model, state, context).T.tolist(),
                 }
             }
 

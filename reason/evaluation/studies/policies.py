@@ -193,12 +193,12 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
     ):
         rows = examples[first : first + evaluator.settings.batch_size]
         places, batch = np.arange(first, first + len(rows)), data.take(rows)
-        x, survival = model.encode(batch), None
-        state, start = model.initial_state(x), evaluator.start(rows)
+        context, survival = model.encode(batch), None
+        state, start = model.initial_state(context), evaluator.start(rows)
         state = state if start is None else start(state)
         for step in range(1, steps + 1):
-            before, state = state, model.step(state, x)
-            record = StepRecord(model, step, batch, x, before, state, rows, evaluator.rules)
+            before, state = state, model.step(state, context)
+            record = StepRecord(model, step, batch, context, before, state, rows, evaluator.rules)
             survival = survived(survival, record.readout)
             stays = ~(_signal(policy.signal, record, survival, evaluator) > policy.threshold)
             going = stays.cpu().numpy() & (step < steps)
@@ -209,14 +209,14 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
                 break
             kept = stays.nonzero().flatten()
             places, state, batch = places[going], rows_of(state, kept), data.take(rows := rows[kept])
-            x, survival = model.encode(batch), None if survival is None else survival[kept]
+            context, survival = model.encode(batch), None if survival is None else survival[kept]
     return exact, taken, time.perf_counter() - started
 
 
 def _signal(name: str, record: StepRecord, survival: Tensor | None, evaluator: Evaluator) -> Tensor:
     """(B,) of a signal after a step; of "fixed" the step itself."""
     if name == FIXED:
-        return torch.full((len(record.x),), float(record.step), device=record.x.device)
+        return torch.full((len(record.answer),), float(record.step), device=record.answer.device)
     return signals(record, evaluator.likelihood, evaluator.halting, survival, (name,))[name]
 
 

@@ -1,0 +1,61 @@
+"""What the puzzles of a batch give to every network call: x̂, which positions take part, where cells lie, relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from reason.nn.dtypes import at_least_float32
+from reason.nn.geometry import UNKNOWN, Geometry
+
+
+class Constants(Protocol):
+    """The constants of one puzzle shape (`reason.models.layout.Layout`)."""
+
+    def geometry(self, context: Context) -> Geometry:
+        """What a mixer reads of the puzzles of `context`."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parameters of the dynamics z ← F(z, x̂), made once per batch by `Reasoner.encode`.
+
+    They stay the same while a row keeps its puzzle. A model without a layout needs x alone: `Context(x)`.
+    """
+
+    x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells
+    mask: Tensor | None = None  # (B, S', 1): 0 at positions that take no part, such as walls; None: all take part
+    relations: tuple[Tensor, ...] = ()  # for each relation the instances of each puzzle, (B, M, C + P'), −1 absent
+    layout: Constants | None = None
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """What the mixers read of these puzzles, computed on first access."""
+        return UNKNOWN if self.layout is None else self.layout.geometry(self)
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Context:
+        """Every tensor with B rows changed alike."""
+        mask = None if self.mask is None else change(self.mask)
+        return replace(self, x=change(self.x), mask=mask, relations=tuple(map(change, self.relations)))
+
+    def rows(self, which: slice | Tensor) -> Context:
+        """Some of the puzzles."""
+        return self.each(lambda tensor: tensor[which])
+
+    def detach(self) -> Context:
+        """The same numbers without a gradient."""
+        return replace(self, x=self.x.detach())
+
+    def at_least_float32(self) -> Context:
+        """x̂ and mask in float32, where they are narrower."""
+        mask = None if self.mask is None else at_least_float32(self.mask)
+        return replace(self, x=at_least_float32(self.x), mask=mask)
+
+    def to(self, dtype: torch.dtype) -> Context:
+        """x̂ and mask in another floating-point type."""
+        return replace(self, x=self.x.to(dtype), mask=None if self.mask is None else self.mask.to(dtype))
