@@ -46,6 +46,9 @@ class Shape(BaseConfig):
         if sizes[0] != sizes[1]:
             (cells, tokens), (of_cells, of_tokens) = sizes
             return f"{cells} cells and {tokens} tokens, the model was built for {of_cells} cells and {of_tokens} tokens"
+        identifiers, of_identifiers = self.num_puzzle_identifiers, trained.num_puzzle_identifiers
+        if identifiers not in (1, of_identifiers):
+            return f"{identifiers} puzzle identifiers, the model was built for {of_identifiers}"
         unlike = [
             key for key in type(self.structure).model_fields
             if getattr(self.structure, key) != getattr(trained.structure, key)

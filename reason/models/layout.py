@@ -263,7 +263,7 @@ class Layouts(nn.Module):
     def reads(self, shape: Shape) -> bool:
         """Can the model read puzzles of this shape?"""
         own = self._all()[0].shape
-        if shape.num_puzzle_identifiers > own.num_puzzle_identifiers:
+        if shape.num_puzzle_identifiers not in (1, own.num_puzzle_identifiers):  # 1: only the blank one
             return False
         same = next((layout.shape for layout in self._all() if layout.shape.seq_len == shape.seq_len), None)
         if same is not None:

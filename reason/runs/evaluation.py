@@ -61,6 +61,8 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
+    if data.shape.num_puzzle_identifiers > 1:
+        _refuse_other_names(directory, own, run)
     puzzle = task_of(data.metadata)
     every = settings.decimated_every(puzzle is not None and puzzle.several, trained_steps)
     steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
@@ -156,6 +158,19 @@ def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mappin
                 f"{directory} holds puzzles of {key} {now}, {who} trained on {key} {was}: their tokens mean other "
                 "things; name a set of its kind"
             )
+
+
+def _refuse_other_names(directory: str, own: Config, run: Path) -> None:
+    """Raises ConfigError where the puzzle identifiers of a set have other names than those of the run's own set."""
+    known = next(iter(own.data.directories), directory)
+    names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
+    if known == directory or not (names.is_file() and own_names.is_file()):
+        return
+    if read_json(names) != read_json(own_names):
+        raise ConfigError(
+            f"{names} has as many puzzle identifiers as {own_names}, on which {run} was trained, and other names; "
+            f"evaluate data={known}, or move {own_names} away if it has changed since"
+        )
 
 
 def _refuse_other_set(folder: Path, directory: str) -> None:
