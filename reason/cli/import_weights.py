@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import sys
+import warnings
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -21,9 +23,10 @@ from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
-from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original
+from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original, without_prefix
 from reason.machine.refuse import refuse_large_model
 from reason.models import RecursiveModel, build_model
+from reason.models.base import Shape
 from reason.runs.directory import create_run, refuse_existing, reserve_run
 from reason.training.checkpoint import save_checkpoint
 
@@ -34,14 +37,16 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
-Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays.
+Reads a torch state_dict (weights only, nothing is unpickled), .safetensors, or .npz with `param.*` arrays. Of a file
+with weights and their average ("model" and "ema") it takes the average, and says so.
 The config comes from the shapes, from all_config.yaml or config.json in the same folder (or `config` in the file), and
 from what you type. Any other setting has the authors' default, and the command prints it. The precision is that of the
 file: float32 if its initial states are float32."""
 
 
 _NO_WEIGHTS = {"config", "batch", "eval", "train", "grad"}  # what else an .npz may hold
-_HOLDERS = ("model", "state_dict", "model_state_dict")
+_HOLDERS = ("model", "state_dict", "model_state_dict")  # taken before others
+_COMPARED = ("seq_len", "vocab_size", "num_puzzle_identifiers")
 SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
 
@@ -56,7 +61,7 @@ def main(argv: list[str]) -> int:
     directory, run_name = pairs.pop("data", None), pairs.pop("run", None)
     if run_name:
         refuse_existing(Path(run_name))
-    weights, stated = read_weights(file)
+    weights, stated, taken = read_weights(file)
     metadata = read_metadata(directory, next(iter(splits_of(directory)), "test")) if directory else None
     if cells := pairs.pop("cells", None):
         stated["seq_len"] = cells
@@ -75,9 +80,9 @@ def main(argv: list[str]) -> int:
     if _computed_in(stated, weights) == torch.float32:
         tree["training"]["precision"] = "fp32"
     config = override(tree, pairs)
-    if metadata and (metadata.seq_len, metadata.vocab_size) != (shape.seq_len, shape.vocab_size):
+    if metadata and (found := Shape.model_construct(**{key: getattr(metadata, key) for key in _COMPARED})) != shape:
         raise ConfigError(
-            f"the weights are for {shape}, {directory} has {metadata.seq_len} cells, {metadata.vocab_size} tokens"
+            f"the weights are for {shape}, {directory} has {found}; name the set of their training with data=DIR"
         )
     refuse_large_model(config.model, shape, torch.device("cpu"))
     model = cast(RecursiveModel, build_model(config.model, shape))
@@ -88,6 +93,11 @@ def main(argv: list[str]) -> int:
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
     states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
+    if taken:
+        print(f"weights taken from {taken}")
+    if (count := shape.num_puzzle_identifiers) > 1 and section["puzzle_emb_len"]:
+        known = f"the number alone agrees with {directory}" if directory else "evaluate on the set of its training"
+        print(f"not known: which puzzles the {count} identifiers are, since a checkpoint has no names of them; {known}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
@@ -95,12 +105,16 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Named tensors of a weights file, and the authors' config if it is in the file or beside it.
+def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
+    """Named tensors of a weights file, the authors' config if it is in the file or beside it, and what was taken.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.
     """
+    if file.is_dir():
+        files = [path for path in file.iterdir() if path.is_file()]
+        largest = max(files, key=lambda path: path.stat().st_size, default=file / "FILE")
+        raise ConfigError(f"{file} is a folder; name the weights file in it, perhaps {largest}")
     if not file.is_file():
         raise ConfigError(f"no weights file at {file}")
     try:
@@ -112,12 +126,15 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 stated |= _architecture(json.loads(_text(arrays["config"]))) if "config" in arrays else {}
                 bare = [name for name in arrays.files if name.partition(".")[0] not in _NO_WEIGHTS]
                 names = [name for name in bare if name.startswith("param.")] or bare
-                return {name.removeprefix("param."): torch.from_numpy(arrays[name]) for name in names}, stated
+                return {name.removeprefix("param."): torch.from_numpy(arrays[name]) for name in names}, stated, ""
         if file.suffix == ".safetensors":
-            return load_file(file), stated
-        loaded = torch.load(file, map_location="cpu", weights_only=True)
+            return load_file(file), stated, ""
+        with warnings.catch_warnings(action="ignore"):  # of the pickle protocol, before the refusal
+            loaded = torch.load(file, map_location="cpu", weights_only=True)
     except ConfigError:
         raise
+    except pickle.UnpicklingError as error:
+        raise ConfigError(_fault_of_pickle(file, str(error))) from None
     except Exception as error:  # a torn file makes numpy, torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(
@@ -125,10 +142,47 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from None
     if isinstance(loaded, dict):  # {"model": state_dict, "config": …}
         stated |= _architecture(loaded.get("config"))
-        loaded = next((loaded[key] for key in _HOLDERS if isinstance(loaded.get(key), dict)), loaded)
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise ConfigError(f"{file} is not a state_dict: names to tensors expected, got {type(loaded).__name__}")
-    return loaded, stated
+    weights, taken = _state_dict(loaded, file)
+    return weights, stated, taken
+
+
+def _fault_of_pickle(file: Path, refusal: str) -> str:
+    """What torch refused to unpickle, without torch's advice to do it anyhow."""
+    held = re.search(r"GLOBAL (\S+)", refusal)
+    with file.open("rb") as opened:
+        if not held and opened.read(1) != pickle.PROTO:
+            return f"{file} cannot be read as weights; a torch state_dict, .safetensors or .npz is needed"
+    return (
+        f"{file} holds {held[1] if held else 'a pickle that torch.save did not write'}, and only tensors and plain "
+        "values are unpickled; where it can be loaded, save the tensors alone: torch.save(model.state_dict(), FILE)"
+    )
+
+
+def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
+    """The named tensors of what torch.save wrote; in words, where they stood among other things."""
+    if _named_tensors(loaded):
+        return loaded, ""
+    held = {str(key): of for key, of in loaded.items() if _named_tensors(of)} if isinstance(loaded, dict) else {}
+    averages = [key for key in held if "ema" in re.split("[^a-z]+", key.lower())]
+    plain = [key for key in held if key not in averages]
+    plain = [key for key in _HOLDERS if key in plain][:1] or plain
+    if len(plain) > 1 or len(averages) > 1:
+        raise ConfigError(f"{file} holds several models: {', '.join(map(repr, held))}; save the weights of one alone")
+    if not held:
+        others = loaded.items() if isinstance(loaded, dict) else [("it", loaded)]
+        wrong = next((f"{key!r} is {type(of).__name__}" for key, of in others if not isinstance(of, Tensor)), "empty")
+        raise ConfigError(f"{file} is not a state_dict, names to tensors: {wrong}; save model.state_dict() alone")
+    taken = [*plain, *averages]
+    if len(taken) == 1:
+        return held[taken[0]], repr(taken[0])
+    # An average may lack what is not trained, as the initial states.
+    weights = {without_prefix(name): value for key in taken for name, value in held[key].items()}
+    return weights, f"{taken[1]!r}, and from {taken[0]!r} what it lacks"
+
+
+def _named_tensors(value: Any) -> TypeGuard[dict[str, Tensor]]:
+    pairs = value.items() if isinstance(value, dict) else ()
+    return bool(pairs) and all(isinstance(name, str) and isinstance(of, Tensor) for name, of in pairs)
 
 
 def _settings(file: Path) -> Any:

@@ -45,31 +45,41 @@ _NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "init
 _TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
     f"rotary_emb.{part}_cached" for part in ("cos", "sin")
 }
-_PREFIX = re.compile(r"^((_orig_mod|module|param|model|inner)\.)+")  # of wrappers, in whatever order
+_PREFIX = re.compile(r"^((_orig_mod|module|param|model|inner)\.)+")
 
 
 def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The original state_dict (with or without `_orig_mod.model.inner.`) under our names, in float32.
+    """The original state_dict (with whatever prefixes of wrappers) under our names, in float32.
 
     Raises:
-        ConfigError: a name that neither model has.
+        ConfigError: a name that neither model has, or one that stands twice.
     """
     ours = {}
     for name, value in weights.items():
-        bare = _PREFIX.sub("", name)
+        bare = without_prefix(name)
         layer = _LAYER_NAME.fullmatch(bare)
         if bare in _DIMENSIONS or layer is not None:
             _refuse_dimensions(name, value, _DIMENSIONS.get(bare, 2))
         if bare in _WHOLE:
-            ours[_WHOLE[bare]] = value.float()
+            own = _WHOLE[bare]
         elif layer is not None and layer[3] in _LAYERS:
-            ours[f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"] = value.float()
-        elif bare not in _TRANSIENT:
+            own = f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"
+        elif bare in _TRANSIENT:
+            continue
+        else:
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
+        if own in ours:
+            raise ConfigError(f"weight {name} is there twice, under two prefixes; save one model alone")
+        ours[own] = value.float()
     missing = sorted(_NEEDED - ours.keys())
     if missing:
         raise ConfigError(f"no HRM or TRM without {', '.join(missing)} (our names); is this one of their checkpoints?")
     return ours
+
+
+def without_prefix(name: str) -> str:
+    """A weight's name without the prefixes of the modules around the model, in whatever order they stand."""
+    return _PREFIX.sub("", name)
 
 
 def _refuse_dimensions(name: str, value: Tensor, dimensions: int) -> None:

@@ -29,7 +29,7 @@ def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name
     """Four segments, beside twice the distance of the original in bfloat16 from the original in float32."""
     arrays = recording(name)
     np.savez(tmp_path / "half.npz", **arrays)
-    weights, stated = read_weights(tmp_path / "half.npz")
+    weights, stated, _ = read_weights(tmp_path / "half.npz")
     ours = from_original(weights)
     section, shape, _ = inferred(ours, None, stated)
     model = RecursiveModel(Config.model_validate({"model": section}).model, shape, torch.bfloat16).eval()

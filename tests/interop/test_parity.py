@@ -94,7 +94,7 @@ def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("prefix", ["", "model.inner.", "_orig_mod.model.inner."])
 @pytest.mark.parametrize("name", NAMES)
 def test_their_names_survive_the_way_there_and_back(name: str, prefix: str) -> None:
-    weights, stated = read_weights(FIXTURES / f"{name}.npz")
+    weights, stated, _ = read_weights(FIXTURES / f"{name}.npz")
     ours = from_original({prefix + key: value for key, value in weights.items()})
     section, shape, assumed = inferred(ours, None, stated)
     assert assumed == {}
