@@ -48,7 +48,10 @@ def arc_splits(
         learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]
         asked = task["test"] if held_out else []
         if held_out and not (asked and all("output" in pair for pair in asked)):
-            raise DatasetError(f"task {name} has no test pair, or no solution; put its solutions beside the challenges")
+            raise DatasetError(
+                f"task {name} is for testing and has no test pair, or one without output; write the output into its "
+                "file, put a solutions file beside the challenges, or import it with --split train"
+            )
         group: dict[str, list[_Puzzle]] = {"train": [], "test": []}
         for augmentation in _distinct(augmentations, rng):
             identifiers.append(augmentation.name(name))
@@ -63,6 +66,8 @@ def arc_splits(
         for part, pairs in (("train", learned), ("test", asked)):
             if pairs:
                 groups[part].append(group[part])
+    if not any(groups.values()):
+        raise DatasetError("no task has a pair with an output, so there is nothing to learn or to ask")
     return {part: _split(found) for part, found in groups.items() if found}, identifiers
 
 

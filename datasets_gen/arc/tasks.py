@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,25 @@ from datasets_gen.layout import DatasetError, Split, brief, read_json
 
 Grid = list[list[int]]
 Task = dict[str, list[dict[str, Grid]]]  # {"train": [{"input", "output"} …], "test": …}, whose outputs may be missing
+
+
+def task_files(sources: Iterable[Path]) -> list[Path]:
+    """The files to read: those in folders, too, and no solutions, which are read with the challenges beside them.
+
+    Raises:
+        DatasetError: a folder without a file of tasks.
+    """
+    files: list[Path] = []
+    for source in sources:
+        found = sorted(source.rglob("*.json")) if source.is_dir() else [source]
+        if not found:
+            raise DatasetError(f"{source} is a folder without .json files; name the tasks' files or folder")
+        files += found
+    return [file for file in files if (asked := _beside(file, "challenges")) == file or asked not in files]
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(re.sub("challenges|solutions", kind, path.name))
 
 
 def read_tasks(path: Path) -> dict[str, Task]:
@@ -29,7 +49,7 @@ def read_tasks(path: Path) -> dict[str, Task]:
         if SEPARATOR in name or not name.isprintable():
             raise DatasetError(f"{path}: task {brief(name)}: a name has printable characters and no {SEPARATOR}")
     tasks = {name: _task(task, f"{path}: task {name}") for name, task in content.items()}
-    beside = path.with_name(path.name.replace("challenges", "solutions"))
+    beside = _beside(path, "solutions")
     if beside != path and beside.exists():
         _add_solutions(tasks, read_json(beside), beside)
     return tasks

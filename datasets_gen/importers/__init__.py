@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from dataclasses import replace
@@ -15,7 +16,7 @@ import numpy as np
 from datasets_gen.addition import Addition
 from datasets_gen.arc import SIDE, Arc
 from datasets_gen.arc.build import arc_splits
-from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks
+from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks, task_files
 from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
 from datasets_gen.importers.suites import SUITES, read_suite, suite_split
 from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
@@ -39,7 +40,12 @@ from datasets_gen.sudoku import Sudoku
 from datasets_gen.verify import repeated
 from datasets_gen.version import __version__
 
-HINTS = {"train": "train", "valid": "validation", "eval": "test", "test": "test"}
+HINTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation"), "validation"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
+}
+WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 EXAMPLES = """\
 Nothing is downloaded. What to fetch, and how to import it:
   Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
@@ -48,7 +54,9 @@ Nothing is downloaded. What to fetch, and how to import it:
                    python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
   HRM, TRM         a folder that one of their dataset builders wrote
                    python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
-  ARC-AGI-1, -2    the challenges and solutions files of the combined (Kaggle) form, side by side
+  ARC-AGI-1, -2    the folders of their repositories, a file for each task
+                   python -m datasets_gen import arc data/training data/evaluation --output-dir data/arc
+                   or the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
                    a few small tasks on a small board, for training and testing without a GPU:
@@ -62,7 +70,8 @@ Nothing is downloaded. What to fetch, and how to import it:
   PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
                    python -m datasets_gen import ppbench golden_300.jsonl --tasks lightup --like data/light-up \\
                        --output-dir data/ppbench-lightup
-A file's name tells its split (train, valid, test, eval); --split overrides it; without either the split is test.
+A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation), else
+one of its folder's name; --split overrides both; without any the split is test. The command prints every split.
 """
 
 
@@ -71,7 +80,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     description = "Reads puzzles made elsewhere from local files into the layout."
     parser = add_command(commands, "import", run_import, "read a published set into the layout", description, EXAMPLES)
     parser.add_argument("format", choices=FORMATS)
-    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files, or a folder for npy")
+    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files; arc and npy: or folders")
     add_output_dir(parser)
     parser.add_argument("--split", choices=SPLITS, help="the split that all sources belong to (npy has its own splits)")
     parser.add_argument(
@@ -128,7 +137,7 @@ def _typed(options: argparse.Namespace) -> list[str]:
 
 
 def _names(options: argparse.Namespace) -> list[str]:
-    return [os.fsencode(source.name).decode(errors="replace") for source in options.sources]
+    return [os.fsencode(source.absolute().name).decode(errors="replace") for source in options.sources]
 
 
 def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
@@ -176,11 +185,14 @@ def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
         raise DatasetError(f"--seed {options.seed} is negative; give a whole number from 0")
     puzzle = Arc(options.size)
     tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
-    for source in options.sources:
-        found, kept = read_tasks(source), tasks["train" if _split_of(source, options) == "train" else "test"]
-        if twice := sorted(found.keys() & kept.keys()):
-            raise DatasetError(f"{source}: task {twice[0]} is in another source too")
-        kept |= found
+    files: dict[str, Path] = {}
+    for split, sources in _placed(task_files(options.sources), options).items():
+        for source in sources:
+            found = read_tasks(source)
+            if twice := sorted(found.keys() & files.keys()):
+                raise DatasetError(f"task {twice[0]} is in {files[twice[0]]} and in {source}; leave one of them out")
+            files |= dict.fromkeys(found, source)
+            tasks[split] |= found
     if options.tasks is not None:
         names = [name.strip() for name in options.tasks.split(",")]
         chosen = chosen_tasks(tasks["train"] | tasks["test"], names)
@@ -259,18 +271,29 @@ def run_export(options: argparse.Namespace) -> None:
 
 
 def _split_of(source: Path, options: argparse.Namespace) -> str:
-    hint = next((split for word, split in HINTS.items() if word in source.stem.lower()), "test")
+    words = [word.lower() for name in (source.stem, source.absolute().parent.name) for word in WORD.findall(name)]
+    hint = next((HINTS[word] for word in words if word in HINTS), "test")
+    if options.format == "arc" and hint == "validation":  # ARC has training and test tasks
+        hint = "test"
     return options.split or hint
+
+
+def _placed(sources: list[Path], options: argparse.Namespace) -> dict[str, list[Path]]:
+    """The sources by split, which is printed."""
+    placed: dict[str, list[Path]] = {}
+    for source in sources:
+        placed.setdefault(_split_of(source, options), []).append(source)
+    for split, files in placed.items():
+        names = ", ".join(map(str, files)) if len(files) <= 3 else f"{files[0]} to {files[-1]}, {len(files)} files"
+        print(f"split {split}: {names if names.isprintable() else repr(names)}")
+    return placed
 
 
 def _by_split(options: argparse.Namespace) -> dict[str, Path]:
     """The sources, of which each is a split."""
-    sources: dict[str, Path] = {}
-    for source in options.sources:
-        name = _split_of(source, options)
-        if name in sources:
-            raise DatasetError(
-                f"two sources are for the split '{name}'; name the files train.csv, test.csv, or join them"
-            )
-        sources[name] = source
-    return sources
+    placed = _placed(options.sources, options)
+    if several := next((split for split, files in placed.items() if len(files) > 1), None):
+        raise DatasetError(
+            f"two sources are for the split '{several}'; name the files train.csv, test.csv, or join them"
+        )
+    return {split: files[0] for split, files in placed.items()}

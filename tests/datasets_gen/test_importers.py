@@ -110,3 +110,27 @@ def test_the_published_shapes_are_recognised(tmp_path):
     (tmp_path / "set/train/all__sources.npy").unlink()
     assert main(["verify", str(tmp_path / "set")]) == 0
     assert read_metadata(tmp_path / "set", "train").task == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "split"),
+    [
+        ("latest.csv", "test"),  # by default
+        ("greatest-train.csv", "train"),
+        ("latest/sudokuTrain1k.csv", "train"),
+        ("contest_val.csv", "validation"),
+        ("retrain.csv", "test"),
+        ("medieval_training.csv", "train"),
+        ("TRAIN.csv", "train"),
+        ("evaluation.csv", "test"),
+        ("training/latest.csv", "train"),
+        ("training/test.csv", "test"),
+    ],
+)
+def test_whole_words_of_a_name_tell_the_split_which_is_printed(made, tmp_path, monkeypatch, capsys, file, split):
+    monkeypatch.chdir(tmp_path)
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text("question,answer\n.234341221434321,1234341221434321\n")
+    made("import sudoku-csv", file)
+    assert f"split {split}: {file}\n" in capsys.readouterr().out
+    assert [path.parent.name for path in tmp_path.glob("set/*/dataset.json")] == [split]

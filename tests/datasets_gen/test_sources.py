@@ -2,7 +2,7 @@
 
 import codecs
 import json
-import shutil
+import re
 from pathlib import Path
 
 import numpy as np
@@ -178,7 +178,7 @@ def test_faulty_grids(tmp_path, refused, grid, message, place):
         ({"a": {"train": [{"input": GRID}], "test": []}}, None, "train pair 1: no object with input and output"),
         ({"a|||b": {"train": [], "test": [{"input": GRID}]}}, None, "no |||"),
         ({"\x1b[31m": 1}, None, "task '\\x1b[31m'"),
-        ({"a": {"train": [], "test": [{"input": GRID}]}}, None, "no solution"),
+        ({"a": {"train": [], "test": [{"input": GRID}]}}, None, "one without output"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, [], "holds no solutions"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, {"b": [GRID]}, "task 'b' is not among the challenges"),
         ({"a": {"train": [], "test": [{"input": GRID}]}}, {"a": [GRID, GRID]}, "another number of solutions"),
@@ -195,7 +195,72 @@ def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
     refused(["import", "arc", path, "--output-dir", tmp_path / "set"], message)
 
 
-def test_a_task_in_a_file_of_its_own_and_the_same_task_twice(tmp_path, refused, capsys):
+PAIR = {"input": GRID, "output": GRID[::-1]}
+
+
+def written(folder, **tasks):
+    """Tasks as the repositories of ARC-AGI keep them: a file each."""
+    folder.mkdir(parents=True)
+    for name, test in tasks.items():
+        (folder / f"{name}.json").write_text(json.dumps({"train": [PAIR, PAIR], "test": test}))
+
+
+def test_a_task_without_test_output(tmp_path, refused, capsys):
+    """Its demonstrations train; without any, there is no set to write; a test task needs the output."""
+    asked = {"input": GRID}
+    written(tmp_path / "training", alone=[PAIR, asked])
+    written(tmp_path / "evaluation", asking=[asked])
+    words = ["import", "arc", str(tmp_path / "training"), "--augmentations", "0", "--output-dir"]
+    assert main([*words, str(tmp_path / "set")]) == 0
+    assert "1 test pairs of training tasks have no solution" in capsys.readouterr().err
+    assert len(read_split(tmp_path / "set", "train")[1].inputs) == 3
+    words[2] = tmp_path / "evaluation"
+    message = "task asking is for testing and has no test pair, or one without output; write the output into its file"
+    refused([*words, tmp_path / "two"], message)
+    (tmp_path / "evaluation/asking.json").write_text(json.dumps({"train": [], "test": [asked]}))
+    assert main([*map(str, words), str(tmp_path / "two"), "--split", "train"]) == 1
+    assert "no task has a pair with an output, so there is nothing to learn or to ask" in capsys.readouterr().err
+    assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize(
+    "given", ["data", "data/training data/evaluation", "data/training/*.json data/evaluation/*.json"]
+)
+def test_folders_of_tasks_say_the_split(made, tmp_path, monkeypatch, capsys, given):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "data/training", **{f"a{n}": [PAIR] for n in range(4)})
+    asked = [[{"input": [[colour]], "output": [[colour + 1]]}] for colour in (4, 6)]
+    written(tmp_path / "data/evaluation", b1=asked[0], b2=asked[1])
+    sources = [path for word in given.split() for path in (sorted(tmp_path.glob(word)) if "*" in word else [word])]
+    made("import arc --augmentations 0", *sources)
+    said = capsys.readouterr().out
+    for line in ("split train: .*a0.json to .*a3.json, 4 files\n", "split test: .*b1.json, .*b2.json\n"):
+        assert re.search(line, said)
+    assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"b1", "b2"}
+    assert [len(read_split(tmp_path / "set", split)[1].inputs) for split in ("train", "test")] == [4 * 3 + 2 * 2, 2]
+
+
+def test_a_task_in_two_folders_and_a_folder_without_tasks(tmp_path, refused):
+    for folder in ("training", "evaluation"):
+        written(tmp_path / "data" / folder, twice=[PAIR])
+    words = ["import", "arc", tmp_path / "data", "--output-dir", tmp_path / "set"]
+    one, other = (tmp_path / "data" / folder / "twice.json" for folder in ("evaluation", "training"))
+    refused(words, f"task twice is in {one} and in {other}; leave one of them out")
+    (tmp_path / "none").mkdir()
+    words[2] = tmp_path / "none"
+    refused(words, f"{tmp_path / 'none'} is a folder without .json files")
+
+
+def test_solutions_among_the_sources_are_read_with_their_challenges(made, tmp_path):
+    challenges = FIXTURES / "arc_evaluation_challenges.json"
+    solutions = FIXTURES / "arc_evaluation_solutions.json"
+    made("import arc --augmentations 0", solutions, challenges)
+    made("import arc --augmentations 0", challenges, name="alone")
+    labels = [read_split(tmp_path / name, "test")[1].labels for name in ("set", "alone")]
+    assert (labels[0] == labels[1]).all()
+
+
+def test_a_task_in_a_file_of_its_own(tmp_path, capsys):
     pair = {"input": GRID, "output": GRID}
     task = {"train": [pair], "test": [{**pair, "input": GRID[::-1]}, {"input": GRID}]}
     (tmp_path / "007bbfb7.json").write_text(json.dumps(task))
@@ -203,6 +268,3 @@ def test_a_task_in_a_file_of_its_own_and_the_same_task_twice(tmp_path, refused, 
     assert main([*words, str(tmp_path / "set")]) == 0
     assert "1 test pairs of training tasks have no solution" in capsys.readouterr().err
     assert json.loads((tmp_path / "set/identifiers.json").read_text())[1] == "007bbfb7"
-    shutil.copytree(tmp_path, tmp_path / "more", ignore=shutil.ignore_patterns("set"))
-    words[3:3] = [str(tmp_path / "more/007bbfb7.json")]
-    refused([*words, tmp_path / "two"], "task 007bbfb7 is in another source too")
