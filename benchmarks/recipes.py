@@ -20,9 +20,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
+from reason.extensions.memory.command import CUDA_ITSELF
+from reason.extensions.memory.estimate import estimate_memory
+from reason.files import readable_size
 from reason.losses import evaluate_terms, weighted_sum
-from reason.machine.auto import CUDA_ITSELF
-from reason.machine.estimate import estimate_memory, readable_size
 from reason.models import build_model
 from reason.models.base import Batch, Shape
 from reason.nn.dtypes import Dtypes

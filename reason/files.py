@@ -92,3 +92,12 @@ def refuse_irregular(path: Path) -> None:
     """Raises ConfigError for a folder, FIFO, socket or device, which would block or never end; FileNotFoundError."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ConfigError(f"{path} is no regular file; put the file of that name back")
+
+
+def readable_size(size: float) -> str:
+    """1_500_000 -> '1.5 MB'."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

@@ -1,7 +1,13 @@
-"""Models, terms, puzzles and presets in a file of one's own: `--import FILE`, `FILE.py:PRESET`."""
+"""What is added to the core: extensions of the package, and files of one's own (`--import FILE`, `FILE.py:PRESET`).
+
+Both use the same tables: `COMMANDS` here, `reason.models.FAMILIES`, `reason.losses.TERMS` and others
+(docs/extending.md). An extension is a folder of reason/extensions. Its `__init__.py` is imported before a command is
+looked up, so it is light; further files are imported when their table is first used.
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import operator
 import re
@@ -10,10 +16,60 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from reason.errors import ConfigError
 
+EXTENSIONS = Path(__file__).parent / "extensions"
+
+
+class Command(NamedTuple):
+    """A command `reason NAME`: the module of its function, and a line of help."""
+
+    place: str  # "module:function", called with the words after NAME; returns the exit status
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; those of the core are in reason.cli
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
+
+
+def extensions() -> list[str]:
+    """The names of the extensions that this installation has."""
+    return sorted(folder.parent.name for folder in EXTENSIONS.glob("*/__init__.py"))
+
+
+def load_extensions(part: str = "__init__") -> None:
+    """Import the file `part`.py of every extension that has one, so that what it adds is known from now on."""
+    for name in extensions():
+        if part == "__init__":
+            importlib.import_module(f"reason.extensions.{name}")
+        elif (EXTENSIONS / name / f"{part}.py").exists():
+            importlib.import_module(f"reason.extensions.{name}.{part}")
+
+
+def command(name: str) -> Callable[[list[str]], int]:
+    """The function of a command that is not of the core.
+
+    Raises:
+        ConfigError: no extension of this installation has it.
+    """
+    load_extensions()
+    if name not in COMMANDS:
+        raise ConfigError(f"reason {name} is a command of an extension; {installed()}")
+    return function_at(COMMANDS[name].place)
+
+
+def function_at(place: str) -> Callable[[list[str]], int]:
+    """The function that "module:function" names, its module imported."""
+    module, _, name = place.partition(":")
+    found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def installed() -> str:
+    """Which extensions there are, as the end of an error."""
+    return f"this installation has the extensions {', '.join(extensions()) or '(none)'}"
 
 
 def import_file(file: Path | str) -> ModuleType:

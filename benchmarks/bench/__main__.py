@@ -32,8 +32,8 @@ from reason.cli import guarded
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.files import written_beside
-from reason.machine.estimate import estimate_memory, readable_size
+from reason.extensions.memory.estimate import estimate_memory
+from reason.files import readable_size, written_beside
 from reason.models.base import Shape
 from reason.presets import Preset, preset
 from reason.rollout import unroll

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from benchmarks.bench.original import original_step
 from reason.errors import ConfigError
+from reason.extensions.memory.estimate import LiveBytes
 from reason.interop.original import to_original
-from reason.machine.estimate import LiveBytes
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.training.device import own_float32

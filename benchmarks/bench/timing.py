@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
+from reason.extensions.memory.estimate import blank_batch, fake_model
 from reason.losses import evaluate_terms, weighted_sum
-from reason.machine.estimate import blank_batch, fake_model
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise

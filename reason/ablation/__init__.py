@@ -25,8 +25,7 @@ from reason.config.schema import Config
 from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
-from reason.machine.estimate import fake_model
-from reason.nn.dtypes import Dtypes
+from reason.models import build_model
 from reason.presets import preset
 from reason.runs.evaluation import refuse_other_family
 from reason.runs.folders import plain_name
@@ -338,7 +337,8 @@ def _refuse_other_puzzles(
     shapes, shape = [shape_of(metadata) for metadata in trained], shape_of(read)
     if shape in shapes:
         return
-    with fake_model(config, shapes[0], Dtypes(torch.float32, None), "cpu") as model:
+    with torch.device("meta"):
+        model = build_model(config.model, shapes[0])
         for other in shapes[1:]:
             if model.reads(other):
                 model.add_shape(other)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
 import re
 import sys
@@ -16,49 +15,48 @@ from datasets_gen.terminal import ending_at_once, open_missing_streams
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
-from reason.plugins import import_asked, own_fault
+from reason.plugins import COMMANDS, Command, function_at, import_asked, load_extensions, own_fault
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
 
-  generate   generate, import, verify, merge or show a puzzle set (= python -m datasets_gen)
-  new-puzzle write a template for a puzzle of your own: cells, values, constraints
-  train      train a reasoner from a preset                   (= python train.py)
-  evaluate   measure the accuracy by supervision step         (= python evaluate.py)
-  solve      solve a puzzle from the command line, step by step
-  play       write a page in which trained networks solve puzzles in the browser
-  models     list the trained models that come with the package, for solve and evaluate
-  pack       pack a run into one file; --resume continues it on any machine
-  export     export the model of a run, to share it: the weights and a model card
-  push, pull upload an exported model to the Hugging Face hub, or download it
-  compare    compare several runs in one table and one plot
-  ablate     train and compare variants of a preset, with several seeds each
-  presets    list every preset with its size and source
-  import-weights  make a run from a checkpoint of the original HRM or TRM code
-  demo       train on 10×10 mazes, then solve larger mazes with the same weights  (= make demo)
+{commands}
 
 `reason COMMAND --help` describes a command; `reason --version` prints the version.
 `--import FILE.py` after any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
 
 
-COMMANDS = {  # the module of each command, with the function if it is not `main`
-    "generate": "datasets_gen.__main__",
-    "new-puzzle": "reason.cli.new_puzzle",
-    "train": "reason.cli.train",
-    "evaluate": "reason.cli.evaluate",
-    "solve": "reason.cli.solve",
-    "play": "reason.cli.play",
-    "models": "reason.cli.models",
-    "pack": "reason.cli.share:pack",
-    "export": "reason.cli.share:export",
-    "push": "reason.cli.share:push",
-    "pull": "reason.cli.share:pull",
-    "compare": "reason.cli.compare",
-    "ablate": "reason.cli.ablate",
-    "presets": "reason.cli.presets",
-    "import-weights": "reason.cli.import_weights",
-    "demo": "reason.cli.demo",
+CORE = {
+    "generate": Command(
+        "datasets_gen.__main__:main",
+        "generate, import, verify, merge or show a puzzle set (= python -m datasets_gen)",
+    ),
+    "new-puzzle": Command(
+        "reason.cli.new_puzzle:main", "write a template for a puzzle of your own: cells, values, constraints"
+    ),
+    "train": Command("reason.cli.train:main", "train a reasoner from a preset (= python train.py)"),
+    "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step (= python evaluate.py)"),
+    "solve": Command("reason.cli.solve:main", "solve a puzzle from the command line, step by step"),
+    "play": Command("reason.cli.play:main", "write a page in which trained networks solve puzzles in the browser"),
+    "models": Command(
+        "reason.cli.models:main", "list the trained models that come with the package, for solve and evaluate"
+    ),
+    "pack": Command("reason.cli.share:pack", "pack a run into one file; --resume continues it on any machine"),
+    "export": Command(
+        "reason.cli.share:export", "export the model of a run, to share it: the weights and a model card"
+    ),
+    "push": Command("reason.cli.share:push", "upload an exported model to the Hugging Face hub"),
+    "pull": Command("reason.cli.share:pull", "download an exported model from the Hugging Face hub"),
+    "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
+    "ablate": Command("reason.cli.ablate:main", "train and compare variants of a preset, with several seeds each"),
+    "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
+    "import-weights": Command(
+        "reason.cli.import_weights:main", "make a run from a checkpoint of the original HRM or TRM code"
+    ),
+    "demo": Command(
+        "reason.cli.demo:main", "train on 10×10 mazes, then solve larger mazes with the same weights (= make demo)"
+    ),
 }
 
 
@@ -77,35 +75,37 @@ def _chosen(arguments: list[str]) -> int:
         print(f"reason {__version__}")
         return 0
     command, *rest = arguments
-    if command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
+    known = _commands()
+    if command not in known:
+        near = difflib.get_close_matches(command, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         print(f"error: unknown command {printable(command)}{hint}\n\n{_usage()}", file=sys.stderr)
         return 2
-    return _run(command, rest)
+    return _run(command, known[command], rest)
+
+
+def _commands() -> dict[str, Command]:
+    """The commands of the core, of the extensions and of files of one's own, by name."""
+    load_extensions()
+    return CORE | COMMANDS
 
 
 def _usage() -> str:
     """The usage text; where the scripts of a checkout cannot be typed, without the notes `(= python train.py)`."""
-    return USAGE if typed(USAGE) == USAGE else re.sub(r" +\(= .*\)", "", USAGE)
+    usage = USAGE.format(commands="\n".join(f"  {name:15}{each.summary}" for name, each in _commands().items()))
+    return usage if typed(usage) == usage else re.sub(r" +\(= .*\)", "", usage)
 
 
-def _run(command: str, words: list[str]) -> int:
+def _run(command: str, found: Command, words: list[str]) -> int:
     """A command, its page of help, or the settings that are asked for."""
     if command in PAGES and (named := settings_asked(words)) is not None:
         if named:
             return show_settings(command, named)
         print(typed(PAGES[command]))
         return 0
-    return _imported(COMMANDS[command])(words)
-
-
-def _imported(place: str) -> Callable[[list[str]], int]:
-    """Import the module of a command, and return its function. Imported here, because torch takes a second."""
-    module, _, name = place.partition(":")
-    with ending_at_once("interrupted"):
-        found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name or "main")
-    return found
+    with ending_at_once("interrupted"):  # torch takes a second to come
+        function = function_at(found.place)
+    return function(words)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
@@ -172,7 +172,7 @@ def _said(error: BaseException) -> str:
         return str(error)
     if _is_out_of_memory(error):
         first = (str(error) or "no more is to be had").splitlines()[0]
-        return f"out of memory ({first}); try a smaller model or batch_size"
+        return f"out of memory ({first}): halve training.batch_size, or type model.gradient_checkpointing=true"
     if (own := own_fault(error)) is not None:
         return f"{own}; this is a fault of your own file: its traceback is in {_kept(error)}"
     if isinstance(error, OSError):

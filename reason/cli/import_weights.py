@@ -24,7 +24,6 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_text
 from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original, without_prefix
-from reason.machine.refuse import refuse_large_model
 from reason.models import RecursiveModel, build_model
 from reason.models.base import Shape
 from reason.runs.directory import create_run, refuse_existing, reserve_run
@@ -84,7 +83,6 @@ def main(argv: list[str]) -> int:
         raise ConfigError(
             f"the weights are for {shape}, {directory} has {found}; name the set of their training with data=DIR"
         )
-    refuse_large_model(config.model, shape, torch.device("cpu"))
     model = cast(RecursiveModel, build_model(config.model, shape))
     load_original(model, ours)
     run = Path(run_name) if run_name else reserve_run("imported")

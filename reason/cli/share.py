@@ -10,7 +10,7 @@ from typing import Any
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.machine.estimate import readable_size
+from reason.files import readable_size
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.archive import pack_run
 from reason.runs.directory import PACKED, ROOT, is_archive, read_record, run_and_config

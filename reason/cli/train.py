@@ -14,7 +14,7 @@ from reason.cli.help import Parser
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import IMPORTED, own_fault
+from reason.plugins import IMPORTED, command, own_fault
 from reason.presets import preset
 from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume, start, why_processes_differ
@@ -39,9 +39,7 @@ def main(argv: list[str]) -> int:
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
     if arguments.memory:
-        from reason.cli.memory import print_memory
-
-        return print_memory(words, pairs)
+        return command("memory")([*words, *(f"{key}={value}" for key, value in pairs.items())])
     begin = _resumed if arguments.resume else _restarted if goes_on(pairs.get("run")) else _started
     with contextlib.ExitStack() as held:
         trainer = begin(words, pairs, held)

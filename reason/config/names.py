@@ -63,6 +63,7 @@ NAMES = {
 
 LEFT: dict[str, object] = {  # settings of earlier versions, each with the one value that is computed now
     "model.tolerance": 1e-4,
+    "model.gradient_checkpointing": "auto",
     "loss.trace.method": "hutchinson",
     "loss.exit": {"first": False},
     "optimizer.a": 1.0,

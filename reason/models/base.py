@@ -92,10 +92,9 @@ class ModelConfig(BaseConfig):
 
     kind: str = ""
 
-    @property
-    def recomputation(self) -> bool | str | None:
-        """The setting gradient_checkpointing (true, false or auto); None where the family has no such setting."""
-        return getattr(self, "gradient_checkpointing", None)
+    def written(self, shape: Shape) -> float:
+        """Numbers that the layers write in a step for one puzzle: positions × width × layer calls; 0: not known."""
+        return 0
 
     @property
     def fusing(self) -> bool | str | None:

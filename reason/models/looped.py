@@ -79,6 +79,11 @@ class LoopedConfig(MixingConfig):
             )
         return self
 
+    @property
+    def layer_calls(self) -> int:
+        """L, the layers of the block that is looped."""
+        return self.num_layers
+
     def capabilities(self) -> can.Offers:
         """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
         always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)

@@ -78,6 +78,15 @@ class MixingConfig(ModelConfig):
         return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
     @property
+    def layer_calls(self) -> int:
+        """Calls of a layer in one step of the model."""
+        return 1
+
+    def written(self, shape: Shape) -> float:
+        """Positions × width × layer calls."""
+        return self.positions_of(shape) * self.hidden_size * self.layer_calls
+
+    @property
     def leaves_symbols_out(self) -> bool:
         """Do positions whose symbol the clues exclude take no part?"""
         return False

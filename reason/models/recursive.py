@@ -131,7 +131,7 @@ class RecursiveModel(LaidOut):
         if self._in_one_kernel(context.x, noise):
             return self._fused_step(state, context)
         f_l, f_h = self._functions(context)
-        if c.gradient_checkpointing is True and self.training:
+        if c.gradient_checkpointing and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
             return last(self._states(f_l, f_h, state, context.x, c.cycles, noise))

@@ -14,7 +14,7 @@ from reason.models.recursion import Cycles
 from reason.nn import fused_step, kernels
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
-from reason.settings.base import Automatic, Readable, When, With
+from reason.settings.base import Automatic, Readable, Resumable, When, With
 
 
 class RecursiveConfig(MixingConfig):
@@ -75,10 +75,8 @@ class RecursiveConfig(MixingConfig):
     noise_when: Readable[Literal["training", "always"]] = Field(
         "training", description="training: noise only in training; always: noise also in evaluation"
     )
-    gradient_checkpointing: Automatic[bool | Literal["auto"]] = Field(
-        "auto",
-        description="recompute each call in the backward pass: less memory, about 1.3 × the time; auto: only if "
-        "training does not fit into memory without it; the choice is recorded",
+    gradient_checkpointing: Resumable[bool] = Field(
+        False, description="recompute each call in the backward pass: less memory, about 1.3 × the time"
     )
     fused: Automatic[bool | Literal["auto"]] = Field(
         "auto",
@@ -138,6 +136,11 @@ class RecursiveConfig(MixingConfig):
         return self.puzzle_emb_len
 
     @property
+    def layer_calls(self) -> int:
+        """N_H·(N_L + 1) calls of a network of so many layers."""
+        return self.h_cycles * (self.l_cycles + 1) * self.num_layers * self.repeats
+
+    @property
     def leaves_symbols_out(self) -> bool:
         """Do positions whose symbol the clues exclude take no part?"""
         return self.open_symbols
@@ -168,7 +171,7 @@ class RecursiveConfig(MixingConfig):
             can.EXIT_GATE: self.gate != "none" or "model.gate=position",
             can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
             can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
-            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing is True or "model.gradient_checkpointing=true",
+            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
         }
 
     def unused(self) -> dict[str, str]:

@@ -21,8 +21,6 @@ from reason.config.schema import Config
 from reason.data import task_of
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
-from reason.machine.auto import Resolved, choices, resolve
-from reason.machine.refuse import refuse_large_model, refuse_large_training, refuse_other_sizes, refuse_unfused
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import constraints_of, same_mixer
@@ -48,6 +46,7 @@ from reason.runs.sets import (
     refuse_other_set,
 )
 from reason.settings.base import Mark
+from reason.training.auto import Resolved, choices, resolve
 from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
 from reason.training.compiling import compile_model
 from reason.training.device import pick_device
@@ -185,8 +184,6 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
 def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
     """Raise an error if the machine, the set or the number of processes does not fit the config; resolve `auto`.
 
-    Nothing is allocated: models are built on the meta device or of fake tensors.
-
     Raises:
         ConfigError: naming the setting, the reason and what to type.
     """
@@ -203,12 +200,8 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
             f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
             "type data.hints=0"
         )
-    refuse_large_model(config.model, data.shape, device)
-    config, reasons = resolve(config, shapes, device, processes)
-    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # GPUs may differ in memory
-    refuse_unfused(config, device)
-    refuse_other_sizes(config, data)
-    refuse_large_training(config, shapes, device, processes)
+    config, reasons = resolve(config, shapes, device)
+    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # processors may differ
     return Resolved(config, reasons)
 
 
@@ -226,6 +219,11 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     torch.manual_seed(weights_seed)
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, device))
     for part in data.parts:
+        if not model.reads(part.shape):
+            raise ConfigError(
+                f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
+                "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
+            )
         model.add_shape(part.shape)
     if config.init_from is not None and not checkpoints(run):  # a run with checkpoints loads its own weights later
         reasons = [*reasons, *_begin(model, config, data.shape)]

@@ -22,7 +22,6 @@ from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, first_fault, printable
 from reason.files import read_json, written_beside
-from reason.machine.refuse import refuse_large_model
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED
@@ -220,7 +219,6 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
             its weights are not finite, or it has no EMA and one was asked for.
     """
     shape = read_shape(run)
-    refuse_large_model(config.model, shape, device)
     computed = dtypes(config.training.precision, device)
 
     def loaded(folder: Path) -> TrainedRun:

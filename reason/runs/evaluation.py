@@ -17,7 +17,6 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
-from reason.machine.auto import resolve_reading
 from reason.models.mixing import by_symbol
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
@@ -26,6 +25,7 @@ from reason.runs.reading import halting_read, refuse_unreadable, unread_lines
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark
+from reason.training.auto import resolve_reading
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.distributed import device_of_process, joined

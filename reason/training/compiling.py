@@ -28,7 +28,7 @@ def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device)
     Raises:
         ConfigError: no code can be generated here.
     """
-    assert config.compile != "auto", "decided before, by reason.machine.auto"
+    assert config.compile != "auto", "decided before, by reason.training.auto"
     if config.compile == "none":
         return False
     require_inductor(device, "training.compile")

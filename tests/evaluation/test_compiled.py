@@ -11,16 +11,10 @@ import torch
 from evaluators import counting
 
 from reason.cli import main
-from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of
-from reason.machine import auto
-from reason.machine.auto import resolve_reading
-from reason.machine.estimate import Work, work_of, work_of_reading
-from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 from reason.training.compiling import compile_networks
 
@@ -32,29 +26,6 @@ COUNTERS = torch._dynamo.utils.counters
 def evaluator_of(model: Any, data: PuzzleData, **changes: Any) -> Evaluator:
     settings = EvaluationConfig(steps=4, batch_size=5, **changes)
     return Evaluator(model, data, settings, trained_steps=3, progress=False)
-
-
-def test_long_evaluation_is_compiled_where_code_can_be_generated(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "work_of_reading", lambda *_: Work(int(auto.SPEEDS["cpu"][0]), 0))
-    asked = override(tiny, {"evaluation.batch_size": "10"})
-    for works, puzzles, expected in ((True, 100, "inductor"), (True, 80, "none"), (False, 100, "none")):
-        monkeypatch.setattr(auto, "inductor_works", lambda _, works=works: works)
-        config, reasons = resolve_reading(asked, SMALL, CPU, puzzles, 10)
-        assert (config.evaluation.compile, len(reasons)) == (expected, expected == "inductor")
-    typed = override(asked, {"evaluation.compile": "none"})
-    assert resolve_reading(typed, SMALL, CPU, 10**6, 10) == (typed, [])
-
-
-def test_short_evaluation_is_not_counted(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "work_of_reading", lambda *_: pytest.fail("it was counted"))
-    assert resolve_reading(tiny, SMALL, CPU, 1, 10**6 // 10**5).config.evaluation.compile == "none"
-
-
-def test_a_read_step_has_no_backward_pass(tiny: Config) -> None:
-    computed, rows = Dtypes(torch.float32), tiny.training.batch_size
-    trained, read = work_of(tiny, SMALL, computed, "cpu"), work_of_reading(tiny, SMALL, computed, "cpu", rows)
-    assert 0 < read.calls < trained.calls
-    assert 0 < read.bytes < trained.bytes
 
 
 def test_batches_of_one_shape_change_nothing(trained: tuple[Any, PuzzleData]) -> None:

@@ -10,11 +10,11 @@ from conftest import trainer_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.machine.auto import resolve
 from reason.nn import kernels
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
 from reason.training import precision
+from reason.training.auto import resolve
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")

@@ -12,7 +12,8 @@ from test_loop import VARIANTS
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.machine.estimate import LiveBytes, estimate_memory, readable_size
+from reason.extensions.memory.estimate import LiveBytes, estimate_memory
+from reason.files import readable_size
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS
 from reason.training.device import peak_memory

@@ -1,4 +1,4 @@
-"""train.py --memory: an estimate of a training's memory, before any tensor is allocated."""
+"""reason memory: an estimate of a training's memory, before any tensor is allocated."""
 
 from __future__ import annotations
 
@@ -6,28 +6,41 @@ import torch
 
 import reason.settings.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
-from reason.config.overrides import override
+from datasets_gen.typed import Parser
+from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.data import shape_of
 from reason.errors import ConfigError
-from reason.machine.auto import CUDA_ITSELF
-from reason.machine.estimate import estimate_memory, readable_size
+from reason.extensions.memory.estimate import estimate_memory
+from reason.files import readable_size
 from reason.models.base import Shape
 from reason.presets import preset
 from reason.training.device import pick_device
 from reason.training.precision import dtypes
 
 SMALL_GPU = 16_000_000_000  # bytes: a T4, a V100
+CUDA_ITSELF = 600_000_000  # bytes, of its context
 
 
-def print_memory(words: list[str], pairs: dict[str, str]) -> int:
+DESCRIPTION = """Estimate the memory of a training, without allocating it: weights, gradients, moments, averages,
+the carry and saved activations.
+
+  reason memory trm-mlp-sudoku                                    also: python train.py trm-mlp-sudoku --memory
+  reason memory trm-att-maze model.gradient_checkpointing=true training.batch_size=64
+"""
+
+
+def main(argv: list[str]) -> int:
     """Print the estimate for a preset on puzzles of its set's shape; returns the exit status.
 
     Raises:
         ConfigError: there is not one preset, or a setting does not fit.
     """
+    parser = Parser(prog="reason memory", description=DESCRIPTION)
+    parser.add_argument("words", nargs="+", metavar="PRESET | section.key=value")
+    words, pairs = split_arguments(parser.parse_args(argv).words, {"data": "data.directory"})
     if len(words) != 1:
-        raise ConfigError(f"--memory needs one preset, got {' '.join(words) or 'none'}; see: reason presets")
+        raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
     chosen = preset(words[0])
     pairs.pop("run", None)
     config = override(chosen.config(), pairs)

@@ -1,0 +1,5 @@
+"""Memory of a training, estimated before any tensor is allocated: `reason memory`, `train.py PRESET --memory`."""
+
+from reason.plugins import COMMANDS, Command
+
+COMMANDS["memory"] = Command("reason.extensions.memory.command:main", "estimate the memory of a training")

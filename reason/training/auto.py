@@ -1,0 +1,87 @@
+"""What `auto` means: rules by device, size and mixer, applied once before the first step; config.json records them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from reason.config.describe import keys_of
+from reason.config.overrides import Changes, derive, leaves
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models.base import Shape
+from reason.settings.base import Mark
+from reason.training.compiling import inductor_works
+from reason.training.precision import dtypes, fuses
+
+# Numbers that layers write in a whole training, from which compiling (half a minute to a minute) is repaid at 1.2 × the
+# speed: a core writes some 25 million a second in eager mode, forward and backward, so this is about four minutes.
+LONG = {"cpu": 6e9, "cuda": 6e11}
+
+
+class Resolved(NamedTuple):
+    """A config without `auto` where one was left to the machine, and a line for each choice worth telling."""
+
+    config: Config
+    reasons: list[str]
+
+
+def choices(config: Config) -> Changes:
+    """The settings that can be `auto`, as far as the config has them."""
+    values = leaves(config.model_dump(mode="json"))
+    return {key: values[key] for key in keys_of(Mark.AUTO) if key in values}
+
+
+def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolved:
+    """Choose `model.fused` and `training.compile` where the config leaves them open.
+
+    model.fused: a kernel of our own computes the model on a CPU that it is made for; on another device it stays auto,
+    so that a CPU may read the run with the kernel.
+    training.compile: none where the kernel computes whole steps, else inductor for a long training.
+
+    Raises:
+        ConfigError: `model.fused=true`, and no kernel can compute this training.
+    """
+    computed, changes, reasons = dtypes(config.training.precision, device), dict[str, object](), list[str]()
+    left_open = config.model.fusing == "auto" and device.type == "cpu"
+    kernel = fuses(config.model, computed, device)
+    in_steps = config.model.fuses_steps and kernel
+    if config.training.compile == "auto":
+        written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
+        long = config.training.steps * config.rollout.grad_steps * config.training.batch_size * written
+        compiled, why = compiling(long, device) if not in_steps else ("none", "")
+        changes["training.compile"], reasons = compiled, [why] if why else []
+    graphs = (changes.get("training.compile") or config.training.compile) != "none"
+    if left_open and (config.model.fuses_steps or graphs):
+        changes["model.fused"] = kernel
+    if config.model.fusing is True:
+        in_graphs = config.model.fuses_steps or graphs
+        lacks = (
+            config.model.unfused(computed, device) if in_graphs else "nothing is compiled (training.compile=inductor)"
+        )
+        if lacks:
+            raise ConfigError(f"model.fused=true: {lacks}; type model.fused=false")
+    return Resolved(derive(config, changes) if changes else config, reasons)
+
+
+def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Resolved:
+    """Choose `evaluation.compile` where it is auto, as `resolve` does for training; a step without gradient is a third.
+
+    puzzles: those that this process reads.
+    """
+    if config.evaluation.compile != "auto":
+        return Resolved(config, [])
+    computed = dtypes(config.training.precision, device)
+    in_steps = config.model.fuses_steps and fuses(config.model, computed, device)
+    compiled, why = ("none", "") if in_steps else compiling(steps * puzzles * config.model.written(shape) / 3, device)
+    return Resolved(derive(config, {"evaluation.compile": compiled}), [why] if why else [])
+
+
+def compiling(written: float, device: torch.device) -> tuple[str, str]:
+    """`inductor` or `none` for layers that write so many numbers, and a line to tell."""
+    if written < LONG.get(device.type, float("inf")):
+        return "none", ""
+    if inductor_works(device):
+        return "inductor", "torch.compile: the first steps take half a minute or more, the rest less"
+    return "none", "torch.compile makes no code here (it needs a C++ compiler): slower"

@@ -1,0 +1,71 @@
+"""Without an extension's folder the core trains, evaluates, solves and helps; what is asked of it gets one line."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import NARROW
+
+from reason.plugins import extensions
+
+ROOT = Path(__file__).parents[2]
+LACKING = {  # of each extension: words that need it, and a part of the one line that they get
+    "memory": (["train", "sudoku-4x4", "--memory"], "reason memory is a command of an extension"),
+}
+
+
+def package_without(folder: Path, *names: str) -> Path:
+    """The package below `folder`, its files linked, without some extensions."""
+    for package in ("reason", "datasets_gen"):
+        for file in (ROOT / package).rglob("*"):
+            inside = file.relative_to(ROOT)
+            left_out = "__pycache__" in inside.parts or (
+                "extensions" in inside.parts and set(names) & set(inside.parts)
+            )
+            if file.is_file() and not left_out:
+                (folder / inside).parent.mkdir(parents=True, exist_ok=True)
+                (folder / inside).symlink_to(file)
+    for file in (folder / "reason/nn/kernels").glob("*"):  # the kernels compile beside their sources
+        source = file.resolve()
+        file.unlink()
+        shutil.copy(source, file)
+    return folder
+
+
+def said(package: Path, folder: Path, *words: str, status: int = 0) -> str:
+    """What `reason WORDS` prints, run in `folder`."""
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    command = [sys.executable, "-P", "-m", "reason", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
+    folder.mkdir()
+    help = said(package, folder, "--help")
+    assert "train a reasoner" in help
+    training = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *NARROW, "--max-steps", "2"]
+    assert "saved" in said(package, folder, *training)
+    assert "exact" in said(package, folder, "evaluate", "run", "steps=2")
+    assert said(package, folder, "solve", "run", "1... ..2. .3.. ...4")
+    for name in names:
+        words, part = LACKING[name]
+        line = said(package, folder, *words, status=1)
+        assert part in line
+        assert len(line.splitlines()) == 1
+
+
+def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -> None:
+    names = extensions()
+    assert LACKING.keys() == set(names)
+    check(package_without(tmp_path / "package", *names), tmp_path / "work", sudoku_4x4, *names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LACKING)
+def test_the_core_does_without_this_extension(name: str, tmp_path: Path, sudoku_4x4: Path) -> None:
+    check(package_without(tmp_path / "package", name), tmp_path / "work", sudoku_4x4, name)
