@@ -14,7 +14,7 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
 from datasets_gen.pages import pages
 from datasets_gen.sudoku import generate as sudoku
-from datasets_gen.terminal import INTERRUPTED, open_missing_streams
+from datasets_gen.terminal import INTERRUPTED
 from datasets_gen.typed import Parser, typed
 
 DESCRIPTION = """\
@@ -52,7 +52,6 @@ def build_parser(own: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 def run(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
-    open_missing_streams()
     try:
         words = sys.argv[1:] if argv is None else argv
         options = build_parser([word for word in words[:1] if word.endswith(".py")]).parse_args(words)

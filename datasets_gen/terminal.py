@@ -1,28 +1,15 @@
-"""Closed standard streams, and Ctrl-C (SIGINT) during imports and while worker processes start."""
+"""Ctrl-C (SIGINT) during imports and while worker processes start."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 INTERRUPTED = "interrupted: nothing was written"
-
-
-def open_missing_streams() -> None:
-    """Open os.devnull in place of every standard stream that is closed, as `>&-` or a service leaves it.
-
-    The file takes the lowest free number, which is the stream's own: no file opened later is printed into.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
 
 
 @contextlib.contextmanager

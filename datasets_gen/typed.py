@@ -28,7 +28,7 @@ def typed(text: str) -> str:
 
 
 def _in_checkout() -> bool:
-    """Whether the working folder, which may have been removed, is the root of a checkout."""
+    """Whether the working folder is the root of a checkout."""
     script = Path("train.py")
     return script.is_file() and script.resolve().parent == ROOT
 

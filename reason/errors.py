@@ -18,10 +18,6 @@ class Diverged(RuntimeError):
     """A loss or a weight is NaN or infinite: the text names the step, what broke and the last good checkpoint."""
 
 
-class RunLost(RuntimeError):
-    """The run directory was removed or replaced during training: the text says what is left and how to go on."""
-
-
 class PartnerLost(RuntimeError):
     """Another process of the same training no longer answers."""
 

@@ -1,13 +1,12 @@
-"""Reading small files that anyone may have written: regular files of a bounded size, JSON of a bounded depth."""
+"""Reading small files that anyone may have written, of a bounded size, and writing files whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from reason.errors import ConfigError
 
@@ -15,32 +14,24 @@ LIMIT = 64_000_000  # bytes; tensors lie in files of their own
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The UTF-8 text of a regular file.
+    """The UTF-8 text of a file.
 
     Raises:
         FileNotFoundError: there is none.
-        ConfigError: it is a folder, a FIFO or a device, larger than `limit` bytes, or not UTF-8.
+        ConfigError: it is larger than `limit` bytes, or not UTF-8.
     """
-    refuse_irregular(path)
     size = path.stat().st_size
     if size > limit:
         raise ConfigError(f"{path} is {size:,} bytes large, {limit:,} at most are read; it is not what its name says")
-    return _decoded(path.read_bytes(), str(path))
+    return decoded(path.read_bytes(), str(path))
 
 
-def read_stream(stream: BinaryIO, name: str, limit: int = LIMIT) -> str:
-    """The UTF-8 text of a stream up to its end; `name` is what errors call it.
+def decoded(content: bytes, name: str) -> str:
+    """The UTF-8 text of bytes, its lines ended by a newline; `name` is what errors call it.
 
     Raises:
-        ConfigError: it is longer than `limit` bytes, or not UTF-8.
+        ConfigError: it is not UTF-8.
     """
-    content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise ConfigError(f"{name} holds more than {limit:,} bytes, which are not read; name a file")
-    return _decoded(content, name)
-
-
-def _decoded(content: bytes, name: str) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -51,7 +42,7 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def read_json(path: Path, limit: int = LIMIT) -> Any:
-    """The JSON value in a regular file.
+    """The JSON value in a file.
 
     Raises:
         FileNotFoundError: there is none.
@@ -72,7 +63,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # the text of another error is lost with a file's name
+            error.filename = error.filename or str(path)
         raise
 
 
@@ -86,12 +78,6 @@ def written_beside(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def refuse_irregular(path: Path) -> None:
-    """Raises ConfigError for a folder, FIFO, socket or device, which would block or never end; FileNotFoundError."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ConfigError(f"{path} is no regular file; put the file of that name back")
 
 
 def readable_size(size: float) -> str:

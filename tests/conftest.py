@@ -206,7 +206,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kills", type=int, default=5, help="at random moments, of each family, in tests/training/test_kill.py"
     )
-    parser.addoption("--fuzz-seed", type=int, default=0, help="of the cases that tests/fuzz draws")
 
 
 @pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])

@@ -10,6 +10,9 @@ from safetensors.torch import load_file
 
 from reason.training.checkpoint import checkpoints, seal
 
+Damage = Callable[[Path], object]  # done to a folder
+STEP = "checkpoints/step-000002"  # the newest one of the fixture `half`; step-000000 lies before it
+
 
 def tensors(run: Path) -> dict[str, torch.Tensor]:
     """Every tensor of the newest checkpoint."""
@@ -30,6 +33,31 @@ def change_json(file: Path, change: Callable[[Any], object]) -> None:
     file.write_text(json.dumps(tree))
     if file.name == "state.json":
         seal(file.parent)
+
+
+def entry(file: str, key: str, value: Any = ...) -> Damage:
+    """One entry of a JSON file replaced, "section.key"; without a value, removed."""
+    *sections, last = key.split(".")
+
+    def change(tree: Any) -> None:
+        for section in sections:
+            tree = tree[section]
+        if value is ...:
+            del tree[last]
+        else:
+            tree[last] = value
+
+    return lambda folder: change_json(folder / file, change)
+
+
+def content(file: str, data: bytes | str) -> Damage:
+    """Other contents of a file."""
+    return lambda folder: (folder / file).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def gone(file: str) -> Damage:
+    """A file that is missing."""
+    return lambda folder: (folder / file).unlink()
 
 
 def flip(file: Path, at: int) -> None:

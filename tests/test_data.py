@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make_set
 
-from datasets_gen.layout import DatasetError, Split, mapped, read_split, write_dataset
+from datasets_gen.layout import Split, mapped, read_split, write_dataset
 from datasets_gen.maze import Maze
 from datasets_gen.structure import GridSymmetry
 from datasets_gen.sudoku import Sudoku
@@ -172,15 +172,6 @@ def test_a_large_set_gives_what_a_small_one_gives(
     for _ in range(9):
         for ours, theirs in zip(*(sampler.draw()[:3] for sampler in samplers), strict=True):
             assert torch.equal(ours, theirs)
-
-
-def test_a_file_that_has_become_shorter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
-    monkeypatch.setattr(mapped, "LARGE", 0)
-    data, path = PuzzleData(directory, "train"), directory / "train/all__labels.npy"
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DatasetError, match=r"all__labels\.npy has become shorter"):
-        data.take(torch.tensor([29]))
 
 
 def pages_of_files() -> int:

@@ -21,7 +21,6 @@ from datasets_gen.layout.files import (
     DatasetError,
     begins_with_mark,
     brief,
-    check_file,
     check_name,
     read_json,
     text_file,
@@ -53,7 +52,7 @@ from datasets_gen.layout.schema import (
 
 __all__ = [
     "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Rows", "Split",
-    "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_file", "check_free", "check_name", "ignored",
+    "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_free", "check_name", "ignored",
     "parts", "read_identifiers", "read_json", "read_metadata", "read_split", "release", "splits_of", "stacked",
     "text_file", "unscored_as_pad", "unscored_examples", "write_dataset",
 ]  # fmt: skip

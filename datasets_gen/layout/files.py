@@ -28,25 +28,15 @@ def check_name(name: str, what: str) -> None:
         raise DatasetError(f"{what} {name!r} is no name; give letters, digits and . _ + - (no path)")
 
 
-def check_file(path: Path) -> None:
-    """Refuse what is no regular file: opening a pipe would wait for its writer.
-
-    Raises:
-        DatasetError: nothing is there, or no regular file.
-    """
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "does not exist"
-        raise DatasetError(f"{path} {what}; give the path of a local file")
-
-
 @contextlib.contextmanager
 def text_file(path: Path) -> Iterator[IO[str]]:
     """A UTF-8 file to read, line ends as they are, a byte order mark skipped.
 
     Raises:
-        DatasetError: no regular file, or not UTF-8; the text names the first faulty line.
+        DatasetError: there is none, or it is not UTF-8; the text names the first faulty line.
     """
-    check_file(path)
+    if not path.is_file():
+        raise DatasetError(f"no file {path}; give the path of a local file")
     with path.open("rb") as raw:
         if b"\0" in raw.read(64):
             raise DatasetError(
@@ -82,7 +72,7 @@ def read_json(path: Path) -> Any:
     """The content of a JSON file.
 
     Raises:
-        DatasetError: no regular file, not UTF-8, no JSON, or an object with the same name twice.
+        DatasetError: there is none, it is not UTF-8, no JSON, or an object with the same name twice.
     """
     with text_file(path) as file:
         try:

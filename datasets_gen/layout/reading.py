@@ -14,7 +14,7 @@ from numpy.lib import format
 from pydantic import ValidationError
 
 from datasets_gen.layout import mapped
-from datasets_gen.layout.files import NAME, DatasetError, check_file, check_name, read_json
+from datasets_gen.layout.files import NAME, DatasetError, check_name, read_json
 from datasets_gen.layout.mapped import parts, release
 from datasets_gen.layout.schema import ARRAYS, OPTIONAL, SHARED, SPLITS, Metadata, Split
 from datasets_gen.structure import Structure
@@ -125,9 +125,8 @@ def _load(path: Path, on_disk: bool = False) -> np.ndarray:
 
     on_disk: map it where it is stored so. The mapping is private, so that nothing can be written to the file.
     """
-    if not path.exists():
+    if not path.is_file():
         raise DatasetError(f"{path} is missing; regenerate or re-import the set")
-    check_file(path)
     try:
         with path.open("rb") as file:
             header = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from datasets_gen.layout.files import DatasetError, check_name
 from datasets_gen.layout.mapped import parts
-from datasets_gen.locks import directory_lock
+from datasets_gen.scratch import scratch_beside
 from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
@@ -117,28 +114,16 @@ def check_free(directory: Path) -> None:
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """A scratch folder that becomes `directory` when the block ends well and vanishes when it does not.
 
-    Scratch folders that killed processes left are removed first.
-
     Raises:
         DatasetError: `directory` exists and is not empty.
     """
     directory = Path(directory)
     check_free(directory)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = directory.parent / f".{directory.name}.partial-{os.getpid()}"
-    for left in directory.parent.glob(f".{glob.escape(directory.name)}.partial-[0-9]*"):
-        with contextlib.suppress(OSError), directory_lock(left):  # else another process is at work there
-            shutil.rmtree(left, ignore_errors=True)
-    try:
-        scratch.mkdir()
-        with directory_lock(scratch):
-            yield scratch
+    with scratch_beside(directory) as scratch:
+        yield scratch
         if directory.exists():
             directory.rmdir()
         scratch.rename(directory)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
 
 
 def write_dataset(

@@ -11,10 +11,10 @@ import traceback
 import warnings
 from collections.abc import Callable
 
-from datasets_gen.terminal import ending_at_once, open_missing_streams
+from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
-from reason.errors import ConfigError, Diverged, PartnerLost, RunLost, has_controls, printable
+from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
 from reason.plugins import COMMANDS, Command, function_at, import_asked, load_extensions, own_fault
 from reason.version import __version__
 
@@ -62,7 +62,6 @@ CORE = {
 
 def main(argv: list[str] | None = None) -> int:
     """`reason COMMAND …`; returns the exit status."""
-    open_missing_streams()
     return guarded(_chosen, sys.argv[1:] if argv is None else argv)
 
 
@@ -115,7 +114,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        _refuse_removed_folder()  # before torch is imported: its libraries abort in a removed folder
+        os.getcwd()  # fails where the working folder was removed: torch's libraries would abort there
         _refuse_controls(arguments)
         status = command(import_asked(arguments))
         sys.stdout.flush()
@@ -134,14 +133,6 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
             raise  # SystemExit, as of --help
         print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
-
-
-def _refuse_removed_folder() -> None:
-    """Raises ConfigError if the working folder no longer exists."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise ConfigError("the working folder was removed; change to one that exists") from None
 
 
 def _refuse_controls(arguments: list[str]) -> None:
@@ -168,7 +159,7 @@ def _said(error: BaseException) -> str:
     """
     from datasets_gen.layout import DatasetError  # numpy only where something went wrong
 
-    if isinstance(error, ConfigError | DatasetError | Diverged | RunLost | PartnerLost):
+    if isinstance(error, ConfigError | DatasetError | Diverged | PartnerLost):
         return str(error)
     if _is_out_of_memory(error):
         first = (str(error) or "no more is to be had").splitlines()[0]

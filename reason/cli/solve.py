@@ -16,7 +16,7 @@ from datasets_gen.structure import Structure
 from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
-from reason.files import read_json, read_stream, read_text
+from reason.files import decoded, read_json, read_text
 from reason.pretrained import find_run, pretrained_models
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -134,7 +134,7 @@ def _puzzles(file: Path, output: Path) -> list[str]:
 def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
-        return read_stream(sys.stdin.buffer, "the standard input").removeprefix("\ufeff")
+        return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
     if len(word) < 1024 and "\n" not in word and _is_file(word):
         return read_text(Path(word)).removeprefix("\ufeff")
     if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):

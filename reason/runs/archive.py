@@ -9,13 +9,14 @@ import gzip
 import re
 import tarfile
 import zlib
-from functools import partial
 from pathlib import Path
 
+from datasets_gen.scratch import scratch_beside
 from reason.errors import ConfigError
+from reason.files import naming
 from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing
-from reason.runs.folders import new_path, scratch_beside
-from reason.training.checkpoint import FILES, MANIFEST, checkpoints, read_checkpoint, readable, torn
+from reason.runs.folders import new_path
+from reason.training.checkpoint import FILES, MANIFEST, NEEDED, checkpoints, readable, torn
 
 BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
@@ -35,19 +36,17 @@ def pack_run(run: Path, out: Path) -> None:
         ConfigError: there is no checkpoint to pack, or `out` is there already.
     """
     read_record(run)
-
-    def newest() -> Path:
-        if (folder := next(readable(run), None)) is None:
-            raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
-        return folder
-
+    if (newest := next(readable(run), None)) is None:
+        raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
     with new_path(out, "name another file, or remove it") as packed:
-        read_checkpoint(newest, partial(_pack, run, packed))
+        _pack(run, packed, newest)
 
 
 def _pack(run: Path, out: Path, checkpoint: Path) -> None:
-    members = {name: run / name for name in BESIDE}
-    members |= {f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in (MANIFEST, *FILES)}
+    members = {name: run / name for name in BESIDE if (run / name).is_file()}
+    # Listed before any is read: if a trainer removes the checkpoint meanwhile, reading fails.
+    files = [name for name in FILES if name in NEEDED or (checkpoint / name).is_file()]
+    members |= {f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in (MANIFEST, *files)}
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:  # without owner, mode and time
         bare = tarfile.TarInfo(member.name)
@@ -56,8 +55,7 @@ def _pack(run: Path, out: Path, checkpoint: Path) -> None:
 
     with tarfile.open(out, mode="w:gz", compresslevel=9, dereference=True) as archive:
         for name, path in members.items():
-            if path.is_file():
-                archive.add(path, name, filter=plain)
+            archive.add(path, name, filter=plain)
 
 
 def unpack_run(archive: Path, run: Path) -> None:
@@ -71,7 +69,7 @@ def unpack_run(archive: Path, run: Path) -> None:
     refuse_existing(run)
     if run.exists() and any(run.iterdir()):
         raise ConfigError(f"{run} is not empty; name another folder with run=DIR")
-    with scratch_beside(run) as scratch:
+    with scratch_beside(run) as scratch, naming(run):
         try:
             with tarfile.open(archive, mode="r:gz") as packed:
                 for member in packed:

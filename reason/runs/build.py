@@ -34,7 +34,6 @@ from reason.runs.directory import (
     read_shape,
     refuse_existing,
     refuse_full_disk,
-    refuse_undecodable,
     reserve_run,
 )
 from reason.runs.sets import (
@@ -81,7 +80,6 @@ def start(
         ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
     """
     if run is not None:
-        refuse_undecodable(run)
         refuse_existing(run)
     dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
     config, world = _world(asked, held)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import platform
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from datasets_gen.locks import directory_lock
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.errors import ConfigError, first_fault, printable
+from reason.errors import ConfigError, first_fault
 from reason.files import read_json, written_beside
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
@@ -31,7 +30,6 @@ from reason.training.checkpoint import (
     best_checkpoint,
     checkpoints,
     load_into,
-    read_checkpoint,
     readable,
     saved_state,
     step_of,
@@ -53,40 +51,26 @@ def reserve_run(name: str) -> Path:
     """Make the folder runs/NAME-N with the smallest N ≥ 1 above every one that is there, and take it."""
     ROOT.mkdir(exist_ok=True)
     numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
-    while True:
-        taken = [int(match[1]) for path in ROOT.iterdir() if (match := numbered.fullmatch(path.name))]
-        run = ROOT / f"{name}-{max(taken, default=0) + 1}"
-        try:
-            run.mkdir()
-        except FileExistsError:  # another process was faster
-            continue
-        return run
+    taken = [int(match[1]) for path in ROOT.iterdir() if (match := numbered.fullmatch(path.name))]
+    run = ROOT / f"{name}-{max(taken, default=0) + 1}"
+    run.mkdir()
+    return run
 
 
-@contextlib.contextmanager
-def locked(run: Path, busy: str = "is being trained by another process", option: str = "run=DIR") -> Iterator[None]:
-    """Hold an exclusive lock on a folder: on its file .lock, and on the folder itself where the system can do that.
-
-    `busy` and `option` are parts of the error message: why the folder is locked, and the option that names another.
+def locked(run: Path) -> AbstractContextManager[Any]:
+    """Take the lock of a run's folder, its file .lock; the end of the context releases it.
 
     Raises:
-        ConfigError: another process works there, or nothing can be written there.
+        ConfigError: another process trains the run, or nothing can be written there.
     """
-    held = contextlib.ExitStack()
-    lock = FileLock(run / ".lock", timeout=0)
     try:
-        lock.acquire()
-        held.callback(lock.release)
-        held.enter_context(directory_lock(run))
-    except (Timeout, BlockingIOError):
-        held.close()
-        raise ConfigError(f"{run} {busy}; wait for it, or name another {option}") from None
+        return FileLock(run / ".lock", timeout=0).acquire()
+    except Timeout:
+        raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
     except OSError as error:
         raise ConfigError(
-            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with {option}"
+            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
         ) from None
-    with held:
-        yield
 
 
 def refuse_full_disk(run: Path, size: int) -> None:
@@ -119,11 +103,8 @@ def newest_run() -> Path:
     Raises:
         ConfigError: there is none.
     """
-    found = []
-    for run in filter(lambda run: (run / "config.json").exists(), ROOT.glob("*")):
-        for folder in checkpoints(run):
-            with contextlib.suppress(FileNotFoundError):  # a trainer removed it
-                found.append((folder.stat().st_mtime, run))
+    runs = (run for run in ROOT.glob("*") if (run / "config.json").exists())
+    found = [(folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
     if not found:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
     return max(found)[1]
@@ -146,7 +127,6 @@ def create_run(
         ConfigError: the folder already holds a run.
     """
     refuse_existing(run)
-    fresh = not run.exists()
     run.mkdir(parents=True, exist_ok=True)
     record = {
         "config": config.model_dump(mode="json"),
@@ -159,12 +139,7 @@ def create_run(
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-    try:
-        _write_record(run, record)
-    except OSError:
-        if fresh:
-            run.rmdir()
-        raise
+    _write_record(run, record)
 
 
 def change_config(run: Path, config: Config) -> None:
@@ -177,14 +152,6 @@ def _write_record(run: Path, record: dict[str, Any]) -> None:
         part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def refuse_undecodable(run: Path) -> None:
-    """Raises ConfigError for a path that is not UTF-8: safetensors writes there, and cannot read."""
-    try:
-        str(run.absolute()).encode()
-    except UnicodeEncodeError:
-        raise ConfigError(f"run={printable(run)}: its path is not UTF-8; name another run=DIR") from None
-
-
 def refuse_existing(run: Path) -> None:
     """Raises ConfigError where `run` already holds a run."""
     if any((run / part).exists() for part in ("config.json", "metrics.jsonl", "checkpoints")):
@@ -195,8 +162,7 @@ def refuse_existing(run: Path) -> None:
 
 def has_lost_checkpoints(run: Path) -> bool:
     """Did a run that has no checkpoint lose it? Training writes a checkpoint before the first line of metrics."""
-    folder = run / "checkpoints"
-    return (run / "metrics.jsonl").exists() or folder.is_symlink() or folder.is_file()
+    return (run / "metrics.jsonl").exists()
 
 
 @dataclass(frozen=True)
@@ -220,16 +186,13 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     """
     shape = read_shape(run)
     computed = dtypes(config.training.precision, device)
-
-    def loaded(folder: Path) -> TrainedRun:
-        refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
-        which = which_weights(folder, weights)
-        model = build_model(config.model, shape, *computed)
-        load_into(model, folder, which)
-        model.fuse(fuses(config.model, computed, device))
-        return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
-
-    return read_checkpoint(lambda: chosen_checkpoint(run, config.evaluation.checkpoint), loaded)
+    folder = chosen_checkpoint(run, config.evaluation.checkpoint)
+    refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
+    which = which_weights(folder, weights)
+    model = build_model(config.model, shape, *computed)
+    load_into(model, folder, which)
+    model.fuse(fuses(config.model, computed, device))
+    return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:

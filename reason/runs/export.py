@@ -38,7 +38,7 @@ from reason.runs.reading import refuse_unreadable
 from reason.runs.results import is_number
 from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark
-from reason.training.checkpoint import load_weights, read_checkpoint, save_checkpoint, saved_state, step_of
+from reason.training.checkpoint import load_weights, save_checkpoint, saved_state, step_of
 from reason.training.log import read_metrics
 from reason.version import __version__
 
@@ -61,7 +61,6 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     if not (sets or config.data.directories):
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     sets = sets or config.data.directories
-    read_metrics(run)  # refused before the evaluation
     with new_path(out, "name another folder, or remove it") as model:
         exported = _exported(run, config)
         _write(run, model, exported, STORED[stored])
@@ -84,7 +83,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
 
 
 class _Exported(NamedTuple):
-    """What is taken from a checkpoint, read once: a trainer may remove it."""
+    """What is taken from a checkpoint."""
 
     step: int
     which: str  # "ema" or "raw"
@@ -93,11 +92,9 @@ class _Exported(NamedTuple):
 
 
 def _exported(run: Path, config: Config) -> _Exported:
-    def read(folder: Path) -> _Exported:
-        which = which_weights(folder, config.evaluation.weights)
-        return _Exported(step_of(folder), which, load_weights(folder, which), bool(saved_state(folder).config))
-
-    return read_checkpoint(lambda: chosen_checkpoint(run, config.evaluation.checkpoint), read)
+    folder = chosen_checkpoint(run, config.evaluation.checkpoint)
+    which = which_weights(folder, config.evaluation.weights)
+    return _Exported(step_of(folder), which, load_weights(folder, which), bool(saved_state(folder).config))
 
 
 def _write(run: Path, folder: Path, exported: _Exported, dtype: torch.dtype) -> None:

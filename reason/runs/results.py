@@ -98,12 +98,8 @@ def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
 
 def training_curve(run: Path) -> dict[str, list[list[float]]]:
     """{"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, finite numbers alone."""
-    try:
-        lines = read_metrics(run)
-    except (OSError, ConfigError):
-        return {}
     curves: dict[str, list[list[float]]] = {}
-    for line in lines:
+    for line in read_metrics(run):
         if is_number(line["step"]):
             for key in (*TRAINING, *MONITOR):
                 if is_number(line.get(key)):

@@ -9,7 +9,6 @@ RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -17,9 +16,9 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,14 +27,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.errors import ConfigError, first_fault
-from reason.files import read_json, refuse_irregular
+from reason.files import read_json
 from reason.training.monitor import Reading
 
 MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
 FILES = (*NEEDED, "ema.safetensors")
 TENSOR = "tensor:"
-T = TypeVar("T")
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
@@ -129,9 +127,10 @@ def save_checkpoint(
     """
     folder = run / "checkpoints" / f"step-{step:06d}"
     for left in folder.parent.glob(".step-*.partial"):  # by a process that was killed
-        _remove(left)
+        shutil.rmtree(left, ignore_errors=True)
     scratch = folder.with_name(f".{folder.name}.partial")
-    scratch.mkdir(parents=True)
+    folder.parent.mkdir(exist_ok=True)  # fails where the run's folder was removed
+    scratch.mkdir()
     try:
         tensors: dict[str, Tensor] = {}
         skeleton = pack(state, tensors)
@@ -147,7 +146,7 @@ def save_checkpoint(
         for path in scratch.iterdir():
             _to_disk(path)
         _to_disk(scratch)
-        _remove(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
         _to_disk(folder.parent)
     except BaseException as error:
@@ -159,17 +158,9 @@ def save_checkpoint(
     kept = [path for path in there if step_of(path) <= step][-keep:]
     for old in there:
         if old not in kept and step_of(old) != best:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(old.rename(old.with_name(f".{old.name}.partial")))  # a reader sees it whole or not at all
+            gone = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it
+            shutil.rmtree(gone, ignore_errors=True)
     return folder
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder, or whatever else lies under its name: rmtree would wait for the writer of a FIFO."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:
@@ -185,29 +176,10 @@ def _to_disk(path: Path) -> None:
 
 def best_checkpoint(run: Path) -> Path | None:
     """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
-    while (newest := next(readable(run), None)) is not None:
-        with contextlib.suppress(FileNotFoundError):
-            best = saved_state(newest).best
-            folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
-            if folder is not None and torn(folder) is None:
-                return folder
-        if newest.exists():  # else a trainer removed it, and the best one perhaps with it
-            return None
-    return None
-
-
-def read_checkpoint(choose: Callable[[], Path], read: Callable[[Path], T]) -> T:
-    """What `read` makes of the chosen checkpoint; of the next one chosen, if a trainer removed it meanwhile."""
-    while True:
-        folder = choose()
-        try:
-            found = read(folder)
-        except (OSError, ConfigError):
-            if folder.exists():
-                raise
-        else:
-            if folder.exists():  # else a file that may be absent was perhaps removed
-                return found
+    newest = next(readable(run), None)
+    best = None if newest is None else saved_state(newest).best
+    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
+    return folder if folder is not None and torn(folder) is None else None
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
@@ -216,9 +188,9 @@ def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
     Raises:
         ConfigError: one of them is not finite.
     """
-    weights = load_file(folder / "weights.safetensors")
-    averages = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
-    weights |= load_file(averages) if which == "ema" and averages.exists() else {}
+    file = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
+    averages = load_file(file) if which == "ema" and file.exists() else {}
+    weights = load_file(folder / "weights.safetensors") | averages  # last: it fails if a trainer removed the checkpoint
     broken = first_infinite(weights)
     if broken is not None:
         raise ConfigError(f"{folder}: {which} weight {broken} holds a number that is infinite or NaN; name another run")
@@ -249,17 +221,11 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
 
 
 def readable(run: Path) -> Iterator[Path]:
-    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning.
-
-    Where a trainer removed one meanwhile, there is a newer one: all are listed again.
-    """
+    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning."""
     for folder in reversed(checkpoints(run)):
         reason = torn(folder)
         if reason is None:
             yield folder
-        elif not folder.exists():
-            yield from readable(run)
-            return
         else:
             warnings.warn(f"{folder} is torn ({reason}); going back to the one before it", stacklevel=2)
 
@@ -286,7 +252,6 @@ def fault(folder: Path) -> str | None:
             return f"{MANIFEST} does not list its files"
         for name in FILES:
             if name in sums:
-                refuse_irregular(folder / name)
                 if sha256(folder / name) != sums[name]:
                     return f"{name} has changed since it was written"
             elif (folder / name).exists():

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from reason.errors import ConfigError
-from reason.files import refuse_irregular
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.nn.dtypes import widest_float
@@ -41,12 +40,7 @@ class MetricsLog:
 
         A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
         `tracker` gets every line as well.
-
-        Raises:
-            ConfigError: it is a folder, a FIFO or a device.
         """
-        if path.exists():
-            refuse_irregular(path)
         self._tracker = tracker
         self._file = path.open("a+b")
         if self.position < position:
@@ -80,15 +74,10 @@ class MetricsLog:
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; what is no JSON object with a step, as a line cut by a kill, is left out.
-
-    Raises:
-        ConfigError: it is a folder, a FIFO or a device.
-    """
+    """The lines of a run's metrics.jsonl; what is no JSON object with a step, as a line cut by a kill, is left out."""
     path = Path(run) / "metrics.jsonl"
     if not path.exists():
         return []
-    refuse_irregular(path)
     found = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         with contextlib.suppress(ValueError, RecursionError):

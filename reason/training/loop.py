@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from datasets_gen.progress import Progress
 from reason.config.schema import Config
-from reason.errors import ConfigError, Diverged, RunLost
+from reason.errors import ConfigError, Diverged
 from reason.files import read_json
 from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import build_balancer
@@ -82,7 +82,6 @@ class Trainer:
         self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.log_position = 0
-        self.config_file = b""  # to restore config.json if the folder is removed; checkpoints do not contain it
         self.compiled = False  # is the model compiled?
         self.reasons: list[str] = []  # why each `auto` was resolved as it was
         self.saved: int | None = None  # the step of the newest checkpoint
@@ -147,7 +146,6 @@ class Trainer:
 
         Raises:
             Diverged: a loss or a weight became infinite or NaN.
-            RunLost: the run's folder was removed; it is there again with a checkpoint of this step.
         """
         if self.saved is None:
             self.save(0)  # so that a run with metrics but no checkpoint has lost it
@@ -158,7 +156,6 @@ class Trainer:
         if self.world.first:
             tracker = tracker_of(self.config.training.tracker, self.run, self.step, self.config.model_dump(mode="json"))
             log = MetricsLog(self.run / "metrics.jsonl", self.log_position, tracker)
-            self.config_file = (self.run / "config.json").read_bytes()
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         try:
             with StopRequest(patient=self.world.size > 1) as stop:
@@ -184,23 +181,9 @@ class Trainer:
         return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
 
     def _save(self, log: MetricsLog | None) -> None:
-        """Sync metrics.jsonl, then save a checkpoint. If the run's folder was removed, create it again first.
-
-        Raises:
-            RunLost: the folder was removed.
-        """
-        file = self.run / "config.json"
-        lost = self.world.any(self.world.first and not file.exists())
-        if lost and self.world.first:
-            self.run.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(self.config_file)
+        """Sync metrics.jsonl, then save a checkpoint."""
         self.log_position = 0 if log is None else log.sync()  # where a later call continues
         self.save(self.log_position)
-        if lost:
-            raise RunLost(
-                f"{self.run} was removed while it was trained; it is there again with its config and the checkpoint of "
-                f"step {self.step}, without older checkpoints, metrics and evaluations; go on with --resume"
-            )
 
     def _log(self, log: MetricsLog | None, norm: torch.Tensor, bar: Progress) -> None:
         c = self.config

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from reason.errors import ConfigError
-from reason.training.checkpoint import load_weights, read_checkpoint, readable
+from reason.training.checkpoint import load_weights, readable
 
 LayerOrder = Literal["same", "cycle", "repeat"]
 _LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
@@ -34,15 +34,9 @@ def warm_start(
     Raises:
         ConfigError: there is no checkpoint, or a weight of the two differs.
     """
-
-    def newest() -> Path:
-        if (folder := next(readable(run), None)) is None:
-            raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
-        return folder
-
-    weights = read_checkpoint(
-        newest, lambda folder: load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
-    )
+    if (folder := next(readable(run), None)) is None:
+        raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
+    weights = load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
     own = model.state_dict()
     if had != has:
         weights = moved(weights, own, had or {}, has or {})

@@ -1,20 +1,19 @@
 """Sets on disk as people have them: read right, or refused in one line that names the file, the row and the reason."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from survivors import content, entry
 
 from datasets_gen.__main__ import main
 from datasets_gen.layout import DatasetError, Split, read_identifiers, read_split, write_dataset
-from datasets_gen.locks import directory_lock
 from datasets_gen.puzzles import UnknownPuzzle, family_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
-DEEP = "[" * 100_000
+ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +30,18 @@ def damaged(good, tmp_path):
     return Path(shutil.copytree(good, tmp_path / "damaged"))
 
 
+def rewrite(path, change):
+    np.save(path, change(np.load(path)))
+
+
 def test_a_set_without_ratings_leaves_those_of_the_others(damaged):
-    path = damaged / "train/dataset.json"
-    fields = json.loads(path.read_text())
-    fields |= {"sets": ["all", "more"], "total_groups": 16, "total_puzzles": 16}
-    path.write_text(json.dumps(fields))
-    for key in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices"):
+    for field, value in {"sets": ["all", "more"], "total_groups": 16, "total_puzzles": 16}.items():
+        entry("train/dataset.json", field, value)(damaged)
+    for key in ARRAYS:
         shutil.copy(damaged / f"train/all__{key}.npy", damaged / f"train/more__{key}.npy")
     _, split = read_split(damaged, "train")
     assert split.ratings[:8].tolist() == np.load(damaged / "train/all__ratings.npy").tolist()
     assert np.isnan(split.ratings[8:]).all()
-
-
-def rewrite(path, change):
-    np.save(path, change(np.load(path)))
 
 
 def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damaged):
@@ -55,7 +52,7 @@ def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damage
     assert main(["verify", str(damaged)]) == 0
     for name in ("train", "test"):
         ours, theirs = (read_split(directory, name)[1] for directory in (good, damaged))
-        for key in ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices", "ratings"):
+        for key in (*ARRAYS, "ratings"):
             array = getattr(theirs, key)
             assert (array == getattr(ours, key)).all()
             assert array.dtype.isnative
@@ -63,49 +60,61 @@ def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damage
         assert theirs.inputs.dtype == np.int32
 
 
-@pytest.mark.parametrize("key", ["inputs", "puzzle_identifiers", "group_indices", "ratings"])
-@pytest.mark.parametrize("dtype", [bool, complex, "U3", object, "datetime64[s]", [("a", int)]])
-def test_arrays_of_no_numbers_are_refused(damaged, refused, key, dtype):
-    path = damaged / f"train/all__{key}.npy"
-    np.save(path, np.zeros(np.load(path).shape, dtype))
-    refused(["verify", damaged], path, "expected")
+def of_type(key, dtype):
+    """An array of no numbers."""
+    return lambda folder: rewrite(folder / f"train/all__{key}.npy", lambda array: np.zeros(array.shape, dtype))
 
 
-def test_arrays_that_promise_more_than_they_hold(damaged, refused):
-    path = damaged / "train/all__inputs.npy"
-    path.write_bytes(path.read_bytes().replace(b"'shape': (8, 16), ", b"'shape': (8" + b"0" * 4 + b", 16),"))
-    refused(["verify", damaged], path, "cannot be read", "80000")
-    path.write_bytes(b"PK\x03\x04" + bytes(100))
-    refused(["verify", damaged], path, "cannot be read")
-    path.unlink()
-    path.mkdir()
-    refused(["verify", damaged], path, "is a folder")
+def promising_more(folder):
+    """A header that says 80,000 rows."""
+    path = folder / "train/all__inputs.npy"
+    path.write_bytes(path.read_bytes().replace(b"'shape': (8, 16), ", b"'shape': (80000, 16),"))
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
-@pytest.mark.parametrize("name", ["train/all__inputs.npy", "train/all__ratings.npy", "identifiers.json"])
-def test_a_pipe_where_a_file_should_be(damaged, refused, name):
-    (damaged / name).unlink()
-    os.mkfifo(damaged / name)
-    refused(["verify", damaged], damaged / name, "is no regular file")
+def a_folder(folder):
+    (folder / "train/all__inputs.npy").unlink()
+    (folder / "train/all__inputs.npy").mkdir()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
-def test_a_pipe_for_a_source_or_dataset_json(tmp_path, damaged, refused):
-    os.mkfifo(tmp_path / "pipe")
-    for kind in ("sudoku-csv", "arc", "addition-jsonl"):
-        refused(["import", kind, tmp_path / "pipe", "--output-dir", tmp_path / "set"], "is no regular file")
-    (damaged / "train/dataset.json").unlink()
-    os.mkfifo(damaged / "train/dataset.json")
-    refused(["verify", damaged], "train holds arrays but no dataset.json")
+def field(name, value):
+    """A field of dataset.json in both splits."""
+    return lambda folder: [entry(f"{split}/dataset.json", name, value)(folder) for split in ("train", "test")]
+
+
+NAMES = "identifiers.json"
+FAULTS = [
+    *((of_type("inputs", dtype), "expected") for dtype in (bool, complex, "U3", object, "datetime64[s]", [("a", int)])),
+    *((of_type(key, complex), "expected") for key in ("puzzle_identifiers", "group_indices", "ratings")),
+    (promising_more, "train/all__inputs.npy cannot be read (131 bytes where uint8 of shape (80000, 16) take"),
+    (content("train/all__inputs.npy", b"PK\x03\x04" + bytes(100)), "train/all__inputs.npy cannot be read"),
+    (a_folder, "train/all__inputs.npy is missing"),
+    (content(NAMES, "[" * 100_000), "identifiers.json holds JSON that is nested too deeply"),
+    (content(NAMES, '{"a": 1}'), "must hold a list of names"),
+    (content(NAMES, "[1]"), "must hold a list of names"),
+    (content(NAMES, '["a", "b"]'), "names 2 different identifiers, dataset.json says 1"),
+    (content(NAMES, "["), "no JSON"),
+    (content(NAMES, "[]".encode("utf-16")), "UTF-16"),
+    (field("task", {"name": "sudoku", "size": "4"}), "size is '4', int expected"),
+    (field("task", {"name": "sudoku", "rows": 4}), "rows is 4, not one of size"),
+    (field("task", {"name": "maze", "size": 4.0}), "size is 4.0, int expected"),
+    (field("task", {"name": "maze", "size": -4}), "maze size -4"),
+    (field("task", {"name": "addition", "digits": 10**8}), "at most 1000"),
+    (field("task", {"name": "arc", "size": 31}), "31x31"),
+    (field("vocab_size", 10**30), "vocab_size: Input should be less than or equal to"),
+    (field("pad_id", "x"), "pad_id"),
+    (field("sets", []), "sets"),
+    *((field("sets", [name]), "is no name") for name in ("../../test/all", "..", "", "/etc/passwd", "a\\b", "a\0b")),
+    (field("mean_puzzle_examples", float("nan")), "mean_puzzle_examples"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), FAULTS, ids=range(len(FAULTS)))
+def test_a_faulty_set_is_refused(damaged, refused, damage, message):
+    damage(damaged)
+    refused(["verify", damaged], message)
 
 
 def test_names_are_no_paths(tmp_path, damaged, refused, capsys):
-    fields = json.loads((damaged / "train/dataset.json").read_text())
-    for name in ("../../test/all", "..", "", "/etc/passwd", "a/b", "a\\b", "a\0b"):
-        (damaged / "train/dataset.json").write_text(json.dumps(fields | {"sets": [name]}))
-        refused(["verify", damaged], "train/dataset.json: sets:", "is no name")
-        refused(["import", "npy", damaged, "--output-dir", tmp_path / "set"], "is no name")
     for name in ("../damaged/test", "/", "..", "."):
         refused(["show", damaged, "--split", name], "is no name")
         refused(["export", damaged, "--split", name, "--output", tmp_path / "x.csv"], "is no name")
@@ -114,24 +123,19 @@ def test_names_are_no_paths(tmp_path, damaged, refused, capsys):
         with pytest.raises(DatasetError, match="is no name"):
             write_dataset(tmp_path / "set", {name: Split.of_puzzles(*np.ones((2, 3, 4)))}, task={}, vocab_size=3)
     assert not (tmp_path / "set").exists()
-    refused(["import", "npy", damaged, "--split", "test", "--output-dir", tmp_path / "set"], "leave --split out")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (DEEP, "nested too deeply"),
-        ('{"a": 1}', "must hold a list of names"),
-        ("[1]", "must hold a list of names"),
-        ('["a", "b"]', "names 2 different identifiers, dataset.json says 1"),
-        ("[", "no JSON"),
-        ("[]".encode("utf-16"), "UTF-16"),
-    ],
-)
-def test_faulty_identifiers(damaged, refused, content, message):
-    path = damaged / "identifiers.json"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused(["verify", damaged], path, message)
+def test_what_cannot_be_imported_shown_or_exported_is_refused(tmp_path, damaged, refused):
+    new = ["--output-dir", tmp_path / "set"]
+    for name in ("x.foo", "x", "x.", ".png"):
+        refused(["show", damaged, "--png", tmp_path / name], "is no kind of picture", "png")
+    refused(["import", "npy", damaged, "--split", "test", *new], "leave --split out")
+    for kind in ("sudoku-csv", "arc", "addition-jsonl"):
+        refused(["import", kind, tmp_path / "none", *new], f"no file {tmp_path / 'none'}")
+    entry("test/dataset.json", "sources", ["somewhere"])(damaged)
+    refused(["import", "npy", damaged, *new], "sources is")
+    rewrite(damaged / "train/all__labels.npy", lambda array: np.where(array == 2, 0, array))
+    refused(["export", damaged, "--output", tmp_path / "x.csv"], "labels: cell", "is no cell of a sudoku")
 
 
 def test_sets_without_identifiers_are_given_some(tmp_path, damaged):
@@ -145,52 +149,11 @@ def test_sets_without_identifiers_are_given_some(tmp_path, damaged):
         read_identifiers(damaged, metadata.model_copy(update={"num_puzzle_identifiers": 2**31 - 1}))
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("task", {"name": "sudoku", "size": "4"}, "size is '4', int expected"),
-        ("task", {"name": "sudoku", "rows": 4}, "rows is 4, not one of size"),
-        ("task", {"name": "maze", "size": 4.0}, "size is 4.0, int expected"),
-        ("task", {"name": "maze", "size": -4}, "maze size -4"),
-        ("task", {"name": "addition", "digits": 10**8}, "at most 1000"),
-        ("task", {"name": "arc", "size": 31}, "31x31"),
-        ("vocab_size", 10**30, "vocab_size: Input should be less than or equal to"),
-        ("pad_id", "x", "pad_id"),
-        ("sets", [], "sets"),
-        ("mean_puzzle_examples", float("nan"), "mean_puzzle_examples"),
-    ],
-)
-def test_faulty_fields(damaged, refused, field, value, message):
-    for path in damaged.glob("*/dataset.json"):
-        path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
-    refused(["verify", damaged], message)
-
-
-def test_splits_must_agree_where_they_become_one_set(tmp_path, damaged, refused):
-    path = damaged / "test/dataset.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": ["somewhere"]}))
-    refused(["import", "npy", damaged, "--output-dir", tmp_path / "set"], "sources is")
-
-
 def own_set(directory, labels, task=None, vocab_size=7, **more):
     """A set of 3×4 tokens of nobody's kind."""
     inputs = np.arange(12).reshape(3, 4) % vocab_size
     splits = {name: Split.of_puzzles(inputs.copy(), np.array(labels)) for name in ("train", "test")}
     write_dataset(directory, splits, task=task or {}, vocab_size=vocab_size, **more)
-
-
-def test_what_a_killed_process_left_is_cleared(tmp_path):
-    """A scratch folder of the same set, unless a process still writes it; those of other sets stay."""
-    left, other = tmp_path / ".set.partial-1", tmp_path / ".set2.partial-1"
-    for folder in (left, other):
-        folder.mkdir()
-        (folder / "half.npy").write_text("half")
-    with directory_lock(left):
-        own_set(tmp_path / "set", np.ones((3, 4)))
-        assert left.exists()
-    shutil.rmtree(tmp_path / "set")
-    own_set(tmp_path / "set", np.ones((3, 4)))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "set"]
 
 
 @pytest.mark.parametrize("task", [{}, {"name": "chess"}, {"name": ["chess"]}, {"causal": True}])
@@ -220,13 +183,3 @@ def test_examples_without_a_scored_cell(tmp_path, capsys, refused, ignore):
     own_set(tmp_path / "none", np.full((3, 4), ignore), ignore_label_id=ignore)
     refused(["verify", tmp_path / "none"], "none/train: no cell of any example is scored")
     refused(["import", "npy", tmp_path / "none", "--output-dir", tmp_path / "set"], "no cell of any example is scored")
-
-
-@pytest.mark.parametrize("name", ["x.foo", "x", "x.", ".png"])
-def test_pictures_of_no_kind(tmp_path, good, refused, name):
-    refused(["show", good, "--png", tmp_path / name], "is no kind of picture", "png")
-
-
-def test_a_csv_has_no_empty_cells(tmp_path, damaged, refused):
-    rewrite(damaged / "train/all__labels.npy", lambda array: np.where(array == 2, 0, array))
-    refused(["export", damaged, "--output", tmp_path / "x.csv"], "labels: cell", "is no cell of a sudoku")

@@ -92,19 +92,13 @@ def test_a_card_says_what_was_changed_in_reading_and_when_its_weights_were_made(
     assert _card(run.directory, "mine", "fp32", 6)["seconds"] == 20
 
 
-def test_a_damaged_log_costs_its_lines_alone(run: reason.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that cannot be read at all is refused before the evaluation."""
+def test_a_damaged_log_costs_its_lines_alone(run: reason.Run, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(run.directory, copy)
     log = copy / "metrics.jsonl"
     lines = log.read_bytes()
     log.write_bytes(b"\xff{\n" + lines + b'{"step": 4, "seconds": "long"}\n[]\n')
     assert export_run(copy, tmp_path / "mine", configured(copy), "fp32", [])["seconds"] > 0
-    log.unlink()
-    log.mkdir()
-    monkeypatch.setattr("reason.runs.export.evaluate_run", lambda *_: pytest.fail("it was evaluated"))
-    with pytest.raises(ConfigError, match="is no regular file"):
-        export_run(copy, tmp_path / "other", configured(copy), "fp32", [])
 
 
 def test_a_preset_of_ones_own_is_named_by_its_file(run: reason.Run) -> None:

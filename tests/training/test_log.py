@@ -8,7 +8,6 @@ from conftest import trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, Unroll
 from reason.runs.results import training_curve
@@ -92,15 +91,6 @@ def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_pat
     trainer.train()
     assert [line["lr"] for line in read_metrics(tmp_path / "run")] == pytest.approx([float(rate) for rate in used])
     assert used[0] < used[1] < used[2]
-
-
-def test_a_device_in_its_place_is_not_read_to_its_end(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").symlink_to("/dev/zero")
-    with pytest.raises(ConfigError, match="is no regular file"):
-        MetricsLog(tmp_path / "metrics.jsonl", 10)
-    with pytest.raises(ConfigError, match="is no regular file"):
-        read_metrics(tmp_path)
-    assert training_curve(tmp_path) == {}
 
 
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:

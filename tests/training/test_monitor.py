@@ -79,28 +79,6 @@ def test_the_best_is_kept_and_can_be_evaluated(
     assert load_run(tmp_path / "run", CPU, config).step == 6
 
 
-def test_the_best_is_found_anew_where_the_trainer_removed_it(
-    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the reader's look at the newest checkpoint and its look for the best one."""
-    config = override(
-        watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep_checkpoints": "1"}
-    )
-    trainer = trainer_of(config, tmp_path / "run")
-    monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, step / 9, 0.5, 11, 0.0))
-    trainer.train(max_steps=2)
-    read = checkpoint.saved_state
-
-    def read_late(folder: Path) -> object:
-        state = read(folder)
-        trainer.train(max_steps=4)
-        return state
-
-    monkeypatch.setattr(checkpoint, "saved_state", read_late)
-    monkeypatch.setattr(checkpoint, "torn", checkpoint.fault)  # which reads no state
-    assert checkpoint.best_checkpoint(tmp_path / "run").name == "step-000004"
-
-
 def test_the_best_is_remembered_over_an_interruption(watched: Config, tmp_path: Path) -> None:
     config = override(watched, {"training.monitor.every": "1"})
     trainer_of(config, tmp_path / "whole").train()

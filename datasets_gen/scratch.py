@@ -1,0 +1,33 @@
+"""Folders that are whole or absent: written beside their place under a hidden name, put there by a rename."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+HOUR = 3600.0  # seconds
+
+
+@contextlib.contextmanager
+def scratch_beside(place: Path) -> Iterator[Path]:
+    """An empty folder .NAME.0123abcd.partial beside `place`, which the block may rename; otherwise it is removed.
+
+    A folder of that kind that is an hour old was left by a killed process, and is removed first.
+    """
+    place = Path(os.path.abspath(place))  # "." has no name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(f".{glob.escape(place.name)}.????????.partial"):
+        if time.time() - left.stat().st_mtime > HOUR:
+            shutil.rmtree(left, ignore_errors=True)
+    scratch = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
