@@ -1,4 +1,4 @@
-"""The Sudoku solver on a published CSV: answers, speed, and how its ratings rank beside the file's.
+"""The Sudoku solver on a published CSV: answers and speed.
 
     python benchmarks/sudoku_solver.py FILE.csv
 
@@ -15,10 +15,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import spearmanr
 
 from datasets_gen.importers.tables import read_table
-from datasets_gen.sudoku.rating import combined, rule_guesses
 from datasets_gen.sudoku.solver import solve
 
 
@@ -43,22 +41,6 @@ def main() -> None:
         times = [f"{1e6 * each / rows.sum():.0f}" for each in seconds]
         view.add_row(name, str(rows.sum()), str(equal), str(unique), *times)
     Console().print(view)
-    rules = rule_guesses(questions)
-    ratings = {
-        "one shuffle": combined(rule_guesses(questions, count=1)),
-        "mean of 8 shuffles": combined(rules),
-        "random rule alone": rules[:, 0],
-        "block rule alone": rules[:, 1],
-        "cell rule alone": rules[:, 2],
-    }
-    ranks = Table(title="Spearman's correlation with the file's ratings", title_justify="left")
-    for column in ("our rating", "all", *read.sources):
-        ranks.add_column(column, justify="left" if column == "our rating" else "right")
-    for name, ours in ratings.items():
-        groups = [np.ones(len(ours), bool), *(sources == index for index in range(len(read.sources)))]
-        shares = [spearmanr(ours[rows], split.ratings[rows]).statistic for rows in groups]
-        ranks.add_row(name, *(f"{share:.2f}" for share in shares))
-    Console().print(ranks)
 
 
 if __name__ == "__main__":

@@ -131,10 +131,6 @@ class Puzzle(ABC):
         """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""
         return np.concatenate([question[None], answers.astype(question.dtype)])
 
-    def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray] | None:
-        """Names of the bins that ratings (N,) fall into, and the index of each one's bin; None: ratings are counts."""
-        return None
-
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) of examples, by name."""
         return {}

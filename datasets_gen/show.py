@@ -12,11 +12,9 @@ from datasets_gen.arguments import add_command, add_directory
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
 from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
-from datasets_gen.sudoku import Sudoku, rating_histogram
 from datasets_gen.typed import typed
 
 BAR = 40  # characters of the longest bar
-GUESSES = f"rating ({Sudoku.rating_name})"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -142,13 +140,8 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
 
 
 def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
-    """Counts as bars; guesses in the bins in which Sudoku-Extreme is described, their shares beside them."""
+    """Counts as bars."""
     lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
-    if title == GUESSES:
-        for name, count in rating_histogram(values).items():
-            share = count / len(values)
-            lines.append(f"  {name:>14} {count:7d} {share:6.1%} {'#' * round(BAR * share)}")
-        return lines
     if values.min() == values.max():
         return lines
     whole = np.issubdtype(values.dtype, np.integer)

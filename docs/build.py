@@ -23,7 +23,6 @@ BESIDE = {  # files outside docs/ that are pages of the site
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/runs/README.md": "log/weights.md",
-    "benchmarks/sets/README.md": "log/archives.md",
     "examples/one_file.py": "one_file.md",
     "examples/tour.ipynb": "tour.md",
 }

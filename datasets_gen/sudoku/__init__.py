@@ -1,8 +1,7 @@
-"""Sudoku with boards of 4, 6 and 9 rows: the rules, symmetries, bins of ratings, drawing and parsing."""
+"""Sudoku with boards of 4, 6 and 9 rows: the rules, symmetries, drawing and parsing."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,20 +18,6 @@ UNIT_NAMES = ("row", "column", "box")
 MOST_MEASURED = 20_000  # puzzles whose depth is computed
 BLANKS = ".0_*?"
 RULING = " \t\r\n|-+=':,"
-RATING_BINS = (0, 1, 5, 20, 50, 100)  # lower ends, in guesses: the bins in which Sudoku-Extreme is described
-BIN_NAMES = (*(f"{a}-{b - 1}" if b > a + 1 else f"{a}" for a, b in itertools.pairwise(RATING_BINS)), "100+")
-
-
-def bins_of(ratings: np.ndarray, bins: tuple[float, ...] = RATING_BINS) -> np.ndarray:
-    """Ratings (N,) -> index of the bin of each (N,); -1 where a rating is missing (NaN)."""
-    return np.where(np.isnan(ratings), -1, np.searchsorted(bins, ratings, side="right") - 1)
-
-
-def rating_histogram(ratings: np.ndarray) -> dict[str, int]:
-    """How many ratings fall into each bin, by its name."""
-    bins = bins_of(ratings)
-    counts = np.bincount(bins[bins >= 0], minlength=len(RATING_BINS))
-    return dict(zip(BIN_NAMES, map(int, counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -157,18 +142,13 @@ class Sudoku(SquareBoard):
         """(S,) bool: the clues."""
         return question > 1
 
-    def rating_bins(self, ratings: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """The bins of `RATING_BINS` that occur."""
-        found, index = np.unique(bins_of(ratings), return_inverse=True)
-        return [BIN_NAMES[b] for b in found], index
-
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name; depths where every label is full, and of a few thousand puzzles (1.5 ms each)."""
-        found = {"clues": (questions > 1).sum(1)}
-        if len(questions) <= MOST_MEASURED and ((answers > 1) & (answers < self.vocab_size)).all():
-            measured = depths(questions - 1, answers - 1)
-            found |= {"depth": measured.depth, "candidates left by depth 1": measured.left}
-        return found
+        clues = {"clues": (questions > 1).sum(1)}
+        if len(questions) > MOST_MEASURED or ((answers < 2) | (answers >= self.vocab_size)).any():
+            return clues
+        measured = depths(questions - 1, answers - 1)
+        return {"depth": measured.depth, "candidates left by depth 1": measured.left} | clues
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for puzzles that a symmetry turns into one another."""

@@ -1,6 +1,6 @@
-"""How many guesses a puzzle needs, under several rules of branching.
+"""The generator's solver: solutions and guesses under several rules of branching, and what trial and error leaves.
 
-A second solver: every digit holds a word of bits per band, its places. Naked and hidden singles, locked candidates and
+Every digit holds a word of bits per band, its places. Naked and hidden singles, locked candidates and
 triples are drawn to a fixpoint; then a rule names a candidate to guess, or a crossing of a line and a box for a digit;
 a guess that fails is struck out. A state is (n, 12) uint32, for every digit: its places in three bands, those alone in
 their box, its patterns in three bands and three stacks. Conversions to int64 and index loops make the code fast.

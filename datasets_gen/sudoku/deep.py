@@ -12,6 +12,7 @@ that need many guesses are preferred.
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,9 @@ from datasets_gen.parallel import seeded
 from datasets_gen.sudoku.branching import endurance
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.exocet import exocet_puzzle, holds_exocet
-from datasets_gen.sudoku.extreme import Lineage, RatedPuzzles
+from datasets_gen.sudoku.guesses import guesses
 from datasets_gen.sudoku.neighbours import Puzzle, neighbour
-from datasets_gen.sudoku.rating import rate
-from datasets_gen.sudoku.signature import signatures, solution_classes
+from datasets_gen.sudoku.signature import solution_classes
 
 GENERATION = 300  # puzzles
 TRIED = 8_000  # neighbours for a generation, at most
@@ -30,6 +30,15 @@ DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
 PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
 DRAWN = 1, 3  # members drawn for a parent, likewise; of deep ones the one that needs most guesses is the parent
 SCARCE = 10  # a lineage ends with a deep generation of fewer children
+
+
+class Lineage(NamedTuple):
+    """One task: the lineage that (seed, split, number) names."""
+
+    seed: int
+    split: int
+    number: int
+    limit: int  # puzzles that the split takes of it
 
 
 class _Met:
@@ -49,21 +58,20 @@ class _Met:
         return True
 
 
-def deepen(lineage: Lineage) -> RatedPuzzles:
-    """The puzzles of depth 2 that a lineage finds; none where none gets deep."""
+def deepen(lineage: Lineage) -> tuple[np.ndarray, np.ndarray]:
+    """Questions and answers (N, 81) of depth 2 that a lineage finds; none where none gets deep."""
     rng = seeded(lineage.seed, lineage.split, lineage.number, 2)
     members = _climb(rng)
     met = _Met()
     found = [member for member in members if met.is_new(member, PER_CLASS[1])]
     while members and len(found) < lineage.limit:
-        order = rate(np.array([question for question, _ in members])).argsort(kind="stable")
+        order = guesses(np.array([question for question, _ in members])).argsort(kind="stable")
         children = _children([members[i] for i in order], DEEP, met, DRAWN[1], PER_CLASS[1], rng)
         found += children
         members = _next(members, children) if len(children) >= SCARCE else []
-    questions, answers = np.array(found, np.uint8).reshape(-1, 2, lineage.size**2).swapaxes(0, 1)
+    questions, answers = np.array(found, np.uint8).reshape(-1, 2, 81).swapaxes(0, 1)
     kept = depths(questions, answers).depth == 2
-    questions, answers = questions[kept], answers[kept]
-    return RatedPuzzles(questions, answers, rate(questions), signatures(questions, answers))
+    return questions[kept], answers[kept]
 
 
 def _climb(rng: np.random.Generator) -> list[Puzzle]:

@@ -12,11 +12,10 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
-from datasets_gen.sudoku import Sudoku, rating_histogram
+from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.extreme import RatedPuzzles
-from datasets_gen.sudoku.mix import CHUNK, MIXES, mixed_splits, of_rating
-from datasets_gen.sudoku.rating import rate
+from datasets_gen.sudoku.mix import CHUNK, mixed_splits
+from datasets_gen.sudoku.neighbours import Puzzle
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid
 from datasets_gen.sudoku.tables import BOXES
@@ -28,7 +27,6 @@ examples:
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
   python -m datasets_gen sudoku --mix extreme --output-dir data/sudoku-deep         73 % of depth 2; minutes
-  python -m datasets_gen sudoku --min-rating 30 --train 200 --test 0 --output-dir data/sudoku-hard
 """
 
 
@@ -46,20 +44,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     add_output(parser, train=1000, test=1000)
     parser.add_argument("--size", type=int, choices=BOXES, default=9, help="rows of the board (default 9)")
-    parser.add_argument(
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
         "--clues",
         type=int,
         metavar="N",
         help="clues of each puzzle (default: minimal puzzles, in which every clue is needed)",
     )
-    parser.add_argument(
+    kind.add_argument(
         "--mix",
-        choices=list(MIXES),
-        help="9x9 only, takes many minutes: extreme: 73 %% of the puzzles have depth 2, as the hardest puzzles of the "
-        "forums have; guesses: the guesses of Sudoku-Extreme, with depth 0 or 1 in nearly all puzzles",
-    )
-    parser.add_argument(
-        "--min-rating", type=int, metavar="R", help="only puzzles rated R guesses or more (many minutes)"
+        choices=["extreme"],
+        help="9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have",
     )
 
 
@@ -67,25 +62,14 @@ def run(options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
     size, processes = options.size, options.processes
-    chosen = {name: getattr(options, name) for name in ("clues", "mix", "min_rating")}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if len(chosen) > 1:
-        raise DatasetError("--clues, --mix and --min-rating exclude one another; keep one of them")
     if options.mix and size != 9:
         raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; drop it, or --size {size}")
-    if options.min_rating is not None and options.min_rating < 1:
-        raise DatasetError(f"--min-rating {options.min_rating}: give a whole number from 1")
-    if options.mix or options.min_rating:
-        mix = MIXES[options.mix] if options.mix else of_rating(options.min_rating)
-        splits = mixed_splits(size, counts, mix, seed=options.seed, processes=processes)
+    if options.mix:
+        splits = mixed_splits(counts, seed=options.seed, processes=processes)
     else:
         splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)
-    ratings = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
-    facts = {
-        "ratings": {name: rating_histogram(values) for name, values in ratings.items()},
-        "mean_rating": {name: round(float(values.mean()), 2) for name, values in ratings.items()},
-    }
-    save(options, Sudoku(size), splits, {"size": size, **chosen}, facts)
+    chosen = {name: value for name in ("clues", "mix") if (value := getattr(options, name)) is not None}
+    save(options, Sudoku(size), splits, {"size": size, **chosen}, {})
 
 
 @dataclass(frozen=True)
@@ -99,14 +83,14 @@ class Chunk:
     number: int
 
 
-def random_chunk(chunk: Chunk) -> RatedPuzzles:
-    """The puzzles of one task: `CHUNK`, or fewer where thinning ended above the asked number of clues."""
+def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
+    """The puzzles of one task with their signatures: `CHUNK`, or fewer where thinning ended above the asked clues."""
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
     questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
-    return RatedPuzzles(questions, answers, rate(questions), signatures(questions, answers))
+    return list(zip(signatures(questions, answers).tolist(), zip(questions, answers, strict=True), strict=True))
 
 
 def random_splits(
@@ -141,8 +125,7 @@ def random_splits(
     for name in (name for name in ORDER if counts.get(name)):
         tasks = (Chunk(size, clues, seed, ORDER.index(name), number) for number in itertools.count())
         with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
-            chunks = map(RatedPuzzles.signed, ordered_map(random_chunk, tasks, processes))
-            chosen = distinct(chunks, counts[name], seen, bar, hopeless)
-        questions, answers, ratings = (np.array(column) for column in zip(*chosen, strict=True))
-        splits[name] = Split.of_puzzles(questions + 1, answers + 1, ratings)
+            chosen = distinct(ordered_map(random_chunk, tasks, processes), counts[name], seen, bar, hopeless)
+        questions, answers = (np.array(column) for column in zip(*chosen, strict=True))
+        splits[name] = Split.of_puzzles(questions + 1, answers + 1)
     return splits

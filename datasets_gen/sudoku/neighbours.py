@@ -15,14 +15,6 @@ WALK = 1_000  # neighbours of a walk
 Puzzle = tuple[np.ndarray, np.ndarray]  # a question (S,) of digits, 0 where open, and its solution
 
 
-def take_from_a_solution(board: np.ndarray, question: np.ndarray, rng: np.random.Generator) -> None:
-    """Give an open cell of `board` (S,), in place, its digit in a random solution, but no clue of the question."""
-    solution = a_solution(board, rng)
-    cells = np.flatnonzero((board == 0) & (solution != question))
-    cell = cells[int(rng.random() * len(cells))]
-    board[cell] = solution[cell]
-
-
 def neighbour(question: np.ndarray, rng: np.random.Generator) -> Puzzle | None:
     """A minimal puzzle near a minimal one (S,), and its solution (S,); None if no single last clue exists.
 
@@ -32,7 +24,10 @@ def neighbour(question: np.ndarray, rng: np.random.Generator) -> Puzzle | None:
     clues = np.flatnonzero(question)
     board = question.copy()
     board[clues[int(rng.random() * len(clues))]] = 0
-    take_from_a_solution(board, question, rng)
+    solution = a_solution(board, rng)
+    cells = np.flatnonzero((board == 0) & (solution != question))
+    cell = cells[int(rng.random() * len(cells))]
+    board[cell] = solution[cell]
     return _completed(board, rng)
 
 

@@ -15,7 +15,7 @@ from reason.evaluation.studies.blind_spot import BLIND_SPOT, BlindSpot
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import BY_STEP, Rules
 from reason.evaluation.studies.caches import CACHES, Caches
-from reason.evaluation.studies.difficulty import DEPTH, DIFFICULTY, Difficulty
+from reason.evaluation.studies.difficulty import DIFFICULTY, Difficulty
 from reason.evaluation.studies.dynamics import DYNAMICS, Dynamics
 from reason.evaluation.studies.exits import EXITS, ExitGate
 from reason.evaluation.studies.halting import HALTING, HaltingHead
@@ -43,7 +43,7 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
 SECTIONS = (  # in the order of the page
-    BY_STEP, VOTES, DIFFICULTY, DEPTH, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
+    BY_STEP, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
 )  # fmt: skip
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
 

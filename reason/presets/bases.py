@@ -19,8 +19,10 @@ BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
 SUDOKU_6X6 = GenerateConfig(name="sudoku", size=6, train=2500, validation=500, test=1000)
-GUESSES_MIX = GenerateConfig(name="sudoku", size=9, mix="guesses", train=1000, validation=1000, test=5000)
-SUDOKU_EXTREME: Changes = {"data.directory": "data/sudoku-guesses", "data.generate": GUESSES_MIX}
+SUDOKU_EXTREME: Changes = {
+    "data.directory": "data/sudoku-extreme-generated",
+    "data.generate": GenerateConfig(name="sudoku", size=9, mix="extreme", train=1000, validation=1000, test=5000),
+}
 MAZE_HARD: Changes = {
     "data.directory": "data/maze-30x30",
     "data.generate": GenerateConfig(name="maze", size=30, min_path=110, train=1000, test=1000),

@@ -1,16 +1,16 @@
 """Deep Sudokus: what generations climb on, and the puzzles that a lineage finds."""
 
+import hashlib
 import itertools
 
 import numpy as np
 import pytest
 from test_depth import HARD, board_of
 
-from datasets_gen.sudoku import deep, mix
+from datasets_gen.sudoku import deep
 from datasets_gen.sudoku.branching import PASSES, endurance
+from datasets_gen.sudoku.deep import Lineage
 from datasets_gen.sudoku.depth import depths
-from datasets_gen.sudoku.extreme import Lineage
-from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import solution_classes
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
@@ -111,20 +111,20 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
     monkeypatch.setattr(deep, "TRIED", 2000)
     monkeypatch.setattr(deep, "SCARCE", 1)
     monkeypatch.setattr(deep, "exocet_puzzle", lambda rng: (ROOT, solved(ROOT)))
-    found = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
-    assert 5 < len(found.questions) < 22
-    again = deep.deepen(Lineage(9, 0, 0, 0, limit=10))
-    assert all((a == b).all() for a, b in zip(found, again, strict=True))
-    assert (depths(found.questions, found.answers).depth == 2).all()
-    assert (found.ratings == rate(found.questions)).all()
-    assert len(np.unique(found.questions, axis=0)) == len(found.questions)
-    both = solve(found.questions)
+    questions, answers = deep.deepen(Lineage(0, 0, 0, limit=10))
+    assert 5 < len(questions) < 22
+    again, _ = deep.deepen(Lineage(0, 0, 0, limit=10))
+    assert (again == questions).all()
+    assert hashlib.sha256(questions.tobytes()).hexdigest()[:16] == "65369ea85353893e", "sets can be made again"
+    assert (depths(questions, answers).depth == 2).all()
+    assert len(np.unique(questions, axis=0)) == len(questions)
+    both = solve(questions)
     assert (both.counts == 1).all()
-    assert (both.solutions == found.answers).all()
-    classes, counts = np.unique(solution_classes(found.answers), return_counts=True)
+    assert (both.solutions == answers).all()
+    classes, counts = np.unique(solution_classes(answers), return_counts=True)
     assert len(classes) > 1
     assert counts.max() <= deep.PER_CLASS[1]
-    for board in found.questions:
+    for board in questions:
         spared = np.array([np.where(np.arange(81) == cell, 0, board) for cell in np.flatnonzero(board)])
         assert (solve(spared).counts == 2).all()
 
@@ -143,15 +143,14 @@ def test_generations_climb(monkeypatch):
 def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
     monkeypatch.setattr(deep, "GENERATION", 2)
     monkeypatch.setattr(deep, "TRIED", 5)
-    found = deep.deepen(Lineage(9, 0, 0, 1))
-    assert [len(column) for column in found] == [0, 0, 0, 0]
-    assert not mix.MIXES["extreme"].hard_levels(found.ratings).size
+    questions, answers = deep.deepen(Lineage(0, 0, 1, limit=40))
+    assert questions.shape == answers.shape == (0, 81)
 
 
 def test_a_lineage_of_few_children_ends(monkeypatch):
     monkeypatch.setattr(deep, "TRIED", 40)
     monkeypatch.setattr(deep, "_climb", lambda rng: [(ROOT, solved(ROOT))])
-    assert len(deep.deepen(Lineage(9, 0, 0, 0)).questions) < deep.SCARCE
+    assert len(deep.deepen(Lineage(0, 0, 0, limit=40))[0]) < deep.SCARCE
 
 
 def test_solution_classes_are_those_of_symmetries():
@@ -164,12 +163,3 @@ def test_solution_classes_are_those_of_symmetries():
         digits = np.concatenate([[0], rng.permutation(9) + 1])
         moved = digits[answers].reshape(-1, 9, 9)[:, rows].swapaxes(1, 2).reshape(-1, 81)
         assert (solution_classes(moved) == classes).all()
-
-
-def test_levels_of_the_extreme_mix():
-    extreme = mix.MIXES["extreme"]
-    ratings = np.array([0, 0.5, 1, 4.9, 5, 20, 1e3])
-    assert extreme.easy_levels(ratings).tolist() == [0, 1, 1, 1, -1, -1, -1]
-    assert (extreme.hard_levels(ratings) == 2).all()
-    assert extreme.shares[2] == pytest.approx(0.73)
-    assert sum(extreme.shares) == pytest.approx(1)

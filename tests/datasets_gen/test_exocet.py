@@ -9,7 +9,7 @@ from test_depth import HARD, board_of
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.exocet import exocet_puzzle, holds_exocet
-from datasets_gen.sudoku.rating import shuffles
+from datasets_gen.sudoku.guesses import shuffles
 from datasets_gen.sudoku.solver import full_grid, solve
 
 
@@ -83,7 +83,7 @@ def test_exocets_are_those_of_the_definition(made):
 
 def test_symmetries_keep_an_exocet(made):
     for question, _ in made:
-        for shuffle in shuffles(9, 6):
+        for shuffle in shuffles():
             assert holds_exocet(shuffle.digits[question[shuffle.cells]].astype(np.uint8))
 
 

@@ -14,8 +14,6 @@ from datasets_gen.maze import generate
 from datasets_gen.maze.generate import Kind, _far
 from datasets_gen.maze.paths import solve
 from datasets_gen.parallel import seeded
-from datasets_gen.sudoku import extreme
-from datasets_gen.sudoku.rating import rate
 
 
 def make(directory, *more, size=4, train=40, test=20, seed=0):
@@ -34,12 +32,11 @@ def test_a_set_is_made_verified_and_shown(tmp_path, capsys):
     assert split.inputs.dtype == np.uint8
     assert metadata.task == {"name": "sudoku", "size": 4}
     assert metadata.provenance["command"].startswith("python -m datasets_gen sudoku --train 40")
-    assert sum(metadata.provenance["ratings"]["train"].values()) == 40
     assert main(["verify", str(tmp_path / "set")]) == 0
     assert "no puzzle is in two splits" in capsys.readouterr().out
     assert main(["show", str(tmp_path / "set"), "--split", "test", "--index", "3"]) == 0
     shown = capsys.readouterr().out
-    assert all(words in shown for words in ("test 3", "'", "rating"))
+    assert all(words in shown for words in ("test 3", "'", "clues"))
 
 
 def test_the_recorded_command_makes_the_same_bytes(tmp_path):
@@ -63,13 +60,6 @@ def test_mazes_with_one_shortest_path(made, tmp_path):
     assert (read_split(directory, "train")[1].inputs != 1).all()
 
 
-def test_puzzles_of_a_lowest_rating(made, monkeypatch):
-    monkeypatch.setattr(extreme, "STEPS", 600)
-    metadata, split = read_split(made("sudoku --min-rating 4 --train 6 --test 0 --processes 1"), "train")
-    assert rate(split.inputs - 1).min() >= 4
-    assert "--min-rating 4" in metadata.provenance["command"]
-
-
 def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
     make(tmp_path / "one", "--processes", "1", size=6)
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
@@ -86,7 +76,8 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
         ("--train 0 --test 0", 1, "nothing to make"),
         *((f"--clues {clues}", 1, "choose 4 to 15") for clues in (3, 16, -1, 0)),
         ("--clues many", 2, "invalid int value"),
-        ("--clues 8 --min-rating 4", 1, "--clues, --mix and --min-rating exclude one another"),
+        ("--clues 8 --mix extreme", 2, "--mix: not allowed with argument --clues"),
+        ("--mix extreme", 1, "--mix extreme is a mix of 9x9 puzzles; drop it, or --size 4"),
         ("--size 5", 2, "invalid choice"),
         ("--processes 0", 1, "at least one process"),
     ],

@@ -10,13 +10,13 @@ from datasets_gen import parallel
 from datasets_gen.__main__ import main
 from datasets_gen.parallel import ordered_map
 from datasets_gen.shards import Shard, making, share
-from datasets_gen.sudoku import extreme, generate, mix
-from datasets_gen.sudoku.generate import random_chunk
+from datasets_gen.sudoku import generate, mix
+from datasets_gen.sudoku.generate import Chunk, random_chunk
 
 SETS = {
     "sudoku": "sudoku --size 6 --train 200 --validation 20 --test 70 --seed 3",
     "clues": "sudoku --size 4 --clues 5 --train 40 --test 9",
-    "guesses": "sudoku --mix guesses --train 12 --test 5",
+    "mix": "sudoku --mix extreme --train 60 --test 5",
     "maze": "maze --size 6 --min-path 8 --train 60 --test 9 --wall-density 0.3 0.4",
     "addition": "addition --digits 2 --test-digits 4 --mixed-digits --noise 0.1 --train 1500 --test 700",
     "queens": "queens --train 12 --test 6",
@@ -33,10 +33,12 @@ def make(words, directory, *more):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Lineages of a few steps, which find some hard puzzle or other."""
-    short = mix.MIXES["guesses"]._replace(shares=(0.45, 0.45, 0.1, *[0.0] * 4))
-    monkeypatch.setitem(mix.MIXES, "guesses", short)
-    monkeypatch.setattr(extreme, "STEPS", 150)
+    """Random puzzles in place of deep ones, which take a minute."""
+
+    def random(task):
+        return [mix.Found(mix.DEEP, *found) for found in random_chunk(Chunk(9, None, *task[:3]))]
+
+    monkeypatch.setattr(mix, "deep_puzzles", random)
 
 
 @pytest.mark.parametrize("family", SETS)

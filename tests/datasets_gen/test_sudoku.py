@@ -9,7 +9,6 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.generate import Chunk, random_chunk, random_splits
-from datasets_gen.sudoku.rating import rate
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, solve
 from datasets_gen.sudoku.tables import BOXES
@@ -82,7 +81,6 @@ def test_the_solver_finds_the_known_answer_of_a_famous_hard_puzzle():
     solved = solve(puzzle.parse(HARD)[None] - 1)
     assert solved.counts[0] == 1
     assert "".join(map(str, solved.solutions[0])) == HARD_ANSWER
-    assert rate(puzzle.parse(HARD)[None] - 1)[0] > 5
 
 
 @settings(max_examples=60)
@@ -127,7 +125,7 @@ def test_signatures_are_invariant_and_tell_puzzles_apart(size, seed):
 
 def test_signatures_separate_thousands_of_random_puzzles():
     chunks = [random_chunk(Chunk(9, None, 3, 0, number)) for number in range(8)]
-    found = np.concatenate([chunk.signatures for chunk in chunks])
+    found = [signature for chunk in chunks for signature, _ in chunk]
     assert len(np.unique(found)) == len(found) == 512
 
 

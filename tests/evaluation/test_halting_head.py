@@ -52,19 +52,19 @@ def test_up_to_eight_values_are_a_bin_each_and_more_go_into_quartiles() -> None:
     assert index.tolist() == [0] * 2 + [1] * 3 + [2] * 3 + [3] * 4
 
 
-def test_difficulty_is_by_rating_in_the_familys_own_bins_or_by_what_tells_puzzles_apart() -> None:
-    questions = np.array([[2] + [1] * 15, [2, 3] + [1] * 14, [2] + [1] * 15])
-    puzzle = Sudoku(4)
-    statistics = puzzle.features(questions, np.full((3, 16), 2))
-    name, names, index = difficulty(puzzle, np.array([0.0, 30.0, 0.0]), statistics)
-    assert name == f"rating ({puzzle.rating_name})"
-    assert [names[i] for i in index] == [puzzle.rating_bins(np.array([r]))[0][0] for r in (0.0, 30.0, 0.0)]
-    for task, first in ((puzzle, "0"), (None, "0.5")):  # some without a rating: a bin of their own, the last
-        _, names, index = difficulty(task, np.array([np.nan, 0.5, np.nan]), statistics)
-        assert (names, index.tolist()) == ([first, "not rated"], [1, 0, 1])
-    name, names, index = difficulty(puzzle, np.zeros(3), statistics)  # one bin: by clues then
-    assert (name, names, index.tolist()) == ("clues", ["1", "2"], [0, 1, 0])
-    assert difficulty(puzzle, None, {"clues": np.ones(3)}) is None
+def test_difficulty_is_by_depth_by_rating_or_by_what_tells_puzzles_apart() -> None:
+    clues, depth, rated = {"clues": np.array([1, 2, 1])}, {"depth": np.array([0, 2, 0])}, np.array([0.0, 30.0, 0.0])
+    shallow, none, some = {"depth": np.zeros(3)}, np.zeros(3), np.array([np.nan, 0.5, np.nan])
+    for ratings, statistics, expected in (
+        (rated, clues | depth, ("depth", ["0", "2"], [0, 1, 0])),
+        (rated, clues | shallow, ("rating (guesses)", ["0", "30"], [0, 1, 0])),
+        (some, clues, ("rating (guesses)", ["0.5", "not rated"], [1, 0, 1])),
+        (none, clues | shallow, ("clues", ["1", "2"], [0, 1, 0])),
+        (None, clues, ("clues", ["1", "2"], [0, 1, 0])),
+    ):
+        name, names, index = difficulty(Sudoku(4), ratings, statistics)
+        assert (name, names, index.tolist()) == expected
+    assert difficulty(Sudoku(4), np.full(3, np.nan), {"clues": np.ones(3)}) is None
     assert difficulty(None, np.array([1, 2, 2]), {})[:2] == ("rating", ["1", "2"])
 
 

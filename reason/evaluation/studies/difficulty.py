@@ -23,17 +23,8 @@ class Difficulty(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
-        return {"difficulty": self._binned(bins_of(self.evaluator), seen), "depth": self._binned(self._depths(), seen)}
-
-    def _depths(self) -> Bins | None:
-        """The bins by depth, where the family has it and puzzles differ."""
-        found = self.evaluator.features
-        return ("depth", *binned(found["depth"])) if len(np.unique(found.get("depth", 0))) > 1 else None
-
-    @staticmethod
-    def _binned(bins: Bins | None, seen: Columns) -> dict[str, Any] | None:
-        if bins is None:
-            return None
+        if (bins := bins_of(self.evaluator)) is None:
+            return {"difficulty": None}
         name, names, index = bins
         rows = []
         for b, label in enumerate(names):
@@ -42,7 +33,7 @@ class Difficulty(Consumer):
             for key in ("exact", "valid"):
                 row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
             rows.append(row)
-        return {"by": name, "bins": rows}
+        return {"difficulty": {"by": name, "bins": rows}}
 
 
 def bins_of(evaluator: Evaluator) -> Bins | None:
@@ -53,30 +44,25 @@ def bins_of(evaluator: Evaluator) -> Bins | None:
 def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
     """(what is counted, names of the bins, bin of every puzzle (N,)); None where there is but one bin.
 
-    By rating, in the family's own bins if it has any; if all ratings fall into one bin or there are none, by the
-    family's first statistic (ours). Up to eight values are a bin each, more go into quartiles.
+    By depth, where the family has it; else by rating; else by the family's first statistic that has two bins (ours).
+    Up to eight values are a bin each, more go into quartiles.
     """
-    if ratings is not None:
-        names, index = _rating_bins(puzzle, ratings)
-        if len(names) > 1:
-            return f"rating ({puzzle.rating_name})" if puzzle else "rating", names, index
-    options = ((name, *binned(values)) for name, values in statistics.items())
+    by_depth = {name: values for name, values in statistics.items() if name == "depth"}
+    rated = {} if ratings is None else {f"rating ({puzzle.rating_name})" if puzzle else "rating": ratings}
+    options = ((name, *binned(values)) for name, values in (by_depth | rated | dict(statistics)).items())
     return next((option for option in options if len(option[1]) > 1), None)
 
 
-def _rating_bins(puzzle: Puzzle | None, ratings: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The family's own bins, or `binned`; puzzles without a rating (NaN) are a bin of their own, the last."""
-    rated = ~np.isnan(ratings)
-    names, index = (puzzle and puzzle.rating_bins(ratings[rated])) or binned(ratings[rated])
-    if rated.all():
-        return names, index
-    bins = np.full(len(ratings), len(names))
-    bins[rated] = index
-    return [*names, "not rated"], bins
-
-
 def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names of bins and the bin of each value (N,): a bin a value up to eight of them, else quartiles."""
+    """Names of bins and the bin of each value (N,): a bin a value up to eight of them, else quartiles.
+
+    Puzzles without a rating (NaN) are a bin of their own, the last.
+    """
+    if (missing := np.isnan(values)).any():
+        names, index = binned(values[~missing])
+        bins = np.full(len(values), len(names))
+        bins[~missing] = index
+        return [*names, "not rated"], bins
     different, index = np.unique(values, return_inverse=True)
     if len(different) <= MANY:
         return [f"{value:g}" for value in different], index
@@ -97,7 +83,7 @@ def _table(results: Results, found: dict[str, Any]) -> Table:
         ]
         for row in found["bins"]
     ]
-    return Table("by depth" if found["by"] == "depth" else "by difficulty", columns, rows)
+    return Table("by difficulty", columns, rows)
 
 
 def _chart(results: Results, found: dict[str, Any]) -> Chart:
@@ -115,13 +101,9 @@ def _chart(results: Results, found: dict[str, Any]) -> Chart:
     return Chart(f"exact by {found['by']}", says, draw)
 
 
-def _section(key: str, title: str) -> Section:
-    return Section(
-        key,
-        title,
-        lambda results: [_table(results, results[key])],
-        {key: lambda results: [_chart(results, results[key])]},
-    )
-
-
-DIFFICULTY, DEPTH = _section("difficulty", "By difficulty"), _section("depth", "By depth")
+DIFFICULTY = Section(
+    "difficulty",
+    "By difficulty",
+    lambda results: [_table(results, results["difficulty"])],
+    {"difficulty": lambda results: [_chart(results, results["difficulty"])]},
+)

@@ -1,0 +1,64 @@
+"""How many guesses a 9×9 puzzle needs: `--mix extreme` picks its easy puzzles and the parents of deep ones by it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets_gen.parallel import seeded
+from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
+
+RULES = (MIXED, BAND, CELL)
+SCALES = (0.4, 1.0, 1.0)  # what makes the rules' means equal on hard published puzzles
+SHUFFLES = 8
+
+
+class Shuffle(NamedTuple):
+    """A symmetry of 9×9 Sudoku, and what random branching starts from."""
+
+    cells: np.ndarray  # (81,) where each cell of the shuffled board comes from
+    digits: np.ndarray  # (10,) uint8 what becomes of blank and the digits
+    seed: int
+
+
+@cache
+def shuffles() -> tuple[Shuffle, ...]:
+    """Random symmetries, the same at every call."""
+    rng = seeded(0, 9)
+
+    def lines() -> np.ndarray:
+        return np.concatenate([3 * band + rng.random(3).argsort() for band in rng.random(3).argsort()])
+
+    drawn = []
+    for _ in range(SHUFFLES):
+        cells = np.arange(81).reshape(9, 9)[lines()][:, lines()]
+        if rng.random() < 0.5:
+            cells = cells.T
+        digits = np.concatenate([[0], rng.random(9).argsort() + 1])
+        drawn.append(Shuffle(cells.reshape(-1), digits.astype(np.uint8), int(rng.random() * 2**62)))
+    return tuple(drawn)
+
+
+def guesses(boards: np.ndarray) -> np.ndarray:
+    """Guesses (N,) until the solutions of boards (N, 81) are found, in expectation: 0 where deduction solves a board.
+
+    The harmonic mean over `RULES`, scaled, of their means over `SHUFFLES`. One count depends on the luck of the order
+    in which cells and digits are tried, which a shuffle changes. A puzzle that is hard for one rule alone is not hard:
+    the result is below three times the least mean. (ours)
+    """
+    counts = [[[_count(board, rule, each) for each in shuffles()] for rule in RULES] for board in boards]
+    means = np.array(counts).mean(2)
+    with np.errstate(divide="ignore"):
+        return len(RULES) / (1 / (means * np.array(SCALES))).sum(-1)
+
+
+def _count(board: np.ndarray, rule: int, shuffle: Shuffle) -> float:
+    """Guesses of one search, where chance decides which branch of a guess is tried first.
+
+    A guess of the full search tree counts 1/2, one that is open at the solution, its first branch being right, 1. In
+    expectation one whose second branch was right would count 1, too; there is about one such more on hard puzzles.
+    """
+    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, NO_CAP, shuffle.seed, NOTHING)
+    return (tree + way) / 2
