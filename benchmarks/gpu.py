@@ -25,9 +25,9 @@ from typing import Any
 from safetensors.torch import load_file
 
 ROOT = Path(__file__).parents[1]
+HERE = {"PYTHONPATH": str(ROOT), "TQDM_DISABLE": "1"}
 REASON = [sys.executable, "-m", "reason"]
 BENCH = [sys.executable, "-m", "benchmarks.bench"]
-FEW = ["--rounds", "3", "--steps", "3"]
 TRM = ["trm-mlp-sudoku", "training.precision=bf16"]
 COMPILED = "training.compile=none,inductor"
 MEMORY = ["cmm-1-trm", "cmm-1-hrm", "cmm-9-7", "trm-att-maze"]
@@ -37,7 +37,7 @@ def run(words: list[str], seconds: float, folder: Path) -> str:
     """Run a command in `folder`; its output. A failure is an error with the end of what it said."""
     try:
         done = subprocess.run(
-            words, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False, env=_environment()
+            words, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False, env=os.environ | HERE
         )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode(errors="replace")[-2000:]
@@ -47,35 +47,18 @@ def run(words: list[str], seconds: float, folder: Path) -> str:
     return done.stdout
 
 
-def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT), "TQDM_DISABLE": "1"}
-
-
 def tests(seconds: float, folder: Path) -> dict[str, Any]:
     """The tests marked gpu, the slowest excluded by the time limit alone."""
     words = [sys.executable, "-m", "pytest", "-v", "-m", "gpu", "-p", "no:cacheprovider", str(ROOT / "tests")]
     return {"summary": run(words, seconds, ROOT).strip().splitlines()[-1]}
 
 
-def bench(words: list[str]) -> Callable[[float, Path], Any]:
-    """`python -m benchmarks.bench`, its JSON."""
+def bench(words: list[str], rounds: int = 3, steps: int = 3) -> Callable[[float, Path], Any]:
+    """`python -m benchmarks.bench`, its JSON: speed, memory as estimated and as measured."""
 
     def measured(seconds: float, folder: Path) -> Any:
-        run([*BENCH, *words, *FEW, "--json", "bench.json"], seconds, folder)
+        run([*BENCH, *words, "--rounds", f"{rounds}", "--steps", f"{steps}", "--json", "bench.json"], seconds, folder)
         return json.loads((folder / "bench.json").read_text())
-
-    return measured
-
-
-def memory(names: list[str], extra: list[str]) -> Callable[[float, Path], Any]:
-    """Estimated and measured bytes of presets, without gradient checkpointing where the GPU holds that."""
-
-    def measured(seconds: float, folder: Path) -> Any:
-        words = [*names, "training.compile=none", *extra, "--rounds", "1", "--steps", "1", "--json", "m.json"]
-        run([*BENCH, *words], seconds, folder)
-        rows = json.loads((folder / "m.json").read_text())["results"]
-        kept = ("preset", "batch_size", "gradient_checkpointing", "memory_estimated", "memory_peak")
-        return [{key: row[key] for key in kept} for row in rows]
 
     return measured
 
@@ -109,7 +92,7 @@ def parts(original: Path | None) -> dict[str, tuple[float, Callable[[float, Path
         "trm": (0.2, bench([*TRM, COMPILED, *beside])),
         **({"trm beside compiled original": (0.2, bench(compiled))} if original else {}),
         "cmm-128": (0.2, bench(["cmm-9-7", COMPILED])),
-        "memory": (0.06, memory(MEMORY, [])),
+        "memory": (0.06, bench([*MEMORY, "training.compile=none"], 1, 1)),
         "resume": (0.07, resumable("cuda", 60)),
         "tests": (0.27, tests),
     }

@@ -52,11 +52,11 @@ def train(preset: str, settings: dict[str, str], run: Path, *limit: str) -> None
     subprocess.run([sys.executable, "-m", "reason", "train", preset, *words, f"run={run}", *limit], check=True)
 
 
-def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path, timing: int = SPEED) -> None:
-    """Train as many steps as fit into so many minutes, with the `timing` steps that tell the speed."""
+def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path) -> None:
+    """Train as many steps as fit into so many minutes, with the steps that tell the speed."""
     ends = time.monotonic() + 60 * minutes
     timed = run.with_name(f"{run.name}-speed")
-    train(preset, settings, timed, "--max-steps", str(timing))
+    train(preset, settings, timed, "--max-steps", str(SPEED))
     speed = steps_per_second(timed)
     shutil.rmtree(timed)
     left = ends - time.monotonic() - RESERVE

@@ -1,7 +1,6 @@
-"""The page of `reason play` in Chromium: milliseconds a step, frames a second meanwhile, and its pictures.
+"""Pictures of the page of `reason play`, by Chromium: play-light.png, play-dark.png, play-phone.png and play.gif.
 
-    python -m benchmarks.play                              a table for docs/play.md
-    python -m benchmarks.play --pictures docs/images       play-light.png, play-dark.png, play-phone.png and play.gif
+    python -m benchmarks.play docs/images
 
 Needs playwright and a Chromium: pip install -e '.[browser]', apt-get install chromium.
 """
@@ -12,9 +11,7 @@ import argparse
 import io
 import random
 import shutil
-import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,21 +21,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from reason.cli import main as reason
 
-EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
-STEPS = 32
-COMPUTE = """async ([name, size, steps]) => {
-  const model = play.models.find((one) => one.name === name), milliseconds = [];
-  const board = size ? FAMILIES.maze.random(model, size, size, uniform(1)) : FAMILIES[model.family].empty(model);
-  let frames = 0, running = true;
-  const count = () => { frames++; if (running) requestAnimationFrame(count); };
-  requestAnimationFrame(count);
-  const id = await play.thinker.begin(model, [board], [1]), began = performance.now();
-  for (let m = 0; m < steps; m++) milliseconds.push((await play.thinker.step(id)).milliseconds);
-  running = false;
-  return [milliseconds, 1000 * frames / (performance.now() - began)];
-}"""
-MEASURED = {"9×9 Sudoku": ("sudoku", 0), "10×10 maze": ("maze", 10), "30×30 maze": ("maze", 30), "sum": ("addition", 0)}
 
 
 def address(file: Path, **values: object) -> str:
@@ -50,25 +33,6 @@ def think(page: Page) -> None:
     """Press Think and wait for the end."""
     page.locator("#play").click()
     expect(page.locator("#step")).to_be_enabled(timeout=60_000)
-
-
-def measure(browser: Any, file: Path) -> None:
-    """Print the table."""
-    began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as scratch:
-        fresh = Path(scratch) / "play.html"
-        reason(["play", "--output", str(fresh), "--no-browser"])
-        page = browser.new_page()
-        page.goto(address(fresh, model="sudoku", puzzle=EASY))
-        page.locator("#speed").select_option("0")
-        page.locator("#play").click()
-        expect(page.locator("#said")).to_contain_text("The rules hold", timeout=60_000)
-    print(f"\nfrom the command to a solved 9×9 board: {time.perf_counter() - began:.1f} s\n")
-    print(f"| board | milliseconds a step (median of {STEPS}) | frames a second meanwhile |\n|---|---|---|")
-    for title, (name, size) in MEASURED.items():
-        page.goto(file.resolve().as_uri())
-        milliseconds, frames = page.evaluate(COMPUTE, [name, size, STEPS])
-        print(f"| {title} | {statistics.median(milliseconds):.0f} | {frames:.0f} |")
 
 
 def pictures(browser: Any, file: Path, folder: Path) -> None:
@@ -121,19 +85,16 @@ def _shot(page: Page) -> Image.Image:
 
 
 def main() -> None:
-    """Measure, or draw."""
+    """Draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures there in place of measuring")
+    parser.add_argument("folder", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as play:
         file = Path(scratch) / "play.html"
         reason(["play", "--output", str(file), "--no-browser"])
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        if arguments.pictures:
-            pictures(browser, file, arguments.pictures)
-        else:
-            measure(browser, file)
+        pictures(browser, file, arguments.folder)
 
 
 if __name__ == "__main__":

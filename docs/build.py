@@ -65,7 +65,7 @@ def unbroken(text: str) -> str:
 def stage() -> None:
     """Copy pages and pictures to build/docs."""
     shutil.rmtree(STAGED, ignore_errors=True)
-    shutil.copytree(DOCS, STAGED, ignore=shutil.ignore_patterns("*.py", "results", "__pycache__"))
+    shutil.copytree(DOCS, STAGED, ignore=shutil.ignore_patterns("*.py", "*.yaml", "__pycache__"))
     for page in STAGED.rglob("*.md"):
         source = DOCS / page.relative_to(STAGED)
         page.write_text(unbroken(relinked(source.read_text(), source, page)))

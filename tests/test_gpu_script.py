@@ -41,12 +41,11 @@ def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, 
 def test_the_parts_work_on_a_cpu(script: ModuleType, tmp_path: Path) -> None:
     small = ["device=cpu", "model.hidden_size=16", "training.batch_size=4"]
     parts = {
-        "bench": (0.3, script.bench(["sudoku-4x4", *small])),
-        "memory": (0.3, script.memory(["sudoku-4x4", "trm-mlp-sudoku"], small)),
+        "bench": (0.6, script.bench(["sudoku-4x4", "trm-mlp-sudoku", *small], 1, 1)),
         "resume": (0.4, script.resumable("cpu", 4)),
     }
     found = script.measure(parts, tmp_path / "out.json", minutes=20)
     assert found["resume"]["result"]["same_weights"], found
-    assert found["bench"]["result"]["results"][0]["puzzle_steps_per_second"] > 0
-    assert [row["memory_peak"] for row in found["memory"]["result"]] == [None, None]
-    assert all(row["memory_estimated"] > 0 for row in found["memory"]["result"])
+    rows = found["bench"]["result"]["results"]
+    assert all(row["puzzle_steps_per_second"] > 0 for row in rows)
+    assert all(row["memory_estimated"] > 0 and row["memory_peak"] is None for row in rows)

@@ -18,7 +18,6 @@ from reason.config.overrides import read_config
 from reason.errors import ConfigError
 from reason.losses import TERMS
 from reason.models import FAMILIES
-from reason.presets import preset
 from reason.training.log import read_metrics
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
@@ -190,15 +189,3 @@ def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
     Path("run/config.json").write_text(json.dumps(record))
     with pytest.raises(ConfigError, match=r"unknown setting .*--import .*bomb\.py"):
         read_config(Path("run/config.json"))
-
-
-def test_each_preset_of_the_short_list_of_studies_differs() -> None:
-    script = Path(__file__).parents[1] / "benchmarks" / "cmm_short_list.py"
-    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    there, base, *others = [
-        preset(name).config().model_dump_json(exclude={"name"})
-        for name in ("maze-10x10-cmm-node", *printed.strip().split(","))
-    ]
-    assert base == there
-    assert len(others) == 9
-    assert len({base, *others}) == 10

@@ -49,7 +49,9 @@ def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
         assert all(0 <= share <= 1 for share in run["exact"].values())
 
 
-def test_a_run_is_kept_and_seeds_make_a_row(sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_kept_and_seeds_make_a_row(
+    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for seed in (0, 1):
         words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "ema.decay=none", f"seed={seed}"]
         assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run=r{seed}"]) == 0
@@ -72,9 +74,10 @@ def test_a_run_is_kept_and_seeds_make_a_row(sudoku_4x4: Path, here: Path, monkey
         assert run["puzzle_steps"] == 16
         assert run["trained_on"].startswith("sudoku --train 24 --validation 0 --test 12 --seed 1")
         assert [run["exact"][t] for t in "123"] == [round(share, 6) for share in exact]
-    page = (here / "log/by-file.md").read_text()
-    assert "Paired" not in page
-    row = next(line for line in page.splitlines() if "0, 1" in line)
+    assert "[data](../results/mine.json): rows 1; seeds 2; n 12" in (here / "log/by-file.md").read_text()
+    capsys.readouterr()
+    assert results.main(["show", "mine"]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "0, 1" in line)
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 
@@ -86,9 +89,9 @@ def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(hal
     assert (kept["puzzle_steps"], kept["minutes"]) == (16, 1.5)
     tried = json.loads((half / "evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
     assert kept["restarts"] == {"initial": tried}
-    lines = results.study("mine", [kept], {})
-    assert "| restarts | majority | q | residual | verified | any |" in lines
-    assert any(f"{100 * tried[1]['any']:.1f} %" in line for line in lines)
+    head, _, row, *_ = results.shown_table([kept])
+    shown = dict(zip(head.split("|"), row.split("|"), strict=True))
+    assert shown[" 2:any:initial "] == f" {100 * tried[1]['any']:.1f} % "
 
 
 def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: Path) -> None:
@@ -100,44 +103,14 @@ def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: P
     assert results.sets_made_by(tmp_path, portable) == "maze --size 7"
 
 
-def test_a_study_compares_its_variants_with_the_first_by_seed() -> None:
-    def run(width: int, seed: int, last: float) -> results.Json:
-        return {
-            "preset": "p", "changes": {"width": width}, "seed": seed, "trained_on": "d", "puzzle_steps": 8,
-            "minutes": 1.0, "parameters": 5, "trained_steps": 2, "weights": "ema", "read_on": "d test", "puzzles": 100,
-            "exact": {"1": 0.1, "2": last},
-        }  # fmt: skip
-
-    runs = [run(1, 0, 0.50), run(1, 1, 0.60), run(2, 0, 0.60), run(2, 1, 0.71), run(3, 0, 0.4)]
-    lines = results.study("s", runs, {"question": "Q?", "command": "reason ablate p", "found": "So it is."})
-    assert "Q?" in lines
-    assert "So it is." in lines
-    wider, widest = (next(x for x in lines if f"width={w}" in x and "against" not in x and ":" in x) for w in (2, 3))
-    assert "+10.5 (+4.1 to +16.9): better" in wider  # 10 and 11 points: ± 12.706 · 0.5
-    assert "-10.0: one seed" in widest
-
-
-def test_exits_of_several_seeds_make_their_tables() -> None:
-    """By quantile: mean loops, accuracy, and the fewest fixed loops that are as accurate."""
-
-    easy = {"bin": "0", "puzzles": 7, "needed_loops": None}
-
-    def found(shift: float) -> dict[str, object]:
-        return {
-            "gate": [{"quantile": q, "mean_loops": 10 * q + shift, "exact": q} for q in (0.3, 0.5, 0.9)],
-            "fixed": [{"loops": loops, "exact": loops / 10} for loops in (1, 6, 8)],
-            "rank_correlation": 0.5 + shift,
-            "by_difficulty": {"by": "guesses", "bins": [easy | {"expected_loops": 2 + shift}]},
-        }
-
-    kept = [results.kept_exits(found(shift)) for shift in (0.0, 0.2)]
-    assert kept[0]["rows"] == [
-        {"quantile": 0.5, "mean_loops": 5.0, "exact": 0.5, "fixed": 6},
-        {"quantile": 0.9, "mean_loops": 9.0, "exact": 0.9, "fixed": None},
-    ]
-    assert kept[0]["by_difficulty"]["by"] == "guesses"
-    told = "\n".join(results.exit_tables(kept))
-    assert "| 0.5 | 5.10 ± 0.14 | 50.0 ± 0.0 % | 6.0 ± 0.0 |" in told
-    assert "| 0.9 | 9.10 ± 0.14 | 90.0 ± 0.0 % |  |" in told
-    assert "| 0 | 7 | 2.10 ± 0.14 |  |" in told
-    assert told.endswith("Spearman's ρ between loops expected and needed: 0.60 ± 0.14.")
+def test_an_entry_of_the_log_says_what_was_asked_and_how_large_the_trial_was() -> None:
+    run = {
+        "preset": "p", "changes": {}, "seed": 0, "trained_on": "d", "puzzle_steps": 8, "minutes": 1.0, "parameters": 5,
+        "weights": "ema", "read_on": "d test", "puzzles": 100, "exact": {"1": 0.1},
+    }  # fmt: skip
+    runs = [run, run | {"seed": 1}, run | {"changes": {"width": 2}, "parameters": 7000, "minutes": 0.2}]
+    said = {"question": "Q?", "command": "reason ablate p\npython x", "found": "So " * 60}
+    size = "([data](../results/s.json): rows 2; seeds 1 to 2; n 100; parameters 5 to 7,000; minutes 1)"
+    lines = results.entry("s", runs, said)
+    assert lines[:6] == ["## s", "", f"Q? {size}", "", "    reason ablate p", "    python x"]
+    assert [len(line) for line in lines[7].splitlines()] == [158, 20], "prose is wrapped as on the other pages"

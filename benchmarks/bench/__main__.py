@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.table import Table
 
 import reason.settings.capabilities as can
-from benchmarks.bench.loss_curve import BESIDE, loss_curves
 from benchmarks.bench.original import original_step
 from benchmarks.bench.time_to_accuracy import minutes_to
 from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
@@ -85,12 +84,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
     parser.add_argument("--original", type=Path, metavar="DIR", help="a checkout of the authors' TRM or HRM, timed too")
     parser.add_argument("--original-compiled", action="store_true", help="their code under torch.compile")
-    parser.add_argument(
-        "--loss-curve", type=int, default=0, metavar="N", help="compare N losses and the memory of a step"
-    )
-    parser.add_argument(
-        "--original-precision", choices=("fp32", "bf16"), help="their type of states (default: as here)"
-    )
     parser.add_argument("--processor-time", action="store_true", help="of this process, not the clock: a busy machine")
     parser.add_argument("--training-only", action="store_true", help="without the evaluation at T = 16")
     parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
@@ -102,11 +95,8 @@ def main(argv: list[str]) -> int:
         )
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
-    if arguments.original is None:
-        alone = {"--loss-curve": arguments.loss_curve, "--original-compiled": arguments.original_compiled}
-        for flag, given in (alone | {"--original-precision": arguments.original_precision}).items():
-            if given:
-                raise ConfigError(f"{flag} is of the authors' code: add --original DIR, a checkout of it")
+    if arguments.original_compiled and arguments.original is None:
+        raise ConfigError("--original-compiled is of the authors' code: add --original DIR, a checkout of it")
     if not words:
         raise ConfigError("a preset is needed, got none; see: reason presets")
     if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:
@@ -159,16 +149,15 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             turns.setdefault(f"{PEAK} {products}", turn)
             rows[-1] |= {"gemm": f"{PEAK} {products}", "gemm_flops": flops}
             if arguments.original is not None:
-                config, states = _config_of(trainer), trainer.model.dtype
-                if arguments.original_precision is not None:
-                    states = dtypes(arguments.original_precision, device).states
                 original = original_step(
-                    arguments.original, config, variant.chosen.shape, states, device, arguments.original_compiled
+                    arguments.original,
+                    _config_of(trainer),
+                    variant.chosen.shape,
+                    trainer.model.dtype,
+                    device,
+                    arguments.original_compiled,
                 )
                 turns[f"{variant.name} original"] = Turn(original, torchs_own=True)
-            if arguments.original is not None and arguments.loss_curve:
-                plain = trainer_of(derive(config, BESIDE), variant.chosen.shape, Path(folder) / f"{number}-loss-curve")
-                rows[-1] |= {"loss_curve": loss_curves(plain, arguments.original, arguments.loss_curve)}
         clock = time.process_time if arguments.processor_time else time.perf_counter
         seconds = in_turns(turns, arguments.rounds, arguments.steps, device, clock)
     first = rows[0]["puzzle_steps"] / seconds[rows[0]["variant"]]
@@ -252,13 +241,6 @@ def _tables(rows: list[dict[str, Any]], varied: set[str]) -> list[Table]:
             "ratio (least, median, greatest)": lambda row: " ".join(
                 f"{v:.2f}" for v in row["ratio_to_original"].values()
             ),
-        }
-    if "loss_curve" in rows[0]:
-        parts["the first losses and the memory of a step beside the authors' code, eager"] = {
-            "losses": lambda row: f"{len(row['loss_curve']['losses'])}",
-            "furthest apart": lambda row: f"{row['loss_curve']['furthest']:.1e}",
-            "memory": lambda row: readable_size(row["loss_curve"]["memory"]),
-            "theirs": lambda row: readable_size(row["loss_curve"]["original_memory"]),
         }
     views = []
     for title, columns in parts.items():

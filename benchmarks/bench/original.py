@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -34,14 +34,12 @@ def original_step(
     dtype: torch.dtype,
     device: torch.device,
     compiled: bool = False,
-    weights: Mapping[str, Tensor] | None = None,
-    draw: Callable[[], Batch] | None = None,
 ) -> Callable[[], Tensor]:
     """A function that takes one optimizer step of their model, at this config's sizes, and returns its loss.
 
     Batch, forward pass with their halting, their StableMax loss, backward pass, an update by this project's optimizer
     (theirs needs CUDA) and no average of the weights, which they keep in a second place. `compiled`: torch.compile of
-    their loss head, as their pretrain.py does. `weights` (their names) and puzzles are random where they are not given.
+    their loss head, as their pretrain.py does. Weights and puzzles are random.
 
     Raises:
         ConfigError: no such code lies there, it cannot be imported, or it has no model like this config's.
@@ -87,19 +85,16 @@ def original_step(
             head = importlib.import_module("models.losses").ACTLossHead(theirs, "stablemax_cross_entropy")
         except ImportError as error:
             raise ConfigError(f"--original {directory}: {error}; install what that code imports") from None
-    if weights is not None:
-        theirs.load_state_dict(weights)
     head.train()
     optimizer = build_optimizer(list(head.parameters()), config.optimizer, device)
     stepped = torch.compile(head, dynamic=False) if compiled else head
-    draw = draw or _puzzles(config.training.batch_size, shape, device)
+    draw = _puzzles(config.training.batch_size, shape, device)
     blank = torch.ones(config.training.batch_size, shape.seq_len, dtype=torch.int64, device=device)
     with torch.device(device):
         carry = head.initial_carry(_theirs(Batch(blank, blank, blank[:, 0] * 0)))
 
     def step() -> Tensor:
         nonlocal carry
-        assert draw is not None
         with torch.device(device):
             carry, loss, *_ = stepped(carry=carry, batch=_theirs(draw()), return_keys=[])
         loss = loss / config.training.batch_size
