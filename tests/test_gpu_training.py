@@ -15,6 +15,7 @@ TINY = [
     "training.compile=none",
     "training.batch_size=4",
     "training.precision=fp32",
+    "training.log_every=10",
     "optimizer.schedule.warmup_steps=1",
 ]
 SHORT = "import benchmarks.gpu_training as gpu; gpu.SPEED, gpu.RESERVE = 40, 1; import sys; sys.exit(gpu.main())"

@@ -77,7 +77,7 @@ def maze_10x10() -> Config:
     """maze-10x10-narrow twice as wide and 9,000 steps long: 181,122 parameters.
 
     Measured (three seeds, n 1,000): 98.9 ± 0.3 % exact at step 8, 99.0 ± 0.3 % at step 64; any shortest path counted,
-    99.1 and 99.2 %. Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/log/structure.md).
+    99.1 and 99.2 %. Six minutes of two cores of AMD with AVX-512 and bf16, nine of one (docs/log/by-file.md).
     """
     wide: Changes = {"model.hidden_size": 64, "optimizer.muon_lr": 0.01, "training.steps": 9000}
     return derive(maze_10x10_narrow(), wide)
@@ -90,7 +90,7 @@ def maze_any() -> Config:
     mazes, the longer their paths (at least 4, 12 and 34 cells): short ones are learned first, long ones teach the state
     to stay right for as long as a path needs. Walls, which send nothing, take no part. Measured (seed 0, step 32, n 300
     each): 96.0 % of 15×15, 91.7 % of 20×20, 87.0 % of 30×30 mazes with paths of 110 cells or more; with walls that have
-    a state, three seeds, 96.4, 91.2 and 84.8 % (docs/log/structure.md).
+    a state, three seeds, 96.4, 91.2 and 84.8 % (docs/log/by-file.md).
     """
     return derive(
         maze_10x10_narrow(),
