@@ -54,6 +54,12 @@ class Progress(tqdm):
             self._due = time.monotonic() + EVERY
             self._line()
 
+    def say(self, text: str) -> None:
+        """Print a line on the output stream, on a terminal above the bar."""
+        if not self.log:
+            self.clear()
+        print(text, flush=True)
+
     def close(self) -> None:
         """Leave the finished bar, or write the last line of work that has written some."""
         if self.log:

@@ -1,44 +1,41 @@
 """An ablation: a preset's variants with several seeds each, and what is checked before any is trained.
 
-Runs are ordinary ones; what was stopped goes on where it was.
+Each run is an ordinary run folder DIR/NN-seedS, and DIR/ablation.json says what is varied. So nothing else is stored
+about what is done: a run whose evaluations are missing is left to do, and it goes on from its newest checkpoint.
 """
 
 from __future__ import annotations
 
-import glob
+import contextlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from datasets_gen.layout import Metadata, read_metadata, splits_of
-from reason.ablation.lease import alone
+from datasets_gen.layout import splits_of
 from reason.config.describe import has_mark, unused
 from reason.config.differences import differing
 from reason.config.overrides import Changes, derive, leaves, read_config, tuples, value_text
 from reason.config.schema import Config
-from reason.data.puzzles import PuzzleData, shape_of
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
-from reason.models import build_model
 from reason.presets import preset
-from reason.runs.evaluation import refuse_other_family
 from reason.runs.folders import plain_name
 from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
 from reason.settings.base import Elsewhere, Mark
 from reason.training.checkpoint import readable, step_of
+from reason.training.log import read_metrics
 
 SPEC = "ablation.json"
-OWN = (".lease", f".{SPEC}.partial", SPEC)  # what a folder holds while another process begins the ablation
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
 PRESET = "preset"  # what is varied where several presets are named
-GROWS = ("seeds", "also_on")  # may be more in a folder that is there already
 
 
 class Ablation(BaseModel):
@@ -54,7 +51,7 @@ class Ablation(BaseModel):
     one_at_a_time: bool = False
     evaluation: Changes = {}
     also_on: list[str] = []
-    sets: dict[str, str] = {}  # what `read_sets` found as it was begun
+    sets: dict[str, str] = {}  # what `read_sets` returned when runs were begun
 
     @field_validator("shared", "varied", "evaluation")
     @classmethod
@@ -148,19 +145,11 @@ class Cell:
     config: Config
 
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
-        """What an evaluation found; None where there is none yet.
-
-        Raises:
-            ConfigError: its file is damaged.
-        """
-        file = self.run / "evaluation" / name / "results.json"
+        """What an evaluation found; None where there is none yet, or its file is damaged."""
         try:
-            return compared(read_json(file))
-        except (FileNotFoundError, NotADirectoryError):
+            return compared(read_json(self.run / "evaluation" / name / "results.json"))
+        except (OSError, ConfigError):
             return None
-        except ConfigError as error:
-            said = str(error) if str(file) in str(error) else f"{file}: {error}"
-            raise ConfigError(f"{said}; or remove it to evaluate again") from None
 
     def missing(self, ablation: Ablation) -> dict[str, str | None]:
         """The evaluations that it still needs."""
@@ -171,28 +160,46 @@ class Cell:
         newest = next(readable(self.run), None)
         return newest is not None and step_of(newest) >= self.config.training.steps
 
+    def progress(self) -> float:
+        """The share of its steps that is trained, by the last line of metrics.jsonl."""
+        lines = read_metrics(self.run)
+        return lines[-1]["step"] / self.config.training.steps if lines else 0.0
 
-def open_folder(folder: Path, asked: Ablation, sets: Mapping[str, str] | None = None) -> None:
-    """Begin or join an ablation: a new folder, or that of the same one, perhaps with fewer seeds or sets than now.
+    @property
+    def log(self) -> Path:
+        """The file with what the processes of this run have printed."""
+        return self.run.with_name(f"{self.run.name}.log")
 
-    `sets` are what `read_sets` finds; without them no set is compared.
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder, and keep other commands out of it.
 
     Raises:
-        ConfigError: the folder holds another ablation, runs of other settings or sets, or something else, or cannot be
-            written to.
+        ConfigError: another command works there.
     """
-    refuse_other_ablation(folder, asked)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with alone(folder):
-            known = refuse_other_ablation(folder, asked)
-            refuse_changed(asked.cells(folder))
-            refuse_other_sets(folder, known, sets or {})
-            record = asked.model_dump(mode="json") | {"sets": known | dict(sets or {})}
-            with written_beside(folder / SPEC) as part:
-                part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    except PermissionError as error:
-        raise ConfigError(f"{folder} cannot be written to ({error.strerror}); name another --out DIR") from None
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise ConfigError(f"another reason ablate works in {folder}; wait for it, or name another --out DIR") from None
+
+
+def open_folder(folder: Path, asked: Ablation, sets: Mapping[str, str] | None = None) -> None:
+    """Begin an ablation in a folder, or go on with the one that is there.
+
+    `sets` are what `read_sets` returns; without them no set is compared.
+
+    Raises:
+        ConfigError: the folder holds another ablation, runs of other settings or sets, or something else.
+    """
+    known = refuse_other_ablation(folder, asked)
+    refuse_changed(asked.cells(folder))
+    refuse_other_sets(folder, known, sets or {})
+    record = asked.model_dump(mode="json") | {"sets": known | dict(sets or {})}
+    with written_beside(folder / SPEC) as part:
+        part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
@@ -202,40 +209,31 @@ def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
 
 
 def refuse_other_ablation(folder: Path, asked: Ablation) -> dict[str, str]:
-    """The sets that the ablation in a folder was begun with.
+    """The sets that the ablation in a folder was begun with. Seeds and sets of `also_on` may come and go.
 
     Raises:
         ConfigError: the folder holds another ablation, or something else.
     """
     file = folder / SPEC
-    if file.exists():
-        try:
-            there = Ablation.model_validate(read_json(file))
-        except ValidationError as error:
-            raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
-        read = [sets for sets in there.also_on if _is_read(folder, sets)]
-        unread = set(there.also_on) - set(read)  # whose puzzles may change still
-        more = asked.seeds >= there.seeds and set(read) <= set(asked.also_on)
-        free = {"sets", *(GROWS if more else ()), *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
-        written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
-        apart = [key for key in written if written[key] != wanted[key]]
-        if list(there.varied) != list(asked.varied):  # which numbers the variants
-            apart.append("varied")
-        if apart:
-            raise ConfigError(
-                f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
-                "command, with as many seeds and sets or more, or name another --out DIR"
-            )
-        return {name: digest for name, digest in there.sets.items() if name.rpartition(" ")[0] not in unread}
-    if folder.exists() and (not folder.is_dir() or any(path.name not in OWN for path in folder.iterdir())):
-        raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
-    return {}
-
-
-def _is_read(folder: Path, sets: str) -> bool:
-    """Whether a run has an evaluation on a set of `also_on`."""
-    name = glob.escape(f"{EVALUATION}-{Path(sets).name}")
-    return any(folder.glob(f"*/evaluation/{name}/results.json"))
+    if not file.exists():
+        if folder.exists() and (not folder.is_dir() or any(path.name[0] != "." for path in folder.iterdir())):
+            raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+        return {}
+    try:
+        there = Ablation.model_validate(read_json(file))
+    except ValidationError as error:
+        raise ConfigError(f"{file} is no ablation ({error.errors()[0]['msg']}); name another --out DIR") from None
+    free = {"seeds", "also_on", "sets", *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
+    written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
+    apart = [key for key in written if written[key] != wanted[key]]
+    if list(there.varied) != list(asked.varied):  # their order numbers the variants
+        apart.append("varied")
+    if apart:
+        raise ConfigError(
+            f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
+            "command (seeds and --also-on may differ), or name another --out DIR"
+        )
+    return there.sets
 
 
 def refuse_changed(cells: Iterable[Cell]) -> None:
@@ -301,12 +299,8 @@ def refuse_other_sets(folder: Path, recorded: Mapping[str, str], now: Mapping[st
         )
 
 
-def refuse_unreadable_sets(ablation: Ablation) -> None:
-    """Raises ConfigError where a variant could not be evaluated once it is trained, as far as metadata says.
-
-    Raises:
-        DatasetError: a dataset.json is missing or wrong.
-    """
+def refuse_unreadable_runs(ablation: Ablation) -> None:
+    """Raises ConfigError where a variant will not have the weights, the checkpoint or the split to evaluate."""
     for variant in ablation.variants():
         config = ablation.config(variant, ablation.first_seed)
         settings, monitor = derive(config, ablation.evaluation).evaluation, config.training.monitor
@@ -319,31 +313,6 @@ def refuse_unreadable_sets(ablation: Ablation) -> None:
                 f"evaluation.checkpoint=best: nothing chooses it for {variant.name}, with training.monitor.puzzles="
                 f"{monitor.puzzles} and the splits {', '.join(splits_of(own[0]))}; type evaluation.checkpoint=newest"
             )
-        trained = [read_metadata(directory, "train") for directory in own]
         for directory in [own[0], *ablation.also_on]:
             if settings.split not in (there := splits_of(directory)):
                 raise ConfigError(f"evaluation.split={settings.split}: {directory} has {', '.join(there)}")
-            read = read_metadata(directory, settings.split)
-            if read.total_groups == 0:
-                raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
-            _refuse_other_puzzles(config, trained, read, directory, variant)
-
-
-def _refuse_other_puzzles(
-    config: Config, trained: list[Metadata], read: Metadata, directory: str, variant: Variant
-) -> None:
-    """Raises ConfigError where a set is of another family than the trained ones, or of a size that no variant reads."""
-    refuse_other_family(directory, read.task, trained[0].task, "the runs are")
-    shapes, shape = [shape_of(metadata) for metadata in trained], shape_of(read)
-    if shape in shapes:
-        return
-    with torch.device("meta"):
-        model = build_model(config.model, shapes[0])
-        for other in shapes[1:]:
-            if model.reads(other):
-                model.add_shape(other)
-        if not model.reads(shape):
-            raise ConfigError(
-                f"{directory} has {shape}, {variant.name} is built for {shapes[0]}: name a set of its shape, or a "
-                "preset that reads any size"
-            )

@@ -9,17 +9,13 @@ import math
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reason.ablation import Cell, cell_of
-from reason.ablation.lease import TAKEN, is_free, lease_of
-from reason.ablation.queue import LOOK
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
 from reason.plugins import IMPORTED, import_file
-from reason.training.interrupt import StopRequest
 
 try:
     import submitit
@@ -46,21 +42,15 @@ class Job:
         self.work, self.run, self.imports = work, run.absolute(), list(IMPORTED)
 
     def __call__(self) -> None:
-        """Wait where another process works on the run; work; have the job requeued where it was stopped.
+        """Work on the run; where a signal stopped that, have the job requeued.
 
         Raises:
             SystemExit: the run failed, or SLURM ends the job by itself; the log says why.
         """
         for file in self.imports:
             import_file(file)
-        lease, status = lease_of(self.run), TAKEN
-        with StopRequest() as stop:
-            while status == TAKEN and stop.name is None:
-                if is_free(lease):
-                    status = self.work(self.run.parent, self.run.name)
-                else:
-                    time.sleep(LOOK)
-        if status not in (0, TAKEN):
+        status = self.work(self.run.parent, self.run.name)
+        if status:
             raise SystemExit(status)
         ablation, cell = cell_of(self.run.parent, self.run.name)
         if cell.missing(ablation):

@@ -1,4 +1,4 @@
-"""reason ablate: a preset's variants, each with several seeds, as a queue that goes on where it was stopped.
+"""reason ablate: a preset's variants, each with several seeds; the same command goes on where it was stopped.
 
 `python -m reason.cli.ablate FOLDER RUN` is one of its runs, in a process of its own.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from datasets_gen.layout import splits_of
-from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
 from reason.ablation import (
     EVALUATION,
@@ -25,15 +24,15 @@ from reason.ablation import (
     Ablation,
     Cell,
     cell_of,
+    locked,
     open_folder,
     read_sets,
     refuse_alike,
-    refuse_other_sets,
-    refuse_unreadable_sets,
+    refuse_other_ablation,
+    refuse_unreadable_runs,
     slurm,
 )
-from reason.ablation.lease import TAKEN, acquired, alone, lease_of
-from reason.ablation.queue import Queue, why_ended
+from reason.ablation.local import end_with_parent, why_ended, work_through
 from reason.cli import guarded
 from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
 from reason.errors import ConfigError
@@ -59,24 +58,19 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
 
 KEY=A,B varies a setting, and A is the base; KEY=A sets it in all runs. seeds=N (default 3) uses N seeds from 0 on, or
 from seed=S. Several presets are varied like a setting. If nothing is varied, the command trains N seeds of one recipe.
-Each run is an ordinary run under --out, trained and evaluated in its own process. Ctrl-C, SIGTERM, --max-minutes or a
-kill lose nothing: the same command continues and ends with the same table. A larger seeds=N or another --also-on adds
-only what is missing. The command prints mean ± standard deviation, the differences from the base paired by seed, and a
+Each run is an ordinary run under --out, trained and evaluated in its own process. If Ctrl-C, SIGTERM, --max-minutes or
+a kill stops the command, the same command continues and ends with the same table. With another seeds=N or --also-on it
+adds what is missing. The command prints mean ± standard deviation, the differences from the base paired by seed, and a
 verdict ("all at 0 %": train longer). It writes summary.html, .png and .json, in a folder for each evaluated set.
 
-Several machines can share the work: run the same command on each, with data/ and --out in shared folders. A machine
-takes runs that no other machine works on, and runs of a machine without a sign of life for 2 minutes. --on slurm (needs
-the extra: pip install 'recursive-reasoners[slurm]') submits a job of --max-minutes for every missing run, and returns.
-A job that is preempted or out of time saves its run and is requeued. The same command reports their progress, submits
-unfinished runs again, and prints the table.
+--on slurm (needs the extra: pip install 'recursive-reasoners[slurm]') submits a job of --max-minutes for every missing
+run, and returns. A job that is preempted or out of time saves its run and is requeued. The same command reports their
+progress, submits unfinished runs again, and prints the table.
 """
 
 
-HANG_UP = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []  # not on Windows
-
-
 def main(argv: list[str]) -> int:
-    """Parse, work through the queue, print; returns the exit status."""
+    """Parse, train and evaluate what is missing, print; returns the exit status."""
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
@@ -107,56 +101,47 @@ def main(argv: list[str]) -> int:
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
+    refuse_other_ablation(folder, ablation)
+    print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs", flush=True)
     sets = None
     if any(cell.missing(ablation) for cell in cells):
         if "data.directory" not in ablation.shared:
             make_data_once(cells[0].config)
-        refuse_unreadable_sets(ablation)
+        refuse_unreadable_runs(ablation)
         sets = read_sets(ablation)
-    open_folder(folder, ablation, sets)
-    print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs")
-    if through is not None:
-        return _submitted(folder, ablation, cells, through)
-    return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
+    with locked(folder):
+        open_folder(folder, ablation, sets)
+        if through is not None:
+            return _submitted(folder, ablation, cells, through)
+        return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
     """Train, evaluate and print; returns the exit status."""
-    queue = Queue(ablation, cells, jobs, time.monotonic() + 60 * minutes, "reason.cli.ablate")
-    with (
-        StopRequest(others=HANG_UP) as stop,
-        Progress(total=len(cells), unit="run", desc="ablation") as bar,
-        contextlib.closing(queue.run(stop)) as done,
-    ):
-        for cell in done:
-            bar.set_postfix_str(f"{cell.run.name} {cell.variant.name}")
-            bar.update()
-    with alone(folder):
-        _summarize(folder, ablation, cells)
-    for run, line in queue.failed.items():
-        print(f"{run} failed: {line}; its words are in {run}.log", file=sys.stderr)
-    left = [cell for cell in cells if cell.missing(ablation)]
-    if any(str(cell.run) not in queue.failed for cell in left):
-        print(f"{len(left)} runs are left; the same command goes on with them")
-    return 128 + stop.number if stop.number is not None else 1 if queue.failed else 0
+    until = time.monotonic() + 60 * minutes
+    with StopRequest() as stop:
+        failed = work_through(ablation, cells, jobs, until, stop, "reason.cli.ablate")
+    _summarize(folder, ablation, cells)
+    if left := sum(bool(cell.missing(ablation)) for cell in cells):
+        print(f"{left} runs are left, {len(failed)} of them failed; the same command goes on with them")
+    return 128 + stop.number if stop.number is not None else 1 if failed else 0
 
 
 def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Executor) -> int:
     """Print what there is, submit the runs that are neither finished nor in a job; returns the exit status."""
-    with alone(folder):
-        before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
-        left = [cell for cell in cells if cell.missing(ablation)]  # after the look at the jobs: what ended is written
-        _summarize(folder, ablation, cells)
-        idle = [cell for cell in left if before.get(cell.run.name) not in states]
-        for cell in idle:
-            if job := before.get(cell.run.name):
-                log = slurm.log_of(folder, job)
-                said = why_ended(0, log) if log.exists() else "no word"
-                print(f"job {job} of {cell.run} ended: {said}; its words are in {log}", file=sys.stderr)
-        if idle:
-            slurm.submit(through, folder, idle, work)
-            states = slurm.queued()
-        jobs = {run: job for job, run in slurm.submitted(folder).items()}
+    before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
+    left = [cell for cell in cells if cell.missing(ablation)]  # after the look at the jobs: what ended is written
+    _summarize(folder, ablation, cells)
+    idle = [cell for cell in left if before.get(cell.run.name) not in states]
+    for cell in idle:
+        if job := before.get(cell.run.name):
+            log = slurm.log_of(folder, job)
+            said = why_ended(0, log) if log.exists() else "no word"
+            print(f"job {job} of {cell.run} ended: {said}; log {log}", file=sys.stderr)
+    if idle:
+        slurm.submit(through, folder, idle, work)
+        states = slurm.queued()
+    jobs = {run: job for job, run in slurm.submitted(folder).items()}
     for cell in left:
         job = jobs[cell.run.name]
         print(f"{cell.run.name}  job {job}  {states.get(job, 'ended')}  {cell.variant.name}")
@@ -259,22 +244,13 @@ def work(folder: Path, name: str) -> int:
 
 def _worked(folder: Path, name: str) -> int:
     ablation, cell = cell_of(folder, name)
-    lease = lease_of(cell.run)
-    if not acquired(lease):
-        return TAKEN
-    with contextlib.ExitStack() as held:
-        held.callback(lease.release)
-        if "data.directory" not in ablation.shared:
-            make_data_once(cell.config)
-        refuse_other_sets(folder, ablation.sets, read_sets(ablation))
-        if not cell.trained():
-            _train(cell)
-        if cell.trained():  # else it was stopped
-            own = read_config(cell.run / "config.json")
-            config = derive(own, ablation.evaluation)
-            for evaluation, directory in cell.missing(ablation).items():
-                read = config if directory is None else derive(config, {"data.directory": directory})
-                evaluate_run(cell.run, read, evaluation)
+    if not cell.trained():
+        _train(cell)
+    if cell.trained():  # else it was stopped
+        config = derive(read_config(cell.run / "config.json"), ablation.evaluation)
+        for evaluation, directory in cell.missing(ablation).items():
+            read = config if directory is None else derive(config, {"data.directory": directory})
+            evaluate_run(cell.run, read, evaluation)
     return 0
 
 
@@ -288,4 +264,5 @@ def _train(cell: Cell) -> None:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=end_with_parent, daemon=True).start()
     sys.exit(guarded(lambda words: _worked(Path(words[0]), words[1]), sys.argv[1:]))

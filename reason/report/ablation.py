@@ -25,26 +25,26 @@ CONFIDENCE = 0.95
 
 def summary(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[dict[str, Any]]:
     """A row for every variant, the base first; `runs`: results by variant and seed."""
-    base = {seed: _exact(results) for seed, results in runs.get(variants[0], {}).items()}
+    base = {seed: exact(results) for seed, results in runs.get(variants[0], {}).items()}
     rows = []
     for name in variants:
         found = runs.get(name, {})
-        exact = {seed: _exact(results) for seed, results in found.items()}
+        at_trained = {seed: exact(results) for seed, results in found.items()}
         rows.append(
             {
                 "variant": name,
                 "seeds": sorted(found),
                 "parameters": next((results["parameters"] for results in found.values()), None),
                 "puzzles": next((results["puzzles"] for results in found.values()), None),
-                "exact": spread(list(exact.values())),
+                "exact": spread(list(at_trained.values())),
                 "last": spread([results["exact_by_step"][-1] for results in found.values()]),
-                "difference": None if name == variants[0] else difference(exact, base),
+                "difference": None if name == variants[0] else difference(at_trained, base),
             }
         )
     return rows
 
 
-def _exact(results: Results) -> float:
+def exact(results: Results) -> float:
     """Exact accuracy at the last trained step."""
     return float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
 

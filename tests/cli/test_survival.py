@@ -73,7 +73,6 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
     ("evaluate half steps=1 evaluation.boards=0 name=e", "runs.evaluation.write_report", "half/evaluation/e"),
     ("export half out steps=1", "runs.export.write_card", "out"),
     ("pack half out.tar.gz", "runs.archive._pack", "out.tar.gz"),
-    ("ablate sudoku-4x4 data={set} seeds=1 --out ab", "ablation.lease.SoftFileLease.acquire", "ab/.lease"),
 ])  # fmt: skip
 def test_a_full_disk_names_what_was_written(
     words: str, writer: str, path: str, half: Path, here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
