@@ -8,11 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import socket
-import threading
-import time
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,7 +22,6 @@ from reason.errors import ConfigError, PartnerLost
 PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
 LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
 A_DAY = timedelta(days=1)  # for the first one to make the set
-ROLL_CALL = timedelta(seconds=5)  # for every process to notice that one is lost, and to say that itself is not
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
@@ -170,7 +164,6 @@ def joined(device: torch.device) -> Iterator[World]:
     """The process group of torchrun; without torchrun, this process alone.
 
     Raises:
-        ConfigError: the variables that torchrun sets are not all there.
         PartnerLost: another process has stopped, or is gone.
     """
     size = world_size()
@@ -179,100 +172,42 @@ def joined(device: torch.device) -> Iterator[World]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    store: dist.Store | None = None
     try:
-        shared, rank, size = next(dist.rendezvous("env://", timeout=LONGER))
-        store = _of_this_attempt(shared, rank, size)
-        store.set(f"process/{rank}", f"rank {rank} on {socket.gethostname()} (process {os.getpid()})")
-        kind = "nccl" if device.type == "cuda" else "gloo"
-        dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=LONGER)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGER)
         control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
-        yield World(rank, size, control, patient, None if device.type == "cuda" else control)
+        yield World(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
     except RuntimeError as error:
         lost = _lost(str(error))
         if lost is None:
             raise
-        who = "another process" if store is None else _absent(store, int(os.environ["RANK"]), size)
-        raise PartnerLost(f"{who} {lost}; the newest checkpoint is safe, go on with --resume") from error
+        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
 
 
-def _of_this_attempt(store: dist.Store, rank: int, size: int) -> dist.Store:
-    """A part of torchrun's store that no earlier attempt wrote to.
-
-    torchrun keeps the store when it starts processes anew, with the addresses of those that are gone. So rank 0 names
-    a part, and tells it to each process that asks by a name of its own.
-
-    Raises:
-        PartnerLost: a process has not come.
-    """
-    name = uuid.uuid4().hex
-    if rank:
-        store.set(f"asks/{rank}", name)
-        part = store.get(f"part/{name}").decode()
-        store.set(f"heard/{part}/{rank}", "")
-        return dist.PrefixStore(part, store)
-    missing, until = list(range(1, size)), time.monotonic() + LONGER.total_seconds()
-    while missing:
-        if time.monotonic() > until:
-            raise PartnerLost(f"rank {missing[0]} of {size} processes has not come for {LONGER}; start them all again")
-        for other in missing:
-            if store.check([f"asks/{other}"]):
-                store.set(f"part/{store.get(f'asks/{other}').decode()}", name)
-        time.sleep(0.05)
-        missing = [other for other in missing if not store.check([f"heard/{name}/{other}"])]
-    return dist.PrefixStore(name, store)
-
-
 def _lost(text: str) -> str | None:
     """What has become of another process, where that is what an error of gloo or of the store says."""
     if "imed out" in text:
-        return f"has not answered for {PATIENCE.total_seconds() / 60:g} minutes: it is stopped, stuck or gone"
-    return "is gone" if "gloo" in text and "onnection" in text else None
-
-
-def _absent(store: dist.Store, rank: int, size: int) -> str:
-    """Who does not answer a roll call: processes that live have lost the same one, and come here too."""
-    answer = f"the node {os.environ['MASTER_ADDR']} (it keeps the store) or the network to it"
-
-    def ask() -> None:
-        nonlocal answer
-        with contextlib.suppress(RuntimeError):  # the store is gone
-            store.set(f"lives/{rank}", "")
-            absent, until = list(range(size)), time.monotonic() + ROLL_CALL.total_seconds()
-            while absent and time.monotonic() < until:
-                time.sleep(0.1)
-                absent = [other for other in absent if not store.check([f"lives/{other}"])]
-            answer = ", ".join(store.get(f"process/{other}").decode() for other in absent) or "another process"
-
-    asking = threading.Thread(target=ask, daemon=True)  # of a store out of reach a request never returns
-    asking.start()
-    asking.join(2 * ROLL_CALL.total_seconds())
-    return answer
+        return "has not answered in time: it is stopped, stuck or gone"
+    if "gloo" in text and "onnection" in text:
+        return f"is gone ({text.partition('] ')[2].partition('. ')[0]})"  # with its address
+    return None
 
 
 def world_size() -> int:
     """How many processes torchrun started; 1 without it.
 
     Raises:
-        ConfigError: WORLD_SIZE is set, and what else torchrun sets is not.
+        ConfigError: WORLD_SIZE is set, and not by torchrun.
     """
-    given = {name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")}
-    if given["WORLD_SIZE"] in ("", "1"):
-        return 1
-    for name, value in given.items():
-        if not re.fullmatch("[0-9]{1,6}", value):
-            raise ConfigError(
-                f"WORLD_SIZE={given['WORLD_SIZE']} in the environment, and {name}={value}: start several processes "
-                "with torchrun, or one with: unset WORLD_SIZE"
-            )
-    size, rank = int(given["WORLD_SIZE"]), int(given["RANK"])
-    if rank >= size or "MASTER_ADDR" not in os.environ:
-        what = "MASTER_ADDR is not set" if rank < size else f"RANK={rank} is not below it"
-        raise ConfigError(f"WORLD_SIZE={size} in the environment, and {what}: start several processes with torchrun")
-    return size
+    size = os.environ.get("WORLD_SIZE") or "1"
+    if size != "1" and not dist.is_torchelastic_launched():
+        raise ConfigError(
+            f"WORLD_SIZE={size} in the environment, and not from torchrun: start several processes with torchrun, or "
+            "one with: unset WORLD_SIZE"
+        )
+    return int(size)
 
 
 def goes_on(run: str | None) -> bool:
@@ -281,12 +216,19 @@ def goes_on(run: str | None) -> bool:
     torchrun counts its attempts on each node by itself, so the count does not say which attempt this is.
 
     Raises:
-        ConfigError: the run has no name that every attempt knows.
+        ConfigError: the run has no name that every attempt knows, or torchrun keeps its store.
     """
     most = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")
-    if most != "0" and run is None:
+    if most == "0":
+        return False
+    if run is None:
         raise ConfigError(f"--max-restarts={most} of torchrun, and no name of the run to go on with: type run=DIR")
-    return most != "0" and os.path.exists(os.path.join(str(run), "config.json"))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # github.com/pytorch/pytorch/issues/135712
+        raise ConfigError(
+            f"--max-restarts={most}: torchrun would give restarted processes the addresses of those that are gone; "
+            "type TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"
+        )
+    return os.path.exists(os.path.join(run, "config.json"))
 
 
 def device_of_process(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -15,24 +14,20 @@ class StopRequest:
     """Within the block the first signal only sets `name` and `number`; a second Ctrl-C interrupts at once.
 
     Ctrl-C and a cluster's warnings are heeded. `patient`: a second Ctrl-C is ignored, since under torchrun each process
-    gets it twice. `others`: signals that do the same, except where they are ignored, as SIGHUP is under nohup.
+    gets it twice.
     """
 
-    def __init__(self, patient: bool = False, others: Sequence[signal.Signals] = ()) -> None:
+    def __init__(self, patient: bool = False) -> None:
         self.name: str | None = None
         self.number: int | None = None
-        self.patient, self.others = patient, others
+        self.patient = patient
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is threading.main_thread():
-            heeded = [number for number in self.others if signal.getsignal(number) != signal.SIG_IGN]
             warnings = [signal.Signals[name] for name in WARNINGS if name in signal.Signals.__members__]
-            for number in (signal.SIGINT, *warnings, *heeded):
+            for number in (signal.SIGINT, *warnings):
                 self._previous[number] = signal.signal(number, self._note)
-            around = getattr(self._previous[signal.SIGINT], "__self__", None)
-            if isinstance(around, StopRequest):  # a signal that came before this block holds here
-                self.name, self.number = around.name, around.number
         return self
 
     def __exit__(self, *_: object) -> None:

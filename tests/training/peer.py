@@ -19,6 +19,7 @@ from reason.training.loop import Trainer
 def in_world(rank: int, port: int, words: list[str]) -> int:
     """`reason WORDS…` as process `rank` of two; the variables are those that torchrun sets."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    world["TORCHELASTIC_RUN_ID"] = "test"
     os.environ |= {name: str(value) for name, value in world.items()}
     try:
         return main(words)

@@ -7,13 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from conftest import TINY, pairs, trainer_of
 from peer import in_world
 from test_loop import everything, signalled, untimed
@@ -25,7 +23,7 @@ from reason.errors import ConfigError
 from reason.runs.build import build_trainer, why_processes_differ
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
-from reason.training.distributed import World, _buckets, _of_this_attempt, device_of_process, goes_on
+from reason.training.distributed import World, _buckets, device_of_process, goes_on
 from reason.training.log import read_metrics
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
@@ -130,24 +128,13 @@ def test_each_process_takes_its_share() -> None:
 
 def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_of_process("cuda:1") == "cuda:1"
-    launched = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    launched = {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "test"}
     for name, value in launched.items():
         monkeypatch.setenv(name, value)
     assert device_of_process("cuda") == "cuda:1"
     assert device_of_process("cpu") == "cpu"
     with pytest.raises(ConfigError, match="type device=cuda"):
         device_of_process("cuda:0")
-
-
-def test_an_attempt_reads_nothing_that_the_one_before_wrote() -> None:
-    """torchrun gives both the same store."""
-    store = dist.HashStore()
-    for attempt in range(3):
-        with ThreadPoolExecutor(3) as pool:
-            parts = list(pool.map(lambda rank: _of_this_attempt(store, rank, 3), range(3)))
-        assert not any(part.check(["address"]) for part in parts)
-        parts[0].set("address", str(attempt))
-        assert [part.get("address") for part in parts] == [str(attempt).encode()] * 3
 
 
 def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -158,6 +145,9 @@ def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatc
     assert not goes_on(str(tmp_path / "new"))
     with pytest.raises(ConfigError, match=r"--max-restarts=3 of torchrun.*type run=DIR"):
         goes_on(None)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    with pytest.raises(ConfigError, match="type TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"):
+        goes_on(str(tmp_path))
 
 
 def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch) -> None:

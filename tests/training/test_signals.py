@@ -80,9 +80,10 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
         monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=3))
         assert in_world(0, port, words) == 1
         (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
-        assert error.startswith("error: rank 1 on ")
-        assert f"(process {peer.pid}) has not answered for 0.05 minutes: it is stopped, stuck or gone" in error
-        assert "the newest checkpoint is safe, go on with --resume" in error
+        assert error == (
+            "error: another process has not answered in time: it is stopped, stuck or gone; the newest "
+            "checkpoint is safe, go on with --resume"
+        )
         assert (run / "checkpoints/step-000002/manifest.json").exists()
     finally:
         peer.send_signal(signal.SIGCONT)
