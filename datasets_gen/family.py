@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
@@ -11,6 +12,8 @@ import numpy as np
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
+
+FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 
 
 class Puzzle(ABC):
@@ -28,6 +31,7 @@ class Puzzle(ABC):
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
     open_cells = "._ "  # the characters of cells that a question leaves open
+    passed = " \t\r\n"  # what may stand between the cells of a typed board
     marks: tuple[int, ...] = ()  # what each further token of `marked` counts as in an answer
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
 
@@ -161,20 +165,31 @@ class Puzzle(ABC):
         """
         return self.parse(text), None
 
+    @property
+    def typed_as(self) -> dict[str, int]:
+        """The token of each character that may be typed for a cell."""
+        return {character: token for token, character in enumerate(self.characters)}
+
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; line ends, and spaces where no cell is one, are passed over.
+        """Tokens (S,) of a typed board; what `passed` has is passed over where it is no cell.
 
         Raises:
-            DatasetError: a foreign character or a wrong number of cells.
+            DatasetError: a foreign character, or a wrong number of cells in a row or in all.
         """
-        passed = "\r\n" if " " in self.characters else "\r\n\t "
-        cells = [character for character in text if character not in passed]
-        foreign = next((character for character in cells if character not in self.characters), None)
-        if foreign is not None:
-            raise DatasetError(f"{foreign!r} is no cell of {self.name}; its cells are {self.characters!r}")
-        if len(cells) != self.seq_len:
-            raise DatasetError(f"{len(cells)} cells; a board of {self.name} has {self.seq_len}")
-        tokens = [self.characters.index(character) for character in cells]
+        read, (rows, columns) = self.typed_as, self.grid_shape
+        lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
+        for number, line in enumerate(lines, 1):
+            if (foreign := next((c for c in line if c not in read), None)) is not None:
+                cells = "".join(read)
+                raise DatasetError(f"{foreign!r} in line {number} is no cell of {self.name}; its cells are {cells!r}")
+        board = [line for line in lines if line]
+        counts = [len(line) for line in board]
+        if len(board) == rows and counts != [columns] * rows:
+            row = next(row for row, count in enumerate(counts) if count != columns)
+            raise DatasetError(f"row {row + 1} of the board has {counts[row]} cells; type {columns}")
+        if sum(counts) != self.seq_len:
+            raise DatasetError(f"{sum(counts)} cells; a board of {self.name} has {rows}x{columns} = {self.seq_len}")
+        tokens = [read[character] for line in board for character in line]
         return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)
 
 
@@ -196,3 +211,31 @@ class SquareBoard(Puzzle):
         """The board (S,) as lines of characters, framed."""
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *(f"|{row}|" for row in super().draw(tokens).split("\n")), frame])
+
+
+def drawn_lines(text: str) -> list[str]:
+    """The lines of a drawing without the empty ones before and after it."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    drawn = [index for index, line in enumerate(lines) if line]
+    return lines[drawn[0] : drawn[-1] + 1] if drawn else []
+
+
+def unframed(lines: list[str]) -> tuple[list[str], bool]:
+    """The rows of a drawing, and whether a frame as `SquareBoard.draw` has it, or one of bars alone, stood around."""
+    ends = len(lines) > 2 and FRAME.fullmatch(lines[0]) and FRAME.fullmatch(lines[-1])
+    rows = lines[1:-1] if ends else lines
+    barred = [BARRED.fullmatch(row) for row in rows if row]
+    if barred and all(barred):
+        return [row and row.rstrip(" ")[1:-1] for row in rows], True
+    return rows, bool(ends)
+
+
+def whole(word: str, what: str) -> int:
+    """The whole number that a word is.
+
+    Raises:
+        DatasetError: it is none; `what` it should be.
+    """
+    if not re.fullmatch("[0-9]{1,9}", word):
+        raise DatasetError(f"{word!r} is no {what}; type a whole number")
+    return int(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import DatasetError
+from datasets_gen.layout import DatasetError, brief
 
 PAD, EOS, BLANK = 0, 14, 15
 MOST_DIGITS = 1000  # of an operand, and operands of a sum
 CHARACTERS = "·0123456789+= §_"  # token t is drawn as CHARACTERS[t]
 TOKENS = {character: token for token, character in enumerate(CHARACTERS)}
+SPACE = "[ \t\r\n]*"
+NUMBER = f"{SPACE}[0-9]+{SPACE}"
+SUM = re.compile(rf"({NUMBER}(?:\+{NUMBER})*)(?:={SPACE}[0-9]*§?_*{SPACE})?")  # with an answer as `draw` writes it
 
 
 @dataclass(frozen=True)
@@ -217,16 +221,15 @@ class Addition(Puzzle):
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed sum such as `12+34=`; what follows '=' is left open.
+        """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out.
 
         Raises:
             DatasetError: no such sum.
         """
-        typed = text.replace(" ", "").strip()
-        foreign = next((character for character in typed if character not in TOKENS), None)
-        if foreign is not None:
-            raise DatasetError(f"{foreign!r} is no digit, '+' or '='; type a sum such as 12+34=")
-        operands = self.read(np.array([TOKENS[character] for character in typed.partition("=")[0] + "="]))
+        typed = SUM.fullmatch(text)
+        if typed is None:
+            raise DatasetError(f"{brief(text.strip())} is no sum; type whole numbers with + between them, as 12+34=")
+        operands = self.read(TOKENS[character] for character in re.sub(r"\s", "", typed[1]) + "=")
         question = self.example(operands)[0]
         if self.causal:  # leave out the answer that a training example shows
             question[len(self._prompt(operands)) :] = PAD

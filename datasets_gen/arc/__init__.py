@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from datasets_gen.family import SquareBoard
+from datasets_gen.family import SquareBoard, drawn_lines, unframed
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Structure
 
@@ -146,13 +146,19 @@ class Arc(SquareBoard):
         return np.array(found, np.uint64)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a grid typed as lines of digits.
+        """Tokens (S,) of a grid typed as lines of digits, or of a whole board: framed as `draw` does, or in one line.
 
         Raises:
-            DatasetError: lines of different lengths, other characters, or more of them than the board has.
+            DatasetError: lines of different lengths, other characters, or no grid bounded by ends.
         """
-        lines = [line.replace(" ", "") for line in text.strip().split("\n")]
-        if not all(line.isdecimal() for line in lines) or len({len(line) for line in lines}) != 1:
+        rows, framed = unframed(drawn_lines(text))
+        if framed or (len(rows) == 1 and len(rows[0]) == self.seq_len):
+            tokens = super().parse("\n".join(rows))
+            if fault := self.fault(tokens, tokens):
+                raise DatasetError(fault)
+            return tokens
+        lines = [re.sub("[ \r]", "", line) for line in text.strip(" \r\n").split("\n")]
+        if not all(re.fullmatch("[0-9]+", line) for line in lines) or len({len(line) for line in lines}) != 1:
             raise DatasetError("type a grid as lines of digits 0-9, all of the same length")
         grid = np.array([[int(character) for character in line] for line in lines])
         if max(grid.shape) > self.size:

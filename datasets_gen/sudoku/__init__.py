@@ -17,7 +17,6 @@ from datasets_gen.sudoku.tables import BOXES, geometry
 UNIT_NAMES = ("row", "column", "box")
 MOST_MEASURED = 20_000  # puzzles whose depth is computed
 BLANKS = ".0_*?"
-RULING = " \t\r\n|-+=':,"
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Sudoku(SquareBoard):
     name = "sudoku"
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
+    passed = " \t\r\n|-+=':,"
 
     def __post_init__(self) -> None:
         if self.size not in BOXES:
@@ -172,29 +172,10 @@ class Sudoku(SquareBoard):
 
     def sized(self, text: str) -> Sudoku:
         """The Sudoku with as many cells as are typed; itself where no size has as many."""
-        cells = sum(character not in RULING for character in text)
+        cells = sum(character not in self.passed for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
-    def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board: size² characters, whatever rules and spaces lie between.
-
-        Raises:
-            DatasetError: a character that is neither digit, blank nor ruling, or another number of cells.
-        """
-        size, tokens = self.size, []
-        for place, character in enumerate(text):
-            if character in BLANKS:
-                tokens.append(1)
-            elif character in "123456789" and int(character) <= size:
-                tokens.append(int(character) + 1)
-            elif character not in RULING:
-                raise DatasetError(
-                    f"character {place + 1} of the board is {character!r}; type digits 1-{size}, "
-                    f"and one of {BLANKS} for an open cell"
-                )
-        if len(tokens) != size * size:
-            raise DatasetError(
-                f"the board has {len(tokens)} cells, a {size}x{size} Sudoku has {size * size}; "
-                f"type '.' for every open cell"
-            )
-        return np.array(tokens, np.uint8)
+    @property
+    def typed_as(self) -> dict[str, int]:
+        """Several characters stand for an open cell."""
+        return super().typed_as | dict.fromkeys(BLANKS, 1)

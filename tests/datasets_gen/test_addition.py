@@ -120,10 +120,18 @@ def test_impossible_sums_are_refused(tmp_path, refused, flags, message):
     refused(["addition", *flags.split(), "--output-dir", tmp_path / "set"], message)
 
 
-@pytest.mark.parametrize("text", ["12", "12345+1=", "1+2+3=", "a+1=", "+1="])
+@pytest.mark.parametrize("text", [
+    "12", "12345+1=", "1+2+3=", "a+1=", "+1=", "1 2+3", "1+2=3+4", "1+2=3 4", "1+2=x", "1+2=3=3", "1+٣", "1+2\u00a0",
+])  # fmt: skip
 def test_a_mistyped_sum_is_refused(text):
     with pytest.raises(DatasetError):
         Addition().parse(text)
+
+
+@pytest.mark.parametrize("text", [" 12 + 34\n", "12+34=", "12+34= ___", "12+34=46", "12+34= 64§", "012+34 ="])
+def test_a_sum_is_read_with_its_spaces_and_without_its_answer(text):
+    question = Addition(3, causal=False).parse(text)
+    assert (question == Addition(3, causal=False).example([12, 34])[0]).all()
 
 
 @pytest.mark.parametrize("blank", [[], ["--blank-answer"]])

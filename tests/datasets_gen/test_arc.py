@@ -222,3 +222,25 @@ def test_names_of_hrm_and_trm_say_the_augmentation():
         assert Augmentation.of(name) == ("007bbfb7", some)
     for name in ("007bbfb7", "a_b", "a|||t9|||0918273645", "a|||t3|||0000000000"):
         assert Augmentation.of(name) == (name, Augmentation())
+
+
+@pytest.mark.parametrize("text", ["12\n34", " 1 2\r\n 3 4\n\n", "+---+\n|12·|\n|34·|\n|·· |\n+---+", "12·34··· "])
+def test_a_grid_is_typed_alone_or_as_the_whole_board(text):
+    assert (Arc(3).parse(text) == tokens_of(np.array([[1, 2], [3, 4]]), side=3)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("12\n3", "all of the same length"),
+        ("12\n\n34", "all of the same length"),
+        ("1٣\n34", "lines of digits 0-9"),
+        ("1234\n1234", "a grid of 2x4; at most 3x3"),
+        ("|12|\n|34|", "4 cells; a board of arc has 3x3 = 9"),
+        ("|12 |\n|34 |\n|   |", "the question is no 2x2 grid bounded by ends"),
+        ("", "lines of digits 0-9"),
+    ],
+)
+def test_a_text_that_is_no_grid_is_refused(text, words):
+    with pytest.raises(DatasetError, match=words):
+        Arc(3).parse(text)

@@ -187,7 +187,13 @@ def test_drawing_and_typing_round_trip(size):
     assert puzzle.draw(answer, question).count("'") == (question == 1).sum()
 
 
-@pytest.mark.parametrize(("text", "words"), [("12", "has 2 cells"), ("5" * 16, "'5'"), ("12x4" * 4, "'x'")])
+@pytest.mark.parametrize(("text", "words"), [
+    ("12", "2 cells; a board of sudoku has 4x4 = 16"),
+    ("5" * 16, "'5' in line 1"),
+    ("1...\n12x4", "'x' in line 2"),
+    ("1...\n.....\n...\n....", "row 2 of the board has 5 cells; type 4"),
+    ("1...\u00a0.... .... ....", r"'\\xa0' in line 1"),
+])  # fmt: skip
 def test_a_mistyped_board_says_what_is_wrong(text, words):
     with pytest.raises(DatasetError, match=words):
         Sudoku(4).parse(text)
