@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from datasets_gen.family import SquareBoard
+from datasets_gen.family import SquareBoard, drawn_lines, unframed
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
 from datasets_gen.structure import GridSymmetry, Structure
 
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
+CELLS = "type '#' for a wall, ' ' or '.' for a free cell, S, G, and o for the path"
+BETWEEN = "walls between cells are lines '+--+--+' above, between and below lines '|S |  |', all cells as wide"
 
 
 @dataclass(frozen=True)
@@ -140,36 +143,34 @@ class Maze(SquareBoard):
         return np.min([keys[turn.reshape(len(grids), self.seq_len), cells].sum(1) for turn in turns], axis=0)
 
     def sized(self, text: str) -> Maze:
-        """The maze with as many rows as are typed, or columns as the longest line has; itself for an empty text."""
-        lines = _lines(text)
-        size = max(len(lines), *map(len, lines)) if len(lines) > 1 else math.isqrt(sum(map(len, lines)))
+        """The maze with as many rows as are typed, or columns as the longest row has; itself for an empty text."""
+        rows = _rows(text)
+        size = max(len(rows), *map(len, rows)) if rows else 0
         return Maze(size) if size >= 2 else self
+
+    def typed(self, text: str) -> tuple[np.ndarray, None]:
+        """A maze to be solved: a typed path is free."""
+        tokens = self.parse(text)
+        return np.where(tokens == PATH, FREE, tokens).astype(tokens.dtype), None
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
 
-        Walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
+        Walls between cells, of '+', '-' and '|', become cells of their own. Short rows are filled with free cells, and
+        walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
 
         Raises:
             DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
-        lines = _lines(text)
-        typed = "".join(lines)
-        if len(lines) > 1:
-            width = max(map(len, lines))
-            typed = "".join(line.ljust(width).ljust(self.size, "#") for line in lines).ljust(self.seq_len, "#")
-        for place, character in enumerate(typed):
-            if character not in READ:
-                raise DatasetError(
-                    f"character {place + 1} of the maze is {character!r}; type '#' for a wall, ' ' or '.' for a "
-                    f"free cell, S, G, and o for the path"
-                )
-        if not typed:
+        rows = _rows(text)
+        if not rows:
             raise DatasetError("the maze is empty; draw it row by row: '#' walls, ' ' or '.' free cells, S and G")
-        if len(typed) != self.seq_len:
-            raise DatasetError(
-                f"the maze has {len(typed)} cells, {self.size}x{self.size} = {self.seq_len} expected; draw it in lines"
-            )
+        width = max(map(len, rows))
+        if max(len(rows), width) > self.size:
+            raise DatasetError(f"the maze has {len(rows)} rows and {width} columns; at most {self.size} of each fit")
+        typed = "".join(row.ljust(width).ljust(self.size, "#") for row in rows).ljust(self.seq_len, "#")
+        if (foreign := next((character for character in typed if character not in READ), None)) is not None:
+            raise DatasetError(f"{foreign!r} is no cell of a maze; {CELLS}")
         tokens = np.array([READ[character] for character in typed], np.uint8)
         if ends := _wrong_ends(tokens):
             raise DatasetError(f"the maze has {ends}; mark one")
@@ -187,8 +188,43 @@ def _corridors(answers: np.ndarray) -> np.ndarray:
     return np.where(answers == FREE, WALL, np.where(answers == PATH, FREE, answers))
 
 
-def _lines(text: str) -> list[str]:
-    """The lines of a drawing without its frame and the empty lines around it; an empty line within is a free row."""
-    lines = [line.rstrip("\r").strip("|") for line in text.split("\n") if not line.startswith("+")]
-    drawn = [index for index, line in enumerate(lines) if line]
-    return lines[drawn[0] : drawn[-1] + 1] if drawn else []
+def _rows(text: str) -> list[str]:
+    """The rows of cells of a typed maze; an empty line within is a free row.
+
+    Raises:
+        DatasetError: walls between cells that do not stand in a grid, or one line that is no square.
+    """
+    lines = drawn_lines(text)
+    if sum(line.startswith("+") for line in lines) > 2 or "".join(lines[:1]).count("+") > 2:
+        return _rows_between_walls(lines)
+    rows, framed = unframed(lines)
+    if len(rows) != 1 or framed:
+        return rows
+    size = math.isqrt(len(rows[0]))
+    if size * size != len(rows[0]):
+        raise DatasetError(f"{len(rows[0])} cells in one line are no square maze; draw it in lines")
+    return [rows[0][start : start + size] for start in range(0, size * size, size)]
+
+
+def _rows_between_walls(lines: list[str]) -> list[str]:
+    """The 2r - 1 rows of r rows of cells with walls between: a wall or a gap becomes a cell, and a corner a wall.
+
+    The outer wall is left out: an opening in it leads nowhere.
+    """
+    first, *others = lines[0].split("+")[1:] or [""]
+    columns, width = len(others), len(first)  # of a cell
+    walls = re.compile(rf"\+((-{{{width}}}| {{{width}}})\+)+")
+    rows = []
+    for number, line in enumerate(lines):
+        line = line.rstrip(" ").ljust(columns * (width + 1) + 1)
+        edges, cells = line[:: width + 1], [line[i : i + width] for i in range(1, len(line), width + 1)]
+        if number % 2 == 0:
+            fits = walls.fullmatch(line) is not None
+            row = ["#" if cell.strip() else " " for cell in cells]
+        else:
+            row = [cell.strip(" .") or " " for cell in cells]
+            fits = set(edges) <= {"|", " "} and set(row) <= READ.keys() and number + 1 < len(lines)
+        if not fits or width == 0 or len(row) != columns:
+            raise DatasetError(f"line {number + 1} of the maze is {line!r}; {BETWEEN}")
+        rows.append("".join(cell + (" " if edge == " " else "#") for cell, edge in zip(row, edges[1:], strict=True)))
+    return [row[:-1] for row in rows[1:-1]]

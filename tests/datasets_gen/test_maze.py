@@ -174,7 +174,7 @@ def test_drawing_and_typing_round_trip():
     question = random_maze(7, 0.3, 1)
     assert (puzzle.parse(puzzle.draw(question)) == question).all()
     assert (puzzle.parse("".join("?# SGo"[t] for t in question)) == question).all()
-    for text, words in (("x" * 49, "'x'"), ("#" * 48, "has 48 cells"), ("#" * 49, "0 cells S")):
+    for text, words in (("x" * 49, "'x'"), ("#" * 48, "48 cells in one line"), ("#" * 49, "0 cells S")):
         with pytest.raises(DatasetError, match=words):
             puzzle.parse(text)
 
@@ -197,6 +197,59 @@ def test_walls_fill_a_rectangle_up_to_a_square() -> None:
     assert maze.size == 4
     assert maze.draw(maze.parse(typed)).split("\n")[1:-1] == ["|S  #|", "| #  |", "|   G|", "|####|"]
     assert Maze(2).sized("S\n.\nG").parse("S\n.\nG").reshape(3, 3)[:, 1:].tolist() == [[1, 1]] * 3
+
+
+def test_a_typed_path_is_free_and_a_framed_row_is_a_row() -> None:
+    assert (Maze(3).typed("So.\n.oG\n...")[0] == Maze(3).typed("S..\n..G\n...")[0]).all()
+    for row in ("|S..G|", "+----+\n|S..G|\n+----+", "+----+   \n|S..G|   \n+----+"):
+        assert Maze(4).parse(row).reshape(4, 4).tolist() == [[3, 2, 2, 4], *[[1] * 4] * 3]
+    assert Maze(2).parse("S..G").reshape(2, 2).tolist() == [[3, 2], [2, 4]]
+
+
+BETWEEN = {  # walls between cells, and the cells that they become
+    "+--+--+\n|S    |\n+--+  +\n|G    |\n+--+--+\n": ["S  ", "## ", "G  "],
+    "\r\n+-+-+\r\n|S|G|\r\n+ + +\r\n|. o|\r\n+-+-+\r\n": ["S#G", " # ", "   "],
+    "+---+---+\n| S |\n+   +---+\n      G\n+---+---+": ["S# ", " ##", "  G"],  # blanks at the end are cut off
+    "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|   |G|\n+--+  +": None,
+    "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|  |G |\n+--+  +": ["   ", " ##", "S #", " # ", " #G"],
+    "+--+--+--+\n|S     G |\n+--+--+--+": ["S   G"],
+    "+--+\n|S |\n+  +\n|G |\n+--+": ["S", " ", "G"],
+}
+
+
+@pytest.mark.parametrize("text", BETWEEN)
+def test_walls_between_cells_become_cells(text: str) -> None:
+    rows = BETWEEN[text]
+    if rows is None:
+        with pytest.raises(DatasetError, match="line 6 of the maze"):
+            Maze(9).sized(text)
+        return
+    maze = Maze(9).sized(text)
+    assert maze == Maze(max(len(rows), len(rows[0])))
+    drawn = maze.draw(maze.typed(text)[0]).split("\n")[1 : 1 + len(rows)]
+    assert [line[1 : 1 + len(rows[0])] for line in drawn] == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
+        ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
+        ("+--+--+\n|S    |\n+--+  +\n|G     |\n+--+--+", "line 4"),
+        ("+--+---+\n|S  G   |\n+--+---+", "line 1"),
+        ("+--+--+\n|SS  G|\n+--+--+", "line 2"),
+        ("+S-+--+\n|   G |\n+--+--+", "line 1"),
+        ("++++\n||||\n++++", "line 1"),
+        ("S..\n+--+\n..G", "'\\+' is no cell of a maze"),
+        ("+--+\n|S.|\n|.G|", "'\\+' is no cell of a maze"),
+        ("|S.|\n..\n|.G|", "'\\|' is no cell of a maze"),
+        ("||S.|\n|..|\n|.G|", "'\\|' is no cell of a maze"),
+        ("S....\n....G", "2 rows and 5 columns; at most 4"),
+    ],
+)
+def test_a_drawing_that_is_half_read_is_refused(text: str, words: str) -> None:
+    with pytest.raises(DatasetError, match=words):
+        Maze(4).parse(text)
 
 
 def test_cells_of_shortest_paths_against_a_naive_search():
