@@ -17,7 +17,7 @@ from datasets_gen.declared.lazily import cp
 from datasets_gen.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.declared.rules import check, constraint
 from datasets_gen.declared.solver import Solver, TooHard
-from datasets_gen.family import Puzzle
+from datasets_gen.family import Puzzle, whole
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
 
@@ -55,6 +55,7 @@ class Declared(Puzzle):
     shown_only: str = ""  # values that stand only where they are shown, as a wall does
     interchangeable: bool = False  # may any two values change places?
     form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/declared/text.py
+    reserved: ClassVar[str] = ":"  # what the text form reads as something else than a value
     unique: bool = True  # has every puzzle one solution? If not, the rules alone judge answers
     fewest: int = 0  # clues that the generator leaves at least
     moves: GridSymmetry | None = None  # moves of the cells that keep every puzzle's rules
@@ -158,10 +159,12 @@ class Declared(Puzzle):
         sizes = cls.grid if isinstance(cls.grid, tuple | list) else ()
         if len(sizes) != 2 or any(not isinstance(n, int) or n < 1 for n in sizes) or tuple(sizes) == (1, 1):
             raise DatasetError(f"{page}: grid = {cls.grid!r}; state (rows, columns), as grid = (6, 6)")
-        shown = [character for character in str(cls.values) if character.isprintable() and character not in " ."]
+        kept = f" .{cls.reserved}"
+        shown = [character for character in str(cls.values) if character.isprintable() and character not in kept]
         if not shown or len(set(shown)) < len(cls.values):
             raise DatasetError(
-                f"{page}: values = {cls.values!r}; state a different character for each value, no space and no dot"
+                f"{page}: values = {cls.values!r}; state a different character for each value, no space and none of "
+                f"{kept[1:]}"
             )
         if cls.name in taken:
             raise DatasetError(f"{page}: name = {cls.name!r} belongs to a puzzle of the package; choose another")
@@ -390,6 +393,11 @@ class Declared(Puzzle):
         table = rows(self.structure.relations, [own])
         return tokens, None if table is None else table[0]
 
+    @property
+    def typed_as(self) -> dict[str, int]:
+        """The token of each character; a space is none, but stands between cells."""
+        return {character: token for character, token in super().typed_as.items() if token != ABSENT}
+
     def clues(self, board: str) -> list[Any]:
         """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over.
 
@@ -412,12 +420,13 @@ class Declared(Puzzle):
         Raises:
             DatasetError: the text is no puzzle of this kind, in words with the place.
         """
-        board = [line for line in text.splitlines() if ":" not in line]
+        lines = text.split("\n")
+        board = [line for line in lines if ":" not in line]
         names = {relation.name for relation in self.structure.relations}
         if broken := next((line for line in board if line.split()[:1] and line.split()[0] in names), None):
             raise DatasetError(f"{broken!r}: a colon is missing before the cells")
-        tokens = super().parse("\n".join(board).replace(" ", ""))
-        found = [self._typed_relation(line) for line in text.splitlines() if ":" in line]
+        tokens = super().parse("\n".join(board))
+        found = [self._typed_relation(line) for line in lines if ":" in line]
         table = rows(self.structure.relations, [found])
         return tokens, None if table is None else table[0]
 
@@ -429,16 +438,16 @@ class Declared(Puzzle):
             raise DatasetError(f"{line!r}: no relation {name}; this set has {', '.join(known) or 'none'}")
         relation = known[name]
         try:
-            clues, cells = tuple(map(int, numbers)), tuple(map(int, tail.split()))
-        except ValueError:
+            clues, cells = (tuple(whole(word, "number") for word in words) for words in (numbers, tail.split()))
+        except DatasetError as error:
             form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
-            raise DatasetError(f"{line!r}: type `{form}`, cells counted from 0") from None
+            raise DatasetError(f"{line!r}: {error}, as `{form}`, cells counted from 0") from None
         fewest = int(relation.rule is not None and relation.rule[-1] == "n")
         if not fewest <= len(clues) <= relation.clues:
             raise DatasetError(f"{line!r}: {name} takes {relation.clues or 'no'} number before the colon")
-        if min(clues, default=0) < 0 or len(set(cells)) < len(cells):
-            raise DatasetError(f"{line!r}: numbers are 0 or more, and a cell stands once")
-        stranger = next((cell for cell in cells if not 0 <= cell < self.seq_len), None)
+        if len(set(cells)) < len(cells):
+            raise DatasetError(f"{line!r}: a cell stands once")
+        stranger = next((cell for cell in cells if cell >= self.seq_len), None)
         if stranger is not None:
             raise DatasetError(f"{line!r}: there is no cell {stranger}; cells are 0 to {self.seq_len - 1}")
         if not cells or (relation.places and len(cells) != relation.places):

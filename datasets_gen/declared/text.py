@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from datasets_gen.declared import shapes
 from datasets_gen.declared.expressions import Runs
 from datasets_gen.declared.lazily import cp
 from datasets_gen.declared.puzzle import ABSENT, Declared, Typed
+from datasets_gen.family import drawn_lines, whole
 from datasets_gen.layout import DatasetError
 
-LETTERS = string.ascii_uppercase + string.ascii_lowercase
+LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # of cages: A to Z, a to z, then with accents
 PER_LINE = 10  # nodes or edges of a graph
+
+
+def labelled(text: str, *heads: str) -> tuple[list[str], dict[str, str]]:
+    """The lines of a board, and what stands behind each of the heads and its colon.
+
+    Raises:
+        DatasetError: a line with another head, a head twice, or a head that is missing.
+    """
+    board: list[str] = []
+    found: dict[str, str] = {}
+    for line in filter(str.strip, drawn_lines(text)):
+        head, colon, tail = line.partition(":")
+        if not colon:
+            board.append(line)
+        elif head.strip() in heads and head.strip() not in found:
+            found[head.strip()] = tail
+        else:
+            raise DatasetError(f"{line!r}: lines with a colon begin with {' or '.join(heads)}, and each stands once")
+    if missing := [head for head in heads if head not in found]:
+        raise DatasetError(f"no line begins with `{missing[0]}:`; type it below the board")
+    return board, found
 
 
 class WithSigns(Declared):
@@ -25,6 +47,7 @@ class WithSigns(Declared):
     """
 
     form = "signs"
+    reserved = "<>^v"
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Every second character is a cell."""
@@ -40,42 +63,53 @@ class WithSigns(Declared):
 
     def typed(self, text: str) -> Typed:
         """Digits and signs."""
-        columns, board, signs = self.grid[1], "", []
+        if "\t" in text:
+            raise DatasetError("a tab; type spaces, for a sign stands under its cell")
+        columns, x = self.grid[1], self.cells.flat
+        rows: list[str] = []
         places: list[int] = []  # of the cells of the last row, in its line
-        for line in filter(str.strip, text.splitlines()):
-            if set(line) <= set("^v "):
-                for place in (place for place, sign in enumerate(line) if sign != " "):
-                    if place not in places:
-                        raise DatasetError(f"{line!r}: {line[place]} stands under no cell of the row above")
-                    cell = len(board) - len(places) + places.index(place)
-                    signs.append((cell, cell + columns, line[place] == "^"))
-                continue
-            places = []
-            for place, character in enumerate(line):
-                if character in "<>":
-                    cell = len(board) - 1
-                    if not places or len(places) == columns:
-                        raise DatasetError(f"{line!r}: {character} stands between no two cells")
-                    signs.append((cell, cell + 1, character == "<"))
-                elif character != " ":
-                    places.append(place)
-                    board += character
-        clues, x = self.clues(board), self.cells.flat
-        outside = next((high for _, high, _ in signs if high >= self.seq_len), None)
-        if outside is not None:
+        signs: dict[tuple[int, int], bool] = {}  # of two cells: is the first one less?
+        for line in filter(str.strip, drawn_lines(text)):
+            if across := not set(line) <= set("^v "):
+                places = [place for place, character in enumerate(line) if character not in "<> "]
+                rows.append("".join(line[place] for place in places))
+            for place, sign in enumerate(line):
+                if sign not in ("<>" if across else "^v"):
+                    continue
+                if across:
+                    before = sum(cell < place for cell in places)
+                    if not 0 < before < len(places):
+                        raise DatasetError(f"{line!r}: {sign} stands between no two cells")
+                elif place in places:
+                    before = places.index(place) + 1
+                else:
+                    raise DatasetError(f"{line!r}: {sign} stands under no cell of the row above")
+                cell = (len(rows) - 1) * columns + before - 1
+                pair = cell, cell + (1 if across else columns)
+                if pair in signs:
+                    raise DatasetError(f"{line!r}: {sign} is the second sign between two cells")
+                signs[pair] = sign in "<^"
+        clues = self.clues("\n".join(rows))
+        if signs and len(rows) != self.grid[0]:
+            raise DatasetError(f"{len(rows)} lines of cells; with signs, type {self.grid[0]} lines of {columns} cells")
+        if any(high >= self.seq_len for _, high in signs):
             raise DatasetError("a sign stands below the last row")
-        return self.of_constraints([*clues, *(x[a] < x[b] if less else x[b] < x[a] for a, b, less in signs)])
+        return self.of_constraints([*clues, *(x[a] < x[b] if less else x[b] < x[a] for (a, b), less in signs.items())])
 
 
 class WithCages(Declared):
-    """A board, then the same board with a letter for each cage; where cages have sums, lines of `A=12 B=7`."""
+    """A board, then the same board with a letter for each cage; where cages have sums, lines of `A=12 B=7`.
+
+    A dot in the second board is a cell of no cage.
+    """
 
     form = "cages"
+    reserved = "="
 
     def caged(self, x: Any, cages: list[Any], sums: Sequence[int]) -> list[Any]:
-        """The constraints of cages, each an index of cells."""
+        """The constraints of cages, each an index of cells; the sum of a cage of one cell is a clue in it."""
         return [
-            *(cp.AllDifferent(x[cage]) for cage in cages),
+            *(cp.AllDifferent(x[cage]) for cage in cages if x[cage].size > 1),
             *(cp.sum(x[cage]) == total for cage, total in zip(cages, sums, strict=False)),
         ]
 
@@ -84,7 +118,7 @@ class WithCages(Declared):
         cages: dict[tuple[int, ...], str] = {}
         sums = []
         for each in self.own(relations):
-            letter = cages.setdefault(each.ordered, LETTERS[len(cages) % len(LETTERS)])
+            letter = cages.setdefault(each.ordered, LETTERS[len(cages)])
             sums += [f"{letter}={each.numbers[0]}"] if each.numbers else []
         letters = np.full(self.seq_len, ".")
         for cage, letter in cages.items():
@@ -96,23 +130,36 @@ class WithCages(Declared):
 
     def typed(self, text: str) -> Typed:
         """Board and map, or the map alone."""
-        lines = [line for line in text.splitlines() if line.strip() and "=" not in line]
-        if len(lines) not in (self.grid[0], 2 * self.grid[0]):
-            raise DatasetError(
-                f"{len(lines)} lines; type {self.grid[0]} of the board, and as many of a map of the cages"
-            )
-        marked = "".join("".join(lines[-self.grid[0] :]).split())
-        if len(marked) != self.seq_len:
-            raise DatasetError(f"the map of the cages has {len(marked)} cells, the board {self.seq_len}")
-        board = "\n".join(lines[: -self.grid[0]])
-        sums = dict(re.findall(r"(\w)\s*=\s*(\d+)", text))
-        names = sorted(set(marked))
-        unknown = sorted(sums.keys() ^ set(names)) if sums else []
-        if unknown:
+        lines: list[str] = []
+        sums: dict[str, int] = {}
+        for line in filter(str.strip, drawn_lines(text)):
+            if "=" not in line:
+                lines.append(line)
+                continue
+            for word in re.sub(r"\s*=\s*", "=", line).split():
+                name, _, total = word.partition("=")
+                if len(name) != 1:
+                    raise DatasetError(f"{word!r}: type LETTER=SUM for each cage")
+                if name in sums:
+                    raise DatasetError(f"cage {name} has two sums, {sums[name]} and {total}")
+                sums[name] = whole(total, f"sum of cage {name}")
+        rows, columns = self.grid
+        if len(lines) not in (rows, 2 * rows):
+            raise DatasetError(f"{len(lines)} lines; type {rows} of the board, and as many of a map of the cages")
+        marked = ["".join(line.split()) for line in lines[-rows:]]
+        if wrong := next((row for row in marked if len(row) != columns), None):
+            raise DatasetError(f"{wrong!r} in the map of the cages has {len(wrong)} cells; type {columns}")
+        cages: dict[str, list[int]] = {}
+        for cell, name in enumerate("".join(marked)):
+            if name != ".":
+                cages.setdefault(name, []).append(cell)
+        for name, cells in cages.items():
+            if not shapes.connected(set(cells), self.grid):
+                raise DatasetError(f"cage {name} is in two places; give each cage a letter of its own")
+        if sums and (unknown := sorted(sums.keys() ^ cages.keys())):
             raise DatasetError(f"cage {unknown[0]} has {'no cell' if unknown[0] in sums else 'no sum'}")
-        cages = [[cell for cell, letter in enumerate(marked) if letter == name] for name in names]
-        totals = [int(sums[name]) for name in names] if sums else []
-        return self.of_constraints([*(self.clues(board) if board else []), *self.caged(self.cells.flat, cages, totals)])
+        caged = self.caged(self.cells.flat, list(cages.values()), [sums[name] for name in cages] if sums else [])
+        return self.of_constraints([*(self.clues("\n".join(lines[:-rows])) if lines[rows:] else []), *caged])
 
 
 class WithRuns(Declared):
@@ -135,31 +182,31 @@ class WithRuns(Declared):
 
     def typed(self, text: str) -> Typed:
         """Board and runs; a row may be its runs alone."""
-        lines = [line for line in text.splitlines() if line.strip()]
-        across = [line for line in lines if ":" not in line]
-        down = [part for line in lines if ":" in line for part in line.partition(":")[2].split(",")]
-        rows, columns = self.grid
+        across, found = labelled(text, "columns")
+        down, (rows, columns) = found["columns"].split(","), self.grid
         if (len(across), len(down)) != (rows, columns):
             wanted = f"type {rows} lines, then columns: 1 2, 3, … with {columns} parts"
             raise DatasetError(f"{len(across)} rows and {len(down)} columns of runs; {wanted}")
-        board, clues = "", []
-        for line in across:
-            cells, *numbers = line.split() if not line.split()[0].isdecimal() else ["." * columns, *line.split()]
-            board += cells
-            clues.append(numbers)
-        clues += [part.split() for part in down]
-        wrong = next((word for clue in clues for word in clue if not word.isdecimal()), None)
-        if wrong is not None:
-            raise DatasetError(f"{wrong!r} is no length of a run")
-        runs = [[int(word) for word in clue if int(word)] for clue in clues]
-        pairs = zip(self.lines(self.cells), runs, strict=True)
-        return self.of_constraints([*self.clues(board), *(Runs(cells, numbers) for cells, numbers in pairs)])
+        board, clues = [], []
+        for words in map(str.split, across):
+            shown = len(words) > 1 and (len(words[0]) == columns or not words[0].isdecimal())
+            board.append(words[0] if shown else "." * columns)
+            clues.append(words[shown:])
+        clues += map(str.split, down)
+        runs = [[whole(word, "length of a run") for word in clue] for clue in clues]
+        for line, lengths in enumerate(runs):
+            if not lengths or (0 in lengths and len(lengths) > 1):
+                where = f"row {line + 1}" if line < rows else f"column {line - rows + 1}"
+                raise DatasetError(f"{where} has the runs {lengths}; type lengths from 1, or 0 alone for an empty line")
+        pairs = zip(self.lines(self.cells), ([each for each in line if each] for line in runs), strict=True)
+        return self.of_constraints([*self.clues("\n".join(board)), *(Runs(cells, lengths) for cells, lengths in pairs)])
 
 
 class WithEdges(Declared):
     """Words in any order: `3=R` for a node of a known colour, `12=.` for an open one, `3-12` for an edge."""
 
     form = "edges"
+    reserved = ""
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Nodes, then edges."""
@@ -171,22 +218,27 @@ class WithEdges(Declared):
 
     def typed(self, text: str) -> Typed:
         """Nodes from 0 to the largest that is named."""
-        x, found, largest = self.cells.flat, [], -1
+        x, found, named = self.cells.flat, [], set[tuple[int, ...]]()
         for word in text.split():
-            node, edge = re.fullmatch(r"(\d+)=(.)", word), re.fullmatch(r"(\d+)-(\d+)", word)
-            ends = [int(part) for part in (node.groups()[:1] if node else edge.groups() if edge else ())]
+            node, edge = re.fullmatch("([0-9]{1,9})=(.)", word), re.fullmatch("([0-9]{1,9})-([0-9]{1,9})", word)
+            ends = tuple(sorted({int(part) for part in (node.groups()[:1] if node else edge.groups() if edge else ())}))
             if (
-                len(set(ends)) < (1 if node else 2)
+                len(ends) < (1 if node else 2)
                 or max(ends) >= self.seq_len
                 or (node and node[2] not in self.characters[1:])
             ):
                 wanted = f"type NODE={'|'.join(self.values)} or NODE-NODE, nodes from 0 to {self.seq_len - 1}"
                 raise DatasetError(f"{word!r}: {wanted}")
-            largest = max(largest, *ends)
+            if ends in named:
+                raise DatasetError(f"{word!r}: this {'node' if node else 'edge'} stands twice")
+            named.add(ends)
             if node and node[2] in self.values:
                 found.append(x[ends[0]] == self.lowest + self.values.index(node[2]))
             elif edge:
                 found.append(x[ends[0]] != x[ends[1]])
+        if not named:
+            raise DatasetError("the text names no node; type NODE=. and NODE-NODE")
+        largest = max(map(max, named))
         return self.of_constraints(found, np.arange(self.seq_len) > largest)
 
 

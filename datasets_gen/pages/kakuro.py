@@ -1,10 +1,9 @@
 """Kakuro 8×8: runs of different digits with their sums."""
 
-import re
-
 import numpy as np
 
-from datasets_gen.declared import Declared, Drawn, cp, shapes
+from datasets_gen.declared import Declared, Drawn, cp, labelled, shapes
+from datasets_gen.family import whole
 from datasets_gen.layout import DatasetError
 
 
@@ -41,11 +40,11 @@ class Kakuro(Declared):
 
     def typed(self, text):
         """A board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
-        board = "\n".join(line for line in text.splitlines() if ":" not in line)
-        clues = self.clues(board)
-        walls = np.array(list("".join(board.split()))).reshape(self.grid) == "#"
-        sums = [int(n) for line in text.splitlines() if ":" in line for n in re.findall(r"\d+", line)]
-        across, down = shapes.segments(~walls)
-        if len(sums) != len(across + down):
-            raise DatasetError(f"{len(sums)} sums; the board has {len(across)} runs in rows, {len(down)} in columns")
-        return self.of_constraints([*clues, *self.runs(self.cells, walls, sums)])
+        board, found = labelled(text, "rows", "columns")
+        clues = self.clues("\n".join(board))
+        walls = np.array(list("".join("".join(board).split()))).reshape(self.grid) == "#"
+        sums = [[whole(word, "sum") for word in found[head].split()] for head in ("rows", "columns")]
+        for head, runs, given in zip(("rows", "columns"), shapes.segments(~walls), sums, strict=True):
+            if len(given) != len(runs):
+                raise DatasetError(f"{len(given)} sums of {head}; the board has {len(runs)} runs in {head}")
+        return self.of_constraints([*clues, *self.runs(self.cells, walls, [*sums[0], *sums[1]])])

@@ -1,5 +1,7 @@
 """Light Up 10×10: bulbs light every free cell, never one another; numbered walls count the bulbs beside them."""
 
+import re
+
 import numpy as np
 
 from datasets_gen.declared import Declared, Drawn, cp, shapes
@@ -50,8 +52,8 @@ class LightUp(Declared):
 
     def typed(self, text):
         """A board of . for free cells, # for walls and 0 to 4 for walls with a number."""
+        clues = self.clues(re.sub("[0-4]", "#", text))
         board = "".join(text.split())
-        clues = self.clues("".join("#" if cell.isdecimal() else cell for cell in board))
         walls = np.array([cell in "#01234" for cell in board]).reshape(self.grid)
         numbers = [self.number(self.cells, wall, int(cell)) for wall, cell in enumerate(board) if cell.isdecimal()]
         return self.of_constraints([*clues, *self.lines(self.cells, walls), *numbers])

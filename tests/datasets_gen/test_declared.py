@@ -260,6 +260,7 @@ SLIPS = {  # what is typed in place of something else, and what is said
     "one side": ("(1, 3)", "(3,)", "grid = (3,); state (rows, columns)"),
     "equal values": ('"123"', '"122"', "state a different character for each value"),
     "a dot": ('"123"', '"12."', "state a different character for each value"),
+    "a colon": ('"123"', '"12:"', "no space and none of .:"),
     "no values": (', values = (1, 3), "123"', " = (1, 3)", "values = ''; state a different character"),
     "a taken name": ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
     "no rules": ("return [cp", "[cp", "`always` returns None; return a list of constraints"),
@@ -308,36 +309,78 @@ def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):
     assert puzzle.solved(questions, answers, relations).all()  # numpy alone
 
 
+ROWS = 7 * ".......\n"
+CAGED, LINES = 6 * "AAABBB\n", 10 * "1\n" + "columns: "
 TYPED = {
     "futoshiki": [
-        ("1<2", "2 cells; a board of futoshiki has 49"),
+        ("1<2", "2 cells; a board of futoshiki has 7x7 = 49"),
         ("<......\n", "< stands between no two cells"),
+        (".......<\n", "< stands between no two cells"),
         (".......\n        ^\n" + 6 * ".......\n", "stands under no cell"),
-        (7 * ".......\n" + "^\n", "a sign stands below the last row"),
-        ("8......\n" + 6 * ".......\n", "'8' is no cell of futoshiki"),
+        ("^\n" + ROWS, "stands under no cell"),
+        (ROWS + "^\n", "a sign stands below the last row"),
+        ("8......\n" + 6 * ".......\n", "'8' in line 1 is no cell of futoshiki"),
+        ("......\n........\n" + 5 * ".......\n", "row 1 of the board has 6 cells; type 7"),
+        (".<>......\n" + 6 * ".......\n", "> is the second sign between two cells"),
+        (".......\n^\nv\n" + 6 * ".......\n", "v is the second sign between two cells"),
+        (".<" + 48 * ".", "1 lines of cells; with signs, type 7 lines"),
+        (".\t......\n" + 6 * ".......\n", "a tab"),
     ],
     "killer": [
         ("AAB", "1 lines; type 6 of the board, and as many of a map"),
-        (6 * "AAABBB\n" + "A=3", "cage B has no sum"),
-        (6 * "AAABBB\n" + "A=3 B=9 C=4", "cage C has no cell"),
+        (CAGED + "A=3", "cage B has no sum"),
+        (CAGED + "A=3 B=9 C=4", "cage C has no cell"),
+        (CAGED + "A=3 B=9 A=4", "cage A has two sums, 3 and 4"),
+        (CAGED + "A=3 AB=9", "'AB=9': type LETTER=SUM"),
+        (CAGED + "A=3\n=9", "'=9': type LETTER=SUM"),
+        (CAGED + "A=3.5 B=9", "'3.5' is no sum of cage A"),
+        (CAGED + "A=3 B=-9", "'-9' is no sum of cage B"),
+        (CAGED + "A=3 B=", "'' is no sum of cage B"),
+        (CAGED + "A=3 B=9 sums", "'sums': type LETTER=SUM"),
+        (CAGED + "A=3 B=" + "9" * 5000, "is no sum of cage B"),
+        ("AAAAABB\n" + 5 * "AAABBB\n", "'AAAAABB' in the map of the cages has 7 cells; type 6"),
+        (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
+        (". ....\n" + 5 * "......\n" + CAGED, "row 1 of the board has 5 cells"),
     ],
     "nonogram": [
-        ("1\n2", "2 rows and 0 columns of runs"),
-        (10 * "1\n" + "columns: " + 9 * "1, " + "z", "'z' is no length"),
-        (10 * "1\n" + "columns: " + 9 * "1, " + "²", "'²' is no length"),
+        ("1\n2", "no line begins with `columns:`"),
+        ("1\n2\ncolumns: 1", "2 rows and 1 columns of runs"),
+        (LINES + 9 * "1, " + "z", "'z' is no length"),
+        (LINES + 9 * "1, " + "²", "'²' is no length"),
+        (LINES + 9 * "1, " + "٣", "'٣' is no length"),
+        (LINES + 9 * "1, ", "column 10 has the runs []"),
+        (LINES + 9 * "1, " + "1 0 2", "column 10 has the runs [1, 0, 2]"),
+        (".......... \n" + LINES.replace("1\n", "", 1) + 9 * "1, " + "1", "'..........' is no length of a run"),
+        ("......... 1\n" + LINES.replace("1\n", "", 1) + 9 * "1, " + "1", "row 1 of the board has 9 cells"),
+        (LINES.replace("columns", "rows") + 9 * "1, " + "1", "lines with a colon begin with columns"),
+        (2 * (LINES + 9 * "1, " + "1\n"), "and each stands once"),
     ],
     "colouring": [
         ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
         ("0=X", "'0=X'"),
         ("0-0", "'0-0'"),
+        ("0=R 0=.", "'0=.': this node stands twice"),
+        ("0-1 1-0", "'1-0': this edge stands twice"),
+        ("0-1-2", "'0-1-2'"),
+        ("0-٣", "'0-٣'"),
+        (" \n", "the text names no node"),
     ],
-    "kakuro": [(8 * "........\n" + "rows: 3 4", "2 sums; the board has 8 runs in rows, 8 in columns")],
+    "kakuro": [
+        (8 * "........\n" + "rows: 3 4\ncolumns:", "2 sums of rows; the board has 8 runs in rows"),
+        (8 * "........\n" + "rows: 8*9\ncolumns: 8*9", "'8*9' is no sum"),
+        (8 * "........\n" + "rows: 1\nrows: 2", "and each stands once"),
+        (8 * "........\n" + "rows: 1", "no line begins with `columns:`"),
+        (8 * "........\n" + "sums: 1", "'sums: 1': lines with a colon begin with rows or columns"),
+        ("....... \n" + 7 * "........\n" + "rows: 1\ncolumns: 1", "row 1 of the board has 7 cells"),
+    ],
+    "light-up": [("5" + 99 * ".", "'5' in line 1 is no cell of light-up")],
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
         (8 * "........\n" + "sum_eq_1: 1 99", "no cell 99"),
         (8 * "........\n" + "sum_eq_1 1 2", "'sum_eq_1 1 2': a colon is missing before the cells"),
         (8 * "........\n" + "sum_eq_1 5: 1 2", "sum_eq_1 takes no number before the colon"),
-        (8 * "........\n" + "sum_eq_1: a b", "type `sum_eq_1: CELL CELL…`, cells counted from 0"),
+        (8 * "........\n" + "sum_eq_1: a b", "'a' is no number; type a whole number, as `sum_eq_1: CELL CELL…`"),
+        (8 * "........\n" + "sum_eq_1: 1_0 2", "'1_0' is no number"),
     ],
 }
 
@@ -352,12 +395,21 @@ def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
         assert "\n" not in str(raised.value)
 
 
+def test_the_sum_of_a_cage_of_one_cell_is_a_clue():
+    puzzle, text = drawn("killer")[0], 6 * "AAABBB\n"
+    tokens, relations = puzzle.typed(text.replace("A", "C", 1) + "A=12 B=12 C=4")
+    assert (tokens[0], (tokens[1:] == 1).all()) == (5, True)
+    again = puzzle.draw(tokens, None, relations)
+    assert again.split("\n")[7] == ".AABBB"
+    assert (puzzle.typed(again)[0] == tokens).all()
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("sum_eq: 0 1", "takes 1 number"),
         ("sum_eq 5 6: 0 1", "takes 1 number"),
-        ("sum_eq -5: 0 1", "numbers are 0 or more"),
+        ("sum_eq -5: 0 1", "'-5' is no number"),
         ("sum_eq 5: 0 0", "a cell stands once"),
     ],
 )
