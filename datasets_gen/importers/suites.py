@@ -30,54 +30,52 @@ class Typed(NamedTuple):
 
 
 def _gym_board(entry: Entry) -> list[list[str]]:
-    return [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
+    board = [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
+    if long := next((cell for row in board for cell in row if len(cell) != 1), None):
+        raise ValueError(f"cell {long!r} is no single character")
+    return board
 
 
 def _with_signs(rows: list[list[str]], signs: Iterable[list[Any]]) -> list[str]:
-    """Lines of cells and signs in turn; (row, column, row, column, sign) of two neighbours."""
+    """Lines of cells and signs in turn; (row, column, row, column, sign) of two neighbours, the upper or left first."""
     lines = [list(" " * (2 * len(row))) for row in rows for _ in range(2)]
     for number, row in enumerate(rows):
         lines[2 * number][::2] = row
-    for row, column, other, _, sign in signs:
-        if row == other:
-            lines[2 * row][2 * column + 1] = sign
-        else:
-            lines[2 * row + 1][2 * column] = {"<": "^", ">": "v"}[sign]
+    for row, column, other, next_column, sign in signs:
+        down, right = other - row, next_column - column
+        if (
+            (down, right) not in ((0, 1), (1, 0))
+            or min(row, column) < 0
+            or lines[row + other][2 * column + right] != " "
+        ):
+            raise ValueError(
+                f"sign {[row, column, other, next_column, sign]} joins no two neighbours, or joins them again"
+            )
+        lines[row + other][2 * column + right] = {"<": "<^", ">": ">v"}[sign][down]
     return ["".join(line) for line in lines]
 
 
-def _bench_board(entry: Entry, cells: dict[int, str]) -> list[list[str]]:
+def _bench_board(entry: Entry, walls: bool) -> list[list[str]]:
+    """The board of a code of puzz.link.
+
+    Digits stand in cells, of which `walls` may be without a number (`.`) and may be followed by 0, 1 or 2 free cells
+    (0 to 4, 5 to 9, a to e); g to z pass over 1 to 20 cells.
+    """
     rows, columns = int(entry["height"]), int(entry["width"])
-    return [[cells.get(cell, ".") for cell in range(row * columns, (row + 1) * columns)] for row in range(rows)]
-
-
-def _code(entry: Entry) -> str:
-    return str(entry["puzzlink_url"]).rstrip("/").split("/")[-1]
-
-
-def _digits(code: str) -> dict[int, str]:
-    """Cell -> digit: g to z pass over 1 to 20 cells."""
-    cells: dict[int, str] = {}
-    at = 0
-    for character in code:
-        if character.isdecimal():
-            cells[at] = character
-        at += max(1, int(character, 36) - 15)
-    return cells
-
-
-def _lightup(code: str) -> dict[int, str]:
-    """Cell -> wall: `.` has no number, 0 to e are the numbers 0 to 4 before 0, 1 or 2 free cells, g to z pass over."""
-    cells: dict[int, str] = {}
-    at = 0
-    for character in code:
-        value = 0 if character == "." else int(character, 36)
-        if value < 15:
-            cells[at] = "#" if character == "." else str(value % 5)
-            at += 1 + value // 5
+    cells: list[str] = []
+    for character in str(entry["puzzlink_url"]).rstrip("/").split("/")[-1]:
+        value = int(character, 36) if character != "." or not walls else -1
+        if value > 15:
+            cells += "." * (value - 15)
+        elif value < (15 if walls else 10):
+            cells += "#" if value < 0 else str(value % 5 if walls else value)
+            cells += "." * (value // 5 if walls and value > 0 else 0)
         else:
-            at += value - 15
-    return cells
+            raise ValueError(f"{character!r} is no part of the code")
+    size = rows * columns
+    if len(cells) < size or set(cells[size:]) - {"."}:
+        raise ValueError(f"the code has {len(cells)} cells, {rows}x{columns} are needed")
+    return [cells[start : start + columns] for start in range(0, size, columns)]
 
 
 class Suite(NamedTuple):
@@ -95,8 +93,8 @@ SUITES = {
     "ppbench": Suite(
         lambda entry: str(entry["pid"]),
         {
-            "sudoku": lambda entry: _bench_board(entry, _digits(_code(entry))),
-            "lightup": lambda entry: _bench_board(entry, _lightup(_code(entry))),
+            "sudoku": lambda entry: _bench_board(entry, walls=False),
+            "lightup": lambda entry: _bench_board(entry, walls=True),
         },
     ),
 }

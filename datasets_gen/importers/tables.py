@@ -19,7 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets_gen.addition import MOST_DIGITS, Addition
-from datasets_gen.layout import MOST, TOO_DEEP, DatasetError, Metadata, Split, begins_with_mark, brief, text_file
+from datasets_gen.layout import (
+    MOST,
+    TOO_DEEP,
+    DatasetError,
+    Metadata,
+    Split,
+    begins_with_mark,
+    brief,
+    distinct,
+    text_file,
+)
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 
@@ -28,6 +38,7 @@ ALPHABETS = {  # character -> token
     "sudoku": {".": 1, "0": 1} | {str(digit): digit + 1 for digit in range(1, 10)},
     "maze": {"#": 1, " ": 2, "S": 3, "G": 4, "o": 5},
 }
+ELSEWHERE = {"question": "o", "answer": ".0"}  # characters of the other column
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 STYLES = {"line_end": ("\n", "\r\n"), "encoding": ("utf-8-sig",), "blank": (".", "0")}  # see `Table.style`
@@ -76,7 +87,13 @@ def read_table(path: Path, name: str) -> Table:
     except DatasetError as error:
         raise DatasetError(f"{path}: {cells} cells: {error}") from None
     inputs, labels = (
-        _tokens(texts, ALPHABETS[name], puzzle.vocab_size, f"{path}: {column}") for column, texts in boards.items()
+        _tokens(
+            texts,
+            {character: token for character, token in ALPHABETS[name].items() if character not in ELSEWHERE[column]},
+            puzzle.vocab_size,
+            f"{path}: {column}",
+        )
+        for column, texts in boards.items()
     )
     names = sorted(set(sources))
     number = {source: index for index, source in enumerate(names)}
@@ -213,7 +230,7 @@ def json_line(line: str, where: str) -> Any:
         DatasetError: it is none.
     """
     try:
-        return json.loads(line)
+        return json.loads(line, object_pairs_hook=distinct)
     except RecursionError:
         raise DatasetError(f"{where}: {TOO_DEEP}") from None
     except json.JSONDecodeError as error:

@@ -22,6 +22,7 @@ from datasets_gen.layout.files import (
     begins_with_mark,
     brief,
     check_name,
+    distinct,
     read_json,
     text_file,
 )
@@ -52,7 +53,7 @@ from datasets_gen.layout.schema import (
 
 __all__ = [
     "ARRAYS", "MOST", "OPTIONAL", "SHARED", "SPLITS", "TOO_DEEP", "DatasetError", "Metadata", "Rows", "Split",
-    "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_free", "check_name", "ignored",
-    "parts", "read_identifiers", "read_json", "read_metadata", "read_split", "release", "splits_of", "stacked",
-    "text_file", "unscored_as_pad", "unscored_examples", "write_dataset",
+    "atomic_directory", "begins_with_mark", "brief", "check_alike", "check_free", "check_name",
+    "distinct", "ignored", "parts", "read_identifiers", "read_json", "read_metadata", "read_split", "release",
+    "splits_of", "stacked", "text_file", "unscored_as_pad", "unscored_examples", "write_dataset",
 ]  # fmt: skip

@@ -76,7 +76,7 @@ def read_json(path: Path) -> Any:
     """
     with text_file(path) as file:
         try:
-            return json.load(file, object_pairs_hook=_distinct)
+            return json.load(file, object_pairs_hook=distinct)
         except RecursionError:
             raise DatasetError(f"{path} holds {TOO_DEEP}") from None
         except json.JSONDecodeError as error:
@@ -94,7 +94,12 @@ def brief(value: Any) -> str:
     return repr(value) if len(repr(value)) <= 50 else f"{repr(value)[:50]}…"
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object from its pairs, for `json.load`.
+
+    Raises:
+        ValueError: a name stands twice.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

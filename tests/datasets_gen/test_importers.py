@@ -134,3 +134,20 @@ def test_whole_words_of_a_name_tell_the_split_which_is_printed(made, tmp_path, m
     made("import sudoku-csv", file)
     assert f"split {split}: {file}\n" in capsys.readouterr().out
     assert [path.parent.name for path in tmp_path.glob("set/*/dataset.json")] == [split]
+
+
+@pytest.mark.parametrize(("kind", "row", "words"), [
+    ("sudoku-csv", "1...............,123434122143432.", "answer of puzzle 1 holds '.' in cell 16"),
+    ("sudoku-csv", "1...............,1234341221434320", "answer of puzzle 1 holds '0' in cell 16"),
+    ("maze-csv", "So#G,So#G", "question of puzzle 1 holds 'o' in cell 2"),
+])  # fmt: skip
+def test_a_question_holds_no_path_and_an_answer_no_open_cell(tmp_path, refused, kind, row, words):
+    (tmp_path / "test.csv").write_text(f"question,answer\n{row}\n")
+    refused(["import", kind, tmp_path / "test.csv", "--output-dir", tmp_path / "set"], words)
+
+
+def test_a_sum_with_a_name_twice_is_refused(tmp_path, refused):
+    (tmp_path / "test.jsonl").write_text('{"num1": 1, "num1": 5, "num2": 2, "sum": 7}\n')
+    refused(
+        ["import", "addition-jsonl", tmp_path / "test.jsonl", "--output-dir", tmp_path / "set"], "'num1' stands twice"
+    )
