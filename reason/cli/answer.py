@@ -13,7 +13,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from datasets_gen.layout import DatasetError
@@ -96,10 +95,7 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
     """The question, the steps that change something, and the verdict."""
     puzzle, question, frames = solution.puzzle, solution.question, solution.frames
     console.print("[bold]question[/bold]")
-    if solution.relations is None:
-        console.print(board(puzzle, frames[0], question, np.zeros(len(question), bool)))
-    else:  # with its constraints, as it is typed
-        console.print(puzzle.draw(question, None, solution.relations), markup=False)
+    console.print(puzzle.draw(frames[0], None, solution.relations), markup=False, soft_wrap=True)  # as it can be typed
     drawn = _drawn([row["step"] for row in solved["steps"] if row["changed"]], every)
     for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
         rows = list(group)

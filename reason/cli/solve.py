@@ -32,13 +32,15 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
 A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
-has one S and one G. A frame of '|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not
-square, walls make it square:
+has one S and one G. A path of 'o' is read as free cells, and an empty line between rows as a row of free cells. A frame
+of '|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square.
+Walls may also stand between the cells (on the right; cells of any one width): every wall and every gap becomes a cell.
 
-  S..#
-  .#..
-  .##.
-  ...G
+  S..#    +--+--+
+  .#..    |S    |
+  .##.    +--+  +
+  ...G    |G    |
+          +--+--+
 
 Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
 of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are
@@ -116,14 +118,17 @@ def _puzzles(file: Path, output: Path) -> list[str]:
         raise ConfigError(f"no file {file}; with --output the puzzles are in a file, one a line")
     text = read_text(file).removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
-    if file.suffix == ".csv" and lines:
+    if file.suffix.lower() == ".csv" and lines:
         try:
             header, *rows = (row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row)
         except csv.Error as error:
             raise ConfigError(f"{file} is no CSV file ({error}); close its quotes") from None
         if "question" in header:
-            column = header.index("question")
-            lines = [row[column] if column < len(row) else "" for row in rows]
+            if header.count("question") > 1:
+                raise ConfigError(f"{file} has {header.count('question')} columns `question`; leave one")
+            if faulty := next((row for row in rows if len(row) != len(header)), None):
+                raise ConfigError(f"{file}: {len(faulty)} fields in {','.join(faulty)[:80]!r}, {len(header)} expected")
+            lines = [row[header.index("question")] for row in rows]
         elif len(header) > 1:
             raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(header)}")
     if not lines:

@@ -69,7 +69,7 @@ def readme(card: Mapping[str, Any], puzzle: Sequence[int], board: Sequence[int])
     }
     characters = _characters(card)
     typed = "".join(characters[token] for token in puzzle) if characters else ""
-    readable = [characters.rfind(character) for character in typed] == list(puzzle)
+    readable = [characters.rfind(character) for character in typed] == list(puzzle) and max(characters) < "\U00010000"
     if readable:
         py = f"characters, puzzle = {characters!r}, {typed!r}\n"
         py += "tokens = np.array([characters.rindex(c) for c in puzzle])"

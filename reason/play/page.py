@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reason.config.schema import Config
 
 BESIDE = Path(__file__).parent / "built"  # in a wheel: what `make play` left there
-FAMILIES = ("sudoku", "maze", "addition")  # whose rules the page knows
+FAMILIES = ("sudoku", "maze", "addition", "arc")  # that rules.js reads
 TITLES = {"sudoku": "Sudoku", "maze": "Maze", "addition": "Addition"}
 Model = dict[str, Any]
 

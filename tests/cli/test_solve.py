@@ -73,6 +73,7 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     status = main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--gif", str(tmp_path / "p.gif")])
     out = capsys.readouterr().out
     assert re.search("^(step|steps . to) 3: ", out, re.MULTILINE)
+    shown = re.search(r"^question\n(.*?)\n\n?step", out, re.DOTALL | re.MULTILINE)
     assert ("solved: the rules hold" in out) == (status == 0)
     assert ("the rules do not hold: " in out) == (status == 1)
     assert ("the model's own doubts: " in out) == (status == 1)
@@ -87,6 +88,9 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     assert (told["mistake"] is None) == (status == 0)
     assert told["answer"] == told["steps"][-1]["answer"]
     assert (told["steps"][0]["halting"] is None) == (name == "causal sum")
+    assert shown
+    main(["solve", str(runs / name), shown[1], "steps=1", "--restarts", "1", "--json"])  # what is printed can be typed
+    assert json.loads(capsys.readouterr().out)["question"] == told["question"]
 
 
 def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +179,8 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
         ("empty.txt", "\n", "holds no puzzle"),
         ("empty.csv", "\n", "holds no puzzle"),
         ("others.csv", "id,puzzle\n1,2\n", "has no column `question`; its columns are id, puzzle"),
+        ("twice.csv", "question,question\n1...,2...\n", "twice.csv has 2 columns `question`; leave one"),
+        ("more.csv", "question\n1...,2...\n", "more.csv: 2 fields in '1...,2...', 1 expected"),
         ("open.csv", 'question\n"1...\n', "open.csv is no CSV file (unexpected end of data); close its quotes"),
     ):
         (tmp_path / name).write_text(text)
@@ -234,8 +240,8 @@ def test_the_halting_head_doubts_below_one_half() -> None:
 
 
 WRONG = {
-    "too short": ("sudoku", "123", "the board has 3 cells, a 4x4 Sudoku has 16; type '.' for every open cell"),
-    "foreign": ("sudoku", "x" * 16, "character 1 of the board is 'x'"),
+    "too short": ("sudoku", "123", "3 cells; a board of sudoku has 4x4 = 16"),
+    "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?'"),
     "clash": (
         "sudoku", "1..1 .... .... ....",
         "the puzzle contradicts itself: row 1 of the question holds 1 twice: at row 1, column 1 and row 1, column 4",
@@ -243,7 +249,9 @@ WRONG = {
     "impossible": ("sudoku", "123. ...4 .... ....", "contradicts itself: no grid has all of these clues"),
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
     "no goal": ("maze", "S...\n....\n....\n....", "the maze has 0 cells G; mark one"),
-    "no sum": ("sum", "12*3", "'*' is no digit, '+' or '='"),
+    "half a wall": ("maze", "+--+--+\n|S   G|\n+- +--+\n|     |\n+--+--+", "line 3 of the maze is '+- +--+'"),
+    "no sum": ("sum", "12*3", "'12*3' is no sum; type whole numbers with + between them, as 12+34="),
+    "two numbers": ("sum", "1 2+3", "'1 2+3' is no sum"),
     "too long": ("sum", "123+4", "whole numbers of up to 2 digits"),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
     "another model": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
@@ -262,7 +270,7 @@ def test_what_is_no_puzzle_is_refused_without_torch(here: Path) -> None:
     script = "import sys; from reason.cli import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
     (here / "empty.txt").write_text("\n")
     for words, said in (
-        (["sudoku", "12"], "the board has 2 cells, a 9x9 Sudoku has 81"),
+        (["sudoku", "12"], "2 cells; a board of sudoku has 9x9 = 81"),
         (["sudoku", "empty.txt", "--output", "out.csv"], "empty.txt holds no puzzle"),
         (["sudoku"], "a run and a puzzle are needed"),
     ):

@@ -3,6 +3,7 @@
 {
   const at = (id) => document.getElementById(id);
   const { models, worker } = JSON.parse(at("data").textContent);
+  for (const model of models) Object.assign(model, { characters: [...model.characters], glyphs: [...model.glyphs] });
   const thinker = new Thinker(worker, at("runtime").textContent);
   const KEPT = 16, MOST = 64; // tiles that stay, tries until the rules hold
   let model, family, question, given, board; // the puzzle and its drawing
@@ -434,7 +435,7 @@
     if (name !== null && !known) return say("The link names a model that this page does not hold.", true);
     if (text !== null) {
       try {
-        setQuestion(family.read(text.slice(0, 4000), model));
+        setQuestion(family.read(text, model));
       } catch (error) {
         if (!(error instanceof Unreadable)) throw error;
         return say(`The puzzle of the link: ${error.message}`, true);

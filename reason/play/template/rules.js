@@ -43,23 +43,42 @@ function symmetry(of, board, tokens, number, random) {
   return { source, names };
 }
 
-// Text of one character a cell. Spaces and line ends are passed over where no cell is one.
-function readCells(text, model, open) {
-  const characters = [...model.characters], read = new Map(characters.map((character, token) => [character, token]));
-  for (const character of open) read.set(character, read.get(".") ?? read.get("_"));
-  const typed = [...text].filter((character) => read.has(character) || !/[\s|+-]/.test(character));
-  const stranger = typed.find((character) => read.get(character) === undefined);
+// Text of one character a cell, as Puzzle.parse reads it; what `passed` has is passed over. open: further open cells.
+function readCells(text, model, { open = "", passed = " \t\r\n" } = {}) {
+  const read = new Map([...model.characters].map((character, token) => [character, token]));
+  if (passed.includes(" ")) read.delete(" ");
+  for (const character of open) read.set(character, read.get("."));
+  const board = text.split("\n").map((line) => [...line].filter((character) => read.has(character) || !passed.includes(character))).filter((line) => line.length);
+  const typed = board.flat(), cells = model.rows * model.columns;
+  const stranger = typed.find((character) => !read.has(character));
   if (stranger !== undefined) throw new Unreadable(`“${stranger}” is no cell of this puzzle.`);
-  const cells = model.rows * model.columns;
+  const row = board.findIndex((line) => line.length !== model.columns);
+  if (board.length === model.rows && row >= 0) throw new Unreadable(`Row ${row + 1} has ${board[row].length} cells, ${model.columns} are needed.`);
   if (typed.length !== cells) throw new Unreadable(`This text has ${typed.length} cells, ${cells} are needed.`);
   return { rows: model.rows, columns: model.columns, tokens: typed.map((character) => read.get(character)) };
+}
+
+// The lines of a drawing without the empty ones before and after it, as drawn_lines in datasets_gen/family.py.
+function drawnLines(text) {
+  const lines = text.split("\n").map((line) => line.replace(/\r$/, ""));
+  while (lines.length && !lines[0]) lines.shift();
+  while (lines.length && !lines.at(-1)) lines.pop();
+  return lines;
+}
+
+// The rows within a frame, as unframed there; framed: whether there was one.
+function unframed(lines) {
+  const frame = /^\+-+\+ *$/, framed = lines.length > 2 && frame.test(lines[0]) && frame.test(lines.at(-1));
+  const rows = framed ? lines.slice(1, -1) : lines, full = rows.filter((row) => row);
+  const barred = full.length > 0 && full.every((row) => /^\|.*\| *$/.test(row));
+  return { rows: barred ? rows.map((row) => row.replace(/ +$/, "").slice(1, -1)) : rows, framed: framed || barred };
 }
 
 const writeCells = (board, model) => board.tokens.map((token) => model.characters[token]).join("");
 const none = { holds: null, broken: new Set() };
 
 const plain = {
-  read: (text, model) => readCells(text, model, ""),
+  read: (text, model) => readCells(text, model),
   write: writeCells,
   open: (model) => [...model.characters].findIndex((character) => "._".includes(character)),
   empty: (model) => ({ rows: model.rows, columns: model.columns, tokens: Array(model.rows * model.columns).fill(Math.max(0, plain.open(model))) }),
@@ -69,9 +88,28 @@ const plain = {
   objection: () => null,
 };
 
+// A grid as the command reads it: lines of digits, or the whole board, framed or in one line.
+const arc = {
+  ...plain,
+  read(text, model) {
+    const lines = drawnLines(text), { rows, framed } = unframed(lines);
+    if (framed || (rows.length === 1 && rows[0].length === model.rows * model.columns)) return readCells(rows.join("\n"), model, { passed: "\n" });
+    const grid = text.replace(/^[ \r\n]+|[ \r\n]+$/g, "").split("\n").map((line) => line.replace(/[ \r]/g, ""));
+    if (!grid.every((line) => /^[0-9]+$/.test(line) && line.length === grid[0].length)) throw new Unreadable("Type a grid as lines of digits, all of the same length.");
+    if (grid.length > model.rows || grid[0].length > model.columns) throw new Unreadable(`A grid has at most ${model.rows} rows and ${model.columns} columns.`);
+    const tokens = Array(model.rows * model.columns).fill(0), put = (row, column, token) => row < model.rows && column < model.columns && (tokens[row * model.columns + column] = token);
+    grid.forEach((line, row) => [...line].forEach((digit, column) => put(row, column, 2 + Number(digit))));
+    grid.forEach((line, row) => put(row, line.length, 1));
+    [...grid[0]].forEach((_, column) => put(grid.length, column, 1));
+    return { rows: model.rows, columns: model.columns, tokens };
+  },
+  open: () => 0,
+  given: (question) => question.tokens.map(() => false),
+};
+
 const sudoku = {
   ...plain,
-  read: (text, model) => readCells(text, model, "0_*?"),
+  read: (text, model) => readCells(text, model, { open: "0_*?", passed: " \t\r\n|-+=':," }),
   examples: [
     ["easy", "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"],
     ["a hard one", "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."],
@@ -149,21 +187,37 @@ const maze = {
   largest: 40,
   brushes: [["wall", WALL], ["free", FREE], ["start", START], ["goal", GOAL]],
   read(text, model) {
-    const lines = text.split("\n").map((line) => line.replace(/\r$/, "").replace(/^\||\|$/g, "")).filter((line) => line && !line.startsWith("+"));
-    const rows = lines.length === 1 ? Math.sqrt(lines[0].length) : lines.length;
-    const columns = lines.length === 1 ? rows : Math.max(0, ...lines.map((line) => line.length));
-    if (!Number.isInteger(rows)) throw new Unreadable("One line must hold a square maze; draw others in lines.");
-    return maze.made(rows, columns, lines.map((line) => (lines.length === 1 ? line : line.padEnd(columns))).join(""), model);
-  },
-  made(rows, columns, text, model) {
-    if (rows < 3 || columns < 3 || rows > maze.largest || columns > maze.largest)
-      throw new Unreadable(`A maze has 3 to ${maze.largest} rows and columns; this one is ${rows} × ${columns}.`);
-    if (!model.any_size && (rows !== model.rows || columns !== model.columns)) throw new Unreadable(`This model reads ${model.rows} × ${model.columns} mazes alone.`);
-    const read = { "#": WALL, " ": FREE, ".": FREE, S: START, G: GOAL, o: FREE };
-    const tokens = [...text].map((character) => read[character]);
-    const stranger = [...text].find((character) => !Object.hasOwn(read, character));
+    const lines = drawnLines(text), between = lines.filter((line) => line.startsWith("+")).length > 2 || (lines[0] ?? "").split("+").length > 3;
+    let { rows, framed } = between ? { rows: maze.betweenWalls(lines), framed: true } : unframed(lines);
+    if (rows.length === 1 && !framed) {
+      const size = Math.sqrt(rows[0].length);
+      if (!Number.isInteger(size)) throw new Unreadable("One line must hold a square maze; draw others in lines.");
+      rows = Array.from({ length: size }, (_, row) => rows[0].slice(row * size, (row + 1) * size));
+    }
+    const columns = Math.max(0, ...rows.map((row) => row.length)), typed = rows.map((row) => row.padEnd(columns)).join("");
+    const stranger = [...typed].find((character) => !maze.cells.has(character));
     if (stranger !== undefined) throw new Unreadable(`“${stranger}” is no cell of a maze: # is a wall, . or a space is free, S the start, G the goal.`);
-    return { rows, columns, tokens };
+    if (rows.length < 3 || columns < 3 || rows.length > maze.largest || columns > maze.largest)
+      throw new Unreadable(`A maze has 3 to ${maze.largest} rows and columns; this one is ${rows.length} × ${columns}.`);
+    if (!model.any_size && (rows.length !== model.rows || columns !== model.columns)) throw new Unreadable(`This model reads ${model.rows} × ${model.columns} mazes alone.`);
+    return { rows: rows.length, columns, tokens: [...typed].map((character) => maze.cells.get(character)) };
+  },
+  cells: new Map([["#", WALL], [" ", FREE], [".", FREE], ["S", START], ["G", GOAL], ["o", FREE]]),
+  // Walls and gaps between r rows of cells become cells: 2r - 1 rows without the outer wall, as the command makes them.
+  betweenWalls(lines) {
+    const [, first = "", ...others] = lines[0].split("+"), columns = others.length, width = first.length;
+    const walls = new RegExp(`^\\+((-{${width}}| {${width}})\\+)+$`);
+    return lines.map((given, number) => {
+      const line = given.replace(/ +$/, "").padEnd(columns * (width + 1) + 1), cells = [], edges = [];
+      for (let i = 0; i < line.length; i += width + 1) {
+        edges.push(line[i]);
+        if (i + 1 < line.length) cells.push(line.slice(i + 1, i + 1 + width));
+      }
+      const row = cells.map((cell) => (number % 2 ? cell.replace(/^[ .]+|[ .]+$/g, "") || " " : cell.trim() ? "#" : " "));
+      const fits = number % 2 ? edges.every((edge) => "| ".includes(edge)) && row.every((cell) => maze.cells.has(cell)) && number + 1 < lines.length : walls.test(line);
+      if (!fits || width === 0 || row.length !== columns) throw new Unreadable(`Line ${number + 1} does not fit: walls between cells are lines +--+--+ above, between and below lines |S |  |, all cells as wide.`);
+      return row.map((cell, i) => cell + (edges[i + 1] === " " ? " " : "#")).join("").slice(0, -1);
+    }).slice(1, -1);
   },
   write: (board) => {
     const text = board.tokens.map((token) => "?#.SGo"[token]).join("");
@@ -241,23 +295,24 @@ const addition = {
   ...plain,
   examples: [["47 + 85", "47+85"], ["999 + 1", "999+1"], ["random", null]],
   read(text, model) {
-    const { digits, operands, zero_pad, causal } = model.task, terms = text.replace(/\s/g, "").replace(/=.*$/, "").split("+");
+    const { digits, operands, zero_pad, causal } = model.task;
+    const sum = /^([ \t\r\n]*[0-9]+[ \t\r\n]*(?:\+[ \t\r\n]*[0-9]+[ \t\r\n]*)*)(?:=[ \t\r\n]*[0-9]*§?_*[ \t\r\n]*)?$/.exec(text);
+    const terms = sum === null ? [] : sum[1].replace(/\s/g, "").split("+");
     if (causal) throw new Unreadable("This model writes its answer token by token, which the page does not show.");
-    if (terms.length !== operands || !terms.every((term) => /^\d+$/.test(term) && term.length <= digits))
+    if (terms.length !== operands || !terms.every((term) => term.length <= digits))
       throw new Unreadable(`Write ${operands} whole numbers of up to ${digits} digits with + between them.`);
-    const prompt = `${terms.map((term) => (zero_pad ? term.padStart(digits, "0") : term)).join("+")}= `;
-    const width = String(operands * (10 ** digits - 1)).length, cells = prompt + "_".repeat(width + 1);
+    const prompt = `${terms.map((term) => (zero_pad ? term.padStart(digits, "0") : String(BigInt(term)))).join("+")}= `;
+    const cells = prompt + "_".repeat(addition.width(model) + 1);
     const tokens = [...cells].map((character) => model.characters.indexOf(character));
     return { rows: 1, columns: model.columns, tokens: [...tokens, ...Array(model.columns - tokens.length).fill(0)] };
   },
   write: (board, model) => board.tokens.map((token) => model.characters[token]).join("").replace(/=.*$/, "").replace(/\b0+(?=\d)/g, ""),
   empty: (model) => addition.read("0+0", model),
   given: (question, model) => question.tokens.map((token) => model.characters[token] !== "_"),
+  width: ({ task }) => String(BigInt(task.operands) * (10n ** BigInt(task.digits) - 1n)).length, // of the largest sum
   expected(question, model) {
-    const { operands, digits, zero_pad, reverse } = model.task;
-    const width = String(operands * (10 ** digits - 1)).length;
-    const sum = String(addition.write(question, model).split("+").map(Number).reduce((a, b) => a + b, 0));
-    const padded = zero_pad ? sum.padStart(width, "0") : sum;
+    const { zero_pad, reverse } = model.task, sum = String(addition.write(question, model).split("+").map(BigInt).reduce((a, b) => a + b));
+    const padded = zero_pad ? sum.padStart(addition.width(model), "0") : sum;
     return [...(reverse ? [...padded].reverse().join("") : padded), "§"].map((character) => model.characters.indexOf(character));
   },
   check(question, tokens, model) {
@@ -267,4 +322,4 @@ const addition = {
   },
 };
 
-const FAMILIES = { sudoku, maze, addition, plain };
+const FAMILIES = { sudoku, maze, addition, arc, plain };

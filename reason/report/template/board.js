@@ -3,7 +3,7 @@
 class Board {
   // shape: rows, columns, box, glyphs, fills. lines: boards one above the other (text: the question, the answer).
   constructor(element, shape, { lines = 1, grid = false } = {}) {
-    Object.assign(this, { element, shape, cells: [] });
+    Object.assign(this, { element, shape: { ...shape, glyphs: [...shape.glyphs] }, cells: [] });
     const { rows, columns } = shape;
     element.className = `board${columns > 12 && rows > 1 ? " dense" : ""}`;
     element.style.setProperty("--columns", columns);
