@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help env demo test test-slow lint bench play wheel docs clean
+.PHONY: help env demo test test-slow lint bench play graphs wheel docs clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -16,8 +16,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: $$($(PYTHON) --version) found, 3.11 or newer needed; say: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt torch --index-url $(TORCH_INDEX))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' \
+	  $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@touch $(STAMP)
 
 env: $(STAMP)  ## the environment alone: .venv
@@ -41,6 +41,9 @@ bench: $(STAMP)  ## throughput of a training step, and where the time goes
 
 play: $(STAMP)  ## the page in which the trained models compute, docs/play/index.html: one file for any web server
 	$(BIN)/reason play --output docs/play/index.html --no-browser
+
+graphs: $(STAMP)  ## the ONNX graphs of the package's models, exported again: reason/play/graphs
+	$(BIN)/python -m reason.play.shipped
 
 wheel: play  ## the package with everything that `reason play` needs, in dist/
 	rm -rf build/lib build/bdist.* dist  # what an earlier wheel left would get into this one

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import http.server
-import sys
 import webbrowser
 from pathlib import Path
 
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
 from reason.files import written_beside
-from reason.play.page import Model, exported, kept_in, play_page, shipped
-from reason.play.runtime import VERSION, runtime
+from reason.play.page import Model, exported, play_page
+from reason.play.runtime import VERSION, kept_in, runtime
+from reason.play.shipped import shipped, shown
+from reason.pretrained import FOLDER
 
 PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the
 browser: the page needs no server and no network.
@@ -23,7 +24,8 @@ browser: the page needs no server and no network.
   reason play --serve                           show it from this computer: http://127.0.0.1:8000
 
 The page holds ONNX Runtime Web {VERSION}. If the package came without it, it is fetched once from the npm registry
-(33 MB, checked, kept); a run of your own needs the extra: pip install 'recursive-reasoners[onnx]'."""
+(33 MB, checked, kept). A run of your own is exported first: that takes minutes, and needs the extra:
+pip install 'recursive-reasoners[onnx]'."""
 
 
 def main(argv: list[str]) -> int:
@@ -37,10 +39,8 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.output.is_dir():
         raise ConfigError(f"{arguments.output} is a folder; name a file: --output {arguments.output / 'play.html'}")
-    folder = kept_in()
-    models = _own(arguments.run)
-    models += [model for model in shipped(folder, _told) if model["name"] not in {one["name"] for one in models}]
-    script, binary = runtime(folder, arguments.runtime)
+    models = _models(arguments.run)
+    script, binary = runtime(kept_in(), arguments.runtime)
     page = play_page(models, script, binary)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with written_beside(arguments.output) as part:
@@ -53,17 +53,18 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _own(names: list[str]) -> list[Model]:
-    """The runs that were named."""
-    if not names:
-        return []
-    from reason.runs.directory import run_and_config  # torch
+def _models(names: list[str]) -> list[Model]:
+    """The runs that were named, before the models of the package."""
+    models = []
+    if names:
+        from reason.runs.directory import run_and_config  # torch
 
-    return [exported(run, config, run.resolve().name) for run, config in map(run_and_config, names)]
-
-
-def _told(name: str) -> None:
-    print(f"{name} is exported for the page, once (about 15 seconds)", file=sys.stderr)
+        for run, config in map(run_and_config, names):
+            name = run.resolve().name
+            is_shipped = run.parent == FOLDER and name in shown()
+            models.append(shipped(name) if is_shipped else exported(run, config, name))
+    named = {model["name"] for model in models}
+    return models + [shipped(name) for name in shown() if name not in named]
 
 
 class _Page(http.server.BaseHTTPRequestHandler):

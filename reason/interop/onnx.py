@@ -15,6 +15,7 @@ import io
 import json
 import logging
 import math
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.layout import splits_of
+from datasets_gen.progress import Progress
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.context import Context
@@ -48,6 +50,7 @@ CARD = "card.json"
 PUZZLES = 20  # of the comparison with torch
 TOLERANCE = 1e-4  # of the logits of a step, relative to the largest
 NEXT = "next_"  # before the name of a part of the state that a step returns
+EXPORTER = 20  # seconds of one core that torch's exporter takes, about
 CPU = torch.device("cpu")
 
 
@@ -145,7 +148,12 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
     halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
     tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
+    bar = Progress(total=2 * EXPORTER, desc=f"{run.name} to ONNX", smoothing=0)
+    began = time.thread_time()  # seconds of a core: the same on a busy machine
     expected = torch_answers(model, tokens, steps, config.seed)
+    each = max(1, round(time.thread_time() - began))
+    bar.total = 3 * each + EXPORTER
+    bar.update(each)
     traced = Traced(model.requires_grad_(False), halting)
     drawn = traced.names if model.random_start else []
     graphs = {
@@ -173,11 +181,14 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         "version": __version__,
         "packages": versions,
     }
-    with new_path(out, "name another folder, or remove it") as folder:
+    with new_path(out, "name another folder, or remove it") as folder, bar:
         folder.mkdir()
         _write(traced, folder, graphs, run)
+        bar.update(EXPORTER)
         free = onnx_answers(folder, card, tokens, steps)
+        bar.update(each)
         guided = onnx_answers(folder, card, tokens, steps, expected.before)
+        bar.update(each)
         difference = guided.difference(expected)
         if difference > TOLERANCE:
             raise ConfigError(f"{run}: a step of ONNX Runtime differs from torch's by {difference:.1e}, relative")
@@ -231,7 +242,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ConfigError(f"ONNX needs {name}: pip install {name}, or 'recursive-reasoners[onnx]'") from None
+        raise ConfigError(f"ONNX graphs need {name} and more: pip install 'recursive-reasoners[onnx]'") from None
 
 
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:

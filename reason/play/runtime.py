@@ -1,4 +1,4 @@
-"""ONNX Runtime Web, the WebAssembly build of its npm package: fetched once, checked, kept beside the page's models."""
+"""ONNX Runtime Web, the WebAssembly build of its npm package: fetched once, checked, kept."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7Q
 ARCHIVE = f"onnxruntime-web-{VERSION}.tgz"
 SCRIPT, BINARY = "package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"
 PACKAGE = f"/onnxruntime-web/-/{ARCHIVE}"
+BESIDE = Path(__file__).parent / "built"  # in a wheel: what `make play` left there
+
+
+def kept_in() -> Path:
+    """Where the runtime is kept: in the package where it can be written, else in the user's cache."""
+    if BESIDE.is_dir() or os.access(BESIDE.parent, os.W_OK):
+        return BESIDE
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reason" / "play"
 
 
 def address() -> str:
@@ -58,9 +66,9 @@ def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
     """
     if base64.b64encode(hashlib.sha512(package).digest()).decode() != INTEGRITY:
         raise ConfigError(f"{source} is not onnxruntime-web {VERSION}: its SHA-512 differs")
-    with tarfile.open(fileobj=io.BytesIO(package)) as archive:
-        script, binary = (archive.extractfile(name).read() for name in (SCRIPT, BINARY))  # type: ignore[union-attr]
-    return as_script(script.decode()), gzip.compress(binary, 9, mtime=0)
+    with tarfile.open(fileobj=io.BytesIO(package), mode="r|gz") as archive:  # 145 MB unpacked: read once
+        found = {one.name: archive.extractfile(one).read() for one in archive if one.name in (SCRIPT, BINARY)}  # type: ignore[union-attr]
+    return as_script(found[SCRIPT].decode()), gzip.compress(found[BINARY], 6, mtime=0)
 
 
 def as_script(module: str) -> str:

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import shutil
+import sys
 import tarfile
 import threading
 import urllib.error
@@ -17,13 +18,17 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from conftest import output, refusal
 
 from reason.cli import play
+from reason.config.overrides import read_config
 from reason.errors import ConfigError
-from reason.play import page, runtime
-from reason.play.page import play_page
+from reason.play import runtime
+from reason.play.page import exported, play_page
+from reason.play.shipped import GRAPHS, cut, filled, made_from, normals, shipped, shown
 from reason.pretrained import FOLDER
 
 MODULE = "var a=import.meta.url;var b=1;export{a as Tensor,b as default,b as env};\n//# sourceMappingURL=x.map\n"
@@ -53,7 +58,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """One model of the package in place of all."""
-    monkeypatch.setattr(page, "pretrained_models", lambda: ["sudoku-6x6"])
+    monkeypatch.setattr(play, "shown", lambda: ["sudoku-6x6"])
 
 
 def data_of(html: str) -> dict[str, Any]:
@@ -63,12 +68,15 @@ def data_of(html: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("few")
-def test_the_page_is_one_file_and_made_at_once_the_second_time(tmp_path: Path, package: Path) -> None:
+def test_the_page_is_one_file_and_made_at_once_the_second_time(
+    tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
     words = ["play", "--output", str(tmp_path / "page.html"), "--no-browser"]
     output([*words, "--runtime", str(package)], "1 models")
     first = (tmp_path / "page.html").read_text()
     package.unlink()
-    output(words, "1 models")  # neither fetched nor exported again
+    output(words, "1 models")  # not fetched again
     assert (tmp_path / "page.html").read_text() == first
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", first)
     model = data_of(first)["models"][0]
@@ -98,7 +106,7 @@ def test_no_network_is_said_with_its_mend(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_nothing_of_a_run_is_markup() -> None:
     hostile = "</script><script>alert(1)</script>"
-    html = play_page([{"name": hostile, "title": hostile}], "const ort={};", b"")
+    html = play_page([{"name": hostile, "title": hostile, "files": {}}], "const ort={};", b"")
     assert "alert(1)</script>" not in html
     assert data_of(html)["models"][0]["title"] == hostile
 
@@ -117,11 +125,13 @@ def test_served_to_this_computer_alone() -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_what_cannot_be_is_refused(tmp_path: Path, package: Path) -> None:
+def test_what_cannot_be_is_refused(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal(["play", "--output", str(tmp_path)], "is a folder; name a file")
     refusal(["play", str(tmp_path / "none"), "--no-browser"], "none")
     words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
     refusal([*words, "--serve", "99999"], "port 99999 cannot be used", "--serve 8001")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    refusal([*words, "killer"], "ONNX graphs need onnxscript and more: pip install 'recursive-reasoners[onnx]'")
 
 
 @pytest.mark.slow  # an ONNX export
@@ -133,3 +143,38 @@ def test_a_run_of_ones_own_stands_first(tmp_path: Path, package: Path) -> None:
     output(words, "2 models")
     models = data_of((tmp_path / "p.html").read_text())["models"]
     assert [model["name"] for model in models] == ["mine", "sudoku-6x6"]
+
+
+def test_a_graph_is_cut_and_filled_with_any_weights() -> None:
+    weights = {"a": np.arange(32, dtype=np.float16).reshape(4, 8), "b": np.ones(20, np.float32), "none": np.eye(9)}
+    a, b = weights["a"].T.astype("<f4").tobytes(), weights["b"].tobytes()
+    rest, holes = cut(b"begin" + a + b + b"end", weights)
+    assert (rest, holes) == (b"beginend", [(5, "a", True), (5, "b", False)])
+    assert filled(rest, holes, weights) == b"begin" + a + b + b"end"
+    other = {"a": weights["a"] + 1, "b": weights["b"]}
+    assert filled(rest, holes, other) == b"begin" + (weights["a"].T + 1).astype("<f4").tobytes() + b + b"end"
+
+
+def test_first_states_are_drawn_as_by_torch() -> None:
+    assert np.allclose(normals(3, 160), torch.randn(160, generator=torch.Generator().manual_seed(3)), atol=1e-5)
+
+
+def test_every_model_that_the_page_knows_is_shipped_as_its_weights_are() -> None:
+    assert {path.stem for path in GRAPHS.glob("*.json")} == set(shown())
+    for name in shown():
+        assert shipped(name)["made_from"] == made_from(name), f"{name} is another than reason/play/graphs: make graphs"
+
+
+@pytest.mark.slow  # an ONNX export
+@pytest.mark.parametrize("name", shown())
+def test_a_shipped_graph_is_what_the_exporter_makes(name: str) -> None:
+    found, expected = shipped(name), exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)
+    assert found.pop("files") == expected.pop("files")
+    first, again = (
+        {part: np.frombuffer(base64.b64decode(text), "<f4") for part, text in (model.pop("first") or {}).items()}
+        for model in (found, expected)
+    )
+    assert first.keys() == again.keys()
+    assert all(np.allclose(first[part], again[part], atol=1e-5) for part in first)
+    del found["made_from"], found["summary"]
+    assert found == json.loads(json.dumps(expected))

@@ -19,7 +19,8 @@ from reason.config.overrides import derive, read_config
 from reason.data import PuzzleData
 from reason.interop.onnx import CPU, torch_answers
 from reason.models.layout import IMPOSSIBLE
-from reason.pretrained import FOLDER, pretrained_models
+from reason.play.shipped import shown
+from reason.pretrained import FOLDER
 from reason.runs.directory import load_run
 
 pytestmark = pytest.mark.browser
@@ -101,7 +102,7 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("name", pretrained_models())
+@pytest.mark.parametrize("name", shown())
 def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path: Path) -> None:
     """Of 20 unseen puzzles: four steps from torch's states, their logits; from the first state on, every answer."""
     run = FOLDER / name
@@ -287,7 +288,7 @@ def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> N
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> None:
     options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme, "has_touch": width < 400}
-    for name in pretrained_models():
+    for name in shown():
         page = opened(link(model=name), **options)
         before = page.locator("#board").bounding_box()
         think(page)

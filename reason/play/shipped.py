@@ -1,0 +1,115 @@
+"""The package's models for the page: graphs/NAME.json holds the ONNX graphs without weights, which lie in the package.
+
+python -m reason.play.shipped      export the graphs again (make graphs): needs the extra `onnx`, and minutes
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from reason.files import read_json, written_beside
+from reason.play.page import FAMILIES, Model, exported, text_of
+from reason.pretrained import FOLDER, card, pretrained_models
+
+GRAPHS = Path(__file__).parent / "graphs"
+SMALL = 64  # bytes; shorter weights stay in the graph
+Hole = tuple[int, str, bool]  # where in the rest a weight belongs, its name, whether it is transposed
+
+
+def shown() -> list[str]:
+    """The models of the package that the page has rules for."""
+    families = {name: card(name)["task"]["name"] for name in pretrained_models()}
+    return sorted((name for name in families if families[name] in FAMILIES), key=lambda n: FAMILIES.index(families[n]))
+
+
+def shipped(name: str) -> Model:
+    """A model of the package as the page wants it."""
+    model, weights = read_json(GRAPHS / f"{name}.json"), load_file(weights_of(name))
+    files = {
+        graph: filled(gzip.decompress(base64.b64decode(kept["rest"])), kept["holes"], weights)
+        for graph, kept in model["files"].items()
+    }
+    first = {part: text_of(normals(0, count).tobytes()) for part, count in model["first"].items()}
+    return dict(model) | {"summary": card(name)["summary"], "files": files, "first": first or None}
+
+
+def weights_of(name: str) -> Path:
+    """The file of a model's weights."""
+    (path,) = (FOLDER / name).glob("checkpoints/*/weights.safetensors")
+    return path
+
+
+def made_from(name: str) -> str:
+    """The sum of what a model's graphs depend on."""
+    files = FOLDER / name / "config.json", weights_of(name)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Hole]]:
+    """An ONNX file without the weights that are found in it, and where they were."""
+    found = {}
+    for name, array in weights.items():
+        for transposed in (True, False):
+            piece = _bytes(array, transposed)
+            if len(piece) >= SMALL and (at := graph.find(piece)) >= 0:
+                found[at] = at + len(piece), name, transposed
+    rest, holes, last = b"", [], 0
+    for at, (end, name, transposed) in sorted(found.items()):
+        rest += graph[last:at]
+        holes.append((len(rest), name, transposed))
+        last = end
+    return rest + graph[last:], holes
+
+
+def filled(rest: bytes, holes: Sequence[Hole], weights: Mapping[str, np.ndarray]) -> bytes:
+    """The ONNX file that was cut."""
+    parts, last = [], 0
+    for at, name, transposed in holes:
+        parts += [rest[last:at], _bytes(weights[name], transposed)]
+        last = at
+    return b"".join([*parts, rest[last:]])
+
+
+def normals(seed: int, count: int) -> np.ndarray:
+    """The draws of torch.manual_seed(seed), torch.randn(count) on a CPU; torch itself takes seconds to import."""
+    bits = np.random.RandomState(seed).randint(2**32, size=count, dtype=np.uint32)
+    u, v = (bits % 2**24 / 2**24).astype(np.float32).reshape(-1, 2, 8).swapaxes(0, 1)
+    radius, angle = np.sqrt(-2 * np.log(1 - u)), np.float32(2 * np.pi) * v
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
+
+
+def _bytes(array: np.ndarray, transposed: bool) -> bytes:
+    """A weight as the graphs hold it."""
+    return (array.T if transposed else array).astype("<f4").tobytes()
+
+
+def described(name: str) -> dict[str, Any]:
+    """What graphs/NAME.json holds, exported now."""
+    from reason.config.overrides import read_config  # torch, which the page does without
+
+    model = exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)
+    weights, files, first = load_file(weights_of(name)), {}, {}
+    for graph, content in model["files"].items():
+        rest, holes = cut(content, weights)
+        assert filled(rest, holes, weights) == content
+        files[graph] = {"rest": text_of(gzip.compress(rest, 9, mtime=0)), "holes": holes}
+    for part, text in (model["first"] or {}).items():
+        drawn = np.frombuffer(base64.b64decode(text), "<f4")
+        assert np.allclose(normals(0, len(drawn)), drawn, atol=1e-5)
+        first[part] = len(drawn)
+    return model | {"files": files, "first": first, "made_from": made_from(name)}
+
+
+if __name__ == "__main__":
+    for each in shown():
+        with written_beside(GRAPHS / f"{each}.json") as file:
+            file.write_text(json.dumps(described(each)) + "\n", encoding="utf-8")
