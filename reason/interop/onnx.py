@@ -242,7 +242,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ConfigError(f"ONNX graphs need {name} and more: pip install 'recursive-reasoners[onnx]'") from None
+        raise ConfigError(f"ONNX graphs need {name} of the extra: pip install 'recursive-reasoners[onnx]'") from None
 
 
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:

@@ -131,7 +131,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, package: Path, monkeypatch: p
     words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
     refusal([*words, "--serve", "99999"], "port 99999 cannot be used", "--serve 8001")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    refusal([*words, "killer"], "ONNX graphs need onnxscript and more: pip install 'recursive-reasoners[onnx]'")
+    refusal([*words, "killer"], "ONNX graphs need onnxscript of the extra: pip install 'recursive-reasoners[onnx]'")
 
 
 @pytest.mark.slow  # an ONNX export
