@@ -42,8 +42,8 @@ bench: $(STAMP)  ## throughput of a training step, and where the time goes
 play: $(STAMP)  ## the page in which the trained models compute, docs/play/index.html: one file for any web server
 	$(BIN)/reason play --output docs/play/index.html --no-browser
 
-graphs: $(STAMP)  ## the ONNX graphs of the package's models, exported again: reason/play/graphs
-	$(BIN)/python -m reason.play.shipped
+graphs: $(STAMP)  ## the ONNX graphs of the package's models, exported again: reason/extensions/play/graphs
+	$(BIN)/python -m reason.extensions.play.shipped
 
 wheel: play  ## the package with everything that `reason play` needs, in dist/
 	rm -rf build/lib build/bdist.* dist  # what an earlier wheel left would get into this one

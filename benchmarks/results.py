@@ -34,9 +34,9 @@ from datasets_gen.layout import splits_of
 from reason.config.describe import keys_of
 from reason.config.differences import differing
 from reason.data import DataConfig
+from reason.extensions.export.model import made_by
 from reason.files import read_json
 from reason.presets import preset
-from reason.runs.export import made_by
 from reason.settings.base import Mark
 from reason.training.log import read_metrics
 

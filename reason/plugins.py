@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reason.errors import ConfigError
 
@@ -46,6 +46,17 @@ def load_extensions(part: str = "__init__") -> None:
             importlib.import_module(f"reason.extensions.{name}")
         elif (EXTENSIONS / name / f"{part}.py").exists():
             importlib.import_module(f"reason.extensions.{name}.{part}")
+
+
+def extension(name: str, part: str) -> Any:
+    """The file `part`.py of an extension, imported, for another extension.
+
+    Raises:
+        ConfigError: this installation lacks it.
+    """
+    if name not in extensions():
+        raise ConfigError(f"the extension {name} is needed for this; {installed()}")
+    return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
 def command(name: str) -> Callable[[list[str]], int]:

@@ -73,7 +73,7 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
     begun.return_value.poll.return_value = begun.return_value.returncode = 1
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
     with monkeypatch.context() as patched:
-        patched.setattr("reason.ablation.local.subprocess.Popen", begun)
+        patched.setattr("reason.extensions.ablation.local.subprocess.Popen", begun)
         assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
     with subprocess.Popen(begun.call_args_list[1].args[0], cwd=here, stdin=subprocess.PIPE) as process:
         assert process.wait(300) == 0

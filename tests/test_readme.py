@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reason.play.runtime import address
+from reason.extensions.play.runtime import address
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 7200  # seconds of all commands, on a busy machine
@@ -61,4 +61,4 @@ def test_every_command_works_as_typed_after_the_installation_as_typed(folder: Pa
         print(f"{int(after[1]) - int(before[1]):6} s  {command.splitlines()[0]}")
     assert done.returncode == 0, f"{typed[len(notes) - 2]}\n{said.read_text()[-4000:]}"
     assert len(notes) == len(typed) + 1
-    assert (folder / "reason/play.html").stat().st_size > 1e6
+    assert (folder / "reason/extensions/play.html").stat().st_size > 1e6

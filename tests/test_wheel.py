@@ -120,7 +120,9 @@ def test_the_pages_of_help_and_the_shipped_models(shell: Shell) -> None:
     shell.type("reason train --help data")
     shell.type("reason models")
     shell.type("reason models sudoku-6x6")
-    graphs = "from reason.play.shipped import shipped, shown; print([shipped(name)['name'] for name in shown()])"
+    graphs = (
+        "from reason.extensions.play.shipped import shipped, shown; print([shipped(name)['name'] for name in shown()])"
+    )
     assert "'sudoku'" in shell.type(f'python -c "{graphs}"')
     shell.type(shell.next("reason generate sudoku"))
     shell.type(shell.next("reason evaluate sudoku-6x6").replace("evaluation.limit=500", "evaluation.limit=20"))

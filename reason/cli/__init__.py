@@ -15,7 +15,7 @@ from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
-from reason.plugins import COMMANDS, Command, function_at, import_asked, load_extensions, own_fault
+from reason.plugins import COMMANDS, Command, function_at, import_asked, installed, load_extensions, own_fault
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
@@ -38,22 +38,12 @@ CORE = {
     "train": Command("reason.cli.train:main", "train a reasoner from a preset (= python train.py)"),
     "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step (= python evaluate.py)"),
     "solve": Command("reason.cli.solve:main", "solve a puzzle from the command line, step by step"),
-    "play": Command("reason.cli.play:main", "write a page in which trained networks solve puzzles in the browser"),
     "models": Command(
         "reason.cli.models:main", "list the trained models that come with the package, for solve and evaluate"
     ),
-    "pack": Command("reason.cli.share:pack", "pack a run into one file; --resume continues it on any machine"),
-    "export": Command(
-        "reason.cli.share:export", "export the model of a run, to share it: the weights and a model card"
-    ),
-    "push": Command("reason.cli.share:push", "upload an exported model to the Hugging Face hub"),
-    "pull": Command("reason.cli.share:pull", "download an exported model from the Hugging Face hub"),
+    "pack": Command("reason.cli.pack:main", "pack a run into one file; --resume continues it on any machine"),
     "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
-    "ablate": Command("reason.cli.ablate:main", "train and compare variants of a preset, with several seeds each"),
     "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
-    "import-weights": Command(
-        "reason.cli.import_weights:main", "make a run from a checkpoint of the original HRM or TRM code"
-    ),
     "demo": Command(
         "reason.cli.demo:main", "train on 10×10 mazes, then solve larger mazes with the same weights (= make demo)"
     ),
@@ -77,8 +67,9 @@ def _chosen(arguments: list[str]) -> int:
     known = _commands()
     if command not in known:
         near = difflib.get_close_matches(command, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        print(f"error: unknown command {printable(command)}{hint}\n\n{_usage()}", file=sys.stderr)
+        hint = f"did you mean {near[0]}? " if near else ""
+        listed = f"`reason --help` lists the commands; {installed()}"
+        print(f"error: unknown command {printable(command)}; {hint}{listed}", file=sys.stderr)
         return 2
     return _run(command, known[command], rest)
 

@@ -31,9 +31,9 @@ from datasets_gen.pages.nonogram import Nonogram
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku import Sudoku
 from reason.cli.solve import _text
-from reason.play.page import FAMILIES
+from reason.extensions.play.page import FAMILIES
 
-TEMPLATE = Path(__file__).parents[2] / "reason/play/template"
+TEMPLATE = Path(__file__).parents[2] / "reason/extensions/play/template"
 BESIDE = ("colouring", "futoshiki", "kakuro", "killer", "light-up", "nonogram", "sudoku-jigsaw")  # clues beside cells
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {

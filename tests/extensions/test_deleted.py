@@ -12,8 +12,12 @@ from conftest import NARROW
 from reason.plugins import extensions
 
 ROOT = Path(__file__).parents[2]
-LACKING = {  # of each extension: words that need it, and a part of the one line that they get
-    "memory": (["train", "sudoku-4x4", "--memory"], "reason memory is a command of an extension"),
+LACKING = {  # of each extension: words that need it, the exit status, a part of the one line that they get
+    "ablation": (["ablate", "sudoku-4x4", "model.h_cycles=2,1"], 2, "unknown command ablate"),
+    "export": (["export", "run", "out"], 2, "unknown command export"),
+    "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
+    "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
+    "play": (["play"], 2, "unknown command play"),
 }
 
 
@@ -51,11 +55,12 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
     training = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *NARROW, "--max-steps", "2"]
     assert "saved" in said(package, folder, *training)
     assert "exact" in said(package, folder, "evaluate", "run", "steps=2")
-    assert said(package, folder, "solve", "run", "1... ..2. .3.. ...4")
+    assert "solved" in said(package, folder, "solve", "sudoku-6x6", ".....3 ...4.. 1..... 4..3.. .5.... .3..56")
     for name in names:
-        words, part = LACKING[name]
-        line = said(package, folder, *words, status=1)
+        words, status, part = LACKING[name]
+        line = said(package, folder, *words, status=status)
         assert part in line
+        assert "this installation has the extensions" in line
         assert len(line.splitlines()) == 1
 
 

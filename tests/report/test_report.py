@@ -59,8 +59,8 @@ def solve_all(model: Any, data: PuzzleData, known: int) -> None:
         model.asked = torch.stack(rows)
         return encode(batch)
 
-    def recite(state: Any, step: int | None = None) -> Any:
-        out = readout(state, step)
+    def recite(state: Any, context: Any, step: int | None = None) -> Any:
+        out = readout(state, context, step)
         if len(out.logits) != len(model.asked):  # a single row of the batch is probed
             return out
         one_hot = torch.nn.functional.one_hot(model.asked, out.logits.shape[-1])

@@ -1,6 +1,6 @@
 """The package's models for the page: graphs/NAME.json holds the ONNX graphs without weights, which lie in the package.
 
-python -m reason.play.shipped      export the graphs again (make graphs): needs the extra `onnx`, and minutes
+python -m reason.extensions.play.shipped      export the graphs again (make graphs): needs the extra `onnx`, and minutes
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from reason.extensions.play.page import FAMILIES, Model, exported, text_of
 from reason.files import read_json, written_beside
-from reason.play.page import FAMILIES, Model, exported, text_of
 from reason.pretrained import FOLDER, card, pretrained_models
 
 GRAPHS = Path(__file__).parent / "graphs"

@@ -10,7 +10,7 @@ import torch
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.interop.original import to_original
+from reason.extensions.original.weights import to_original
 from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel

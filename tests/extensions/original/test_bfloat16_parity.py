@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from reason.cli.import_weights import read_weights
 from reason.config.schema import Config
-from reason.interop.original import from_original, inferred, load_original
+from reason.extensions.original.command import read_weights
+from reason.extensions.original.weights import from_original, inferred, load_original
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
 from reason.rollout import unroll

@@ -15,8 +15,8 @@ from reason.cli import main
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.export.model import _card, _command, export_run
 from reason.pretrained.card import markdown
-from reason.runs.export import _card, _command, export_run
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
 
@@ -87,7 +87,7 @@ def test_a_card_says_what_was_changed_in_reading_and_when_its_weights_were_made(
     words = card["evaluations"][0]["command"].split()
     assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
     lines = [{"step": 4, "seconds": 10.0}, {"step": 6, "seconds": 20.0}]
-    monkeypatch.setattr("reason.runs.export.read_metrics", lambda _: lines)
+    monkeypatch.setattr("reason.extensions.export.model.read_metrics", lambda _: lines)
     assert _card(run.directory, "mine", "fp32", 4)["seconds"] == 10
     assert _card(run.directory, "mine", "fp32", 6)["seconds"] == 20
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from reason.plugins import extension
 from reason.report.html import as_json, environment, part
 from reason.report.palette import css
 
@@ -30,13 +31,13 @@ def exported(run: Path, config: Config, name: str) -> Model:
     Raises:
         ConfigError: it cannot be exported, see `export_onnx`.
     """
-    from reason.interop.onnx import export_onnx, first_state
+    onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 
     puzzle = family_of_run(run)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "onnx"
-        exports = export_onnx(run, folder, config)
+        exports = onnx.export_onnx(run, folder, config)
         graphs = {graph: (folder / f"{graph}.onnx").read_bytes() for graph in ("start", "step")}
     rows, columns = puzzle.grid_shape
     family = puzzle.task["name"] if puzzle.task["name"] in FAMILIES else "plain"
@@ -56,7 +57,7 @@ def exported(run: Path, config: Config, name: str) -> Model:
         "groups": puzzle.structure.groups,
         "symbols": puzzle.structure.symbols,
         "symmetry": None if symmetry is None else dataclasses.asdict(symmetry),
-        "first": {name: text_of(z.tobytes()) for name, z in (first_state(run, config) or {}).items()} or None,
+        "first": {name: text_of(z.tobytes()) for name, z in (onnx.first_state(run, config) or {}).items()} or None,
         "files": graphs,
         **{key: exports[key] for key in ("any_size", "parameters", "trained_steps", "state", "drawn", "graphs")},
     }  # fmt: skip
@@ -69,7 +70,7 @@ def text_of(content: bytes) -> str:
 
 def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
     """The page; `script` and `binary`: see `runtime`. Models of one title are told apart by their names."""
-    own, seen = "reason.play", Counter(model["title"] for model in models)
+    own, seen = "reason.extensions.play", Counter(model["title"] for model in models)
     told_apart = [
         model
         | {"files": {graph: text_of(gzip.compress(content, 1, mtime=0)) for graph, content in model["files"].items()}}

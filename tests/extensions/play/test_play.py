@@ -26,9 +26,9 @@ from conftest import output, refusal
 from reason.cli import play
 from reason.config.overrides import read_config
 from reason.errors import ConfigError
-from reason.play import runtime
-from reason.play.page import exported, play_page
-from reason.play.shipped import GRAPHS, cut, filled, made_from, normals, shipped, shown
+from reason.extensions.play import runtime
+from reason.extensions.play.page import exported, play_page
+from reason.extensions.play.shipped import GRAPHS, cut, filled, made_from, normals, shipped, shown
 from reason.pretrained import FOLDER
 
 MODULE = "var a=import.meta.url;var b=1;export{a as Tensor,b as default,b as env};\n//# sourceMappingURL=x.map\n"
@@ -162,7 +162,9 @@ def test_first_states_are_drawn_as_by_torch() -> None:
 def test_every_model_that_the_page_knows_is_shipped_as_its_weights_are() -> None:
     assert {path.stem for path in GRAPHS.glob("*.json")} == set(shown())
     for name in shown():
-        assert shipped(name)["made_from"] == made_from(name), f"{name} is another than reason/play/graphs: make graphs"
+        assert shipped(name)["made_from"] == made_from(name), (
+            f"{name} is another than reason/extensions/play/graphs: make graphs"
+        )
 
 
 @pytest.mark.slow  # an ONNX export

@@ -22,8 +22,8 @@ from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.original.weights import OUR_SETTINGS, from_original, inferred, load_original, without_prefix
 from reason.files import read_text
-from reason.interop.original import OUR_SETTINGS, from_original, inferred, load_original, without_prefix
 from reason.models import RecursiveModel, build_model
 from reason.models.base import Shape
 from reason.runs.directory import create_run, refuse_existing, reserve_run

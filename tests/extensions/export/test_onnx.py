@@ -13,8 +13,8 @@ from conftest import make_set, output, refusal
 
 from reason.cli import main
 from reason.config.overrides import derive, read_config
-from reason.interop import onnx as interop
-from reason.interop.onnx import onnx_answers, torch_answers
+from reason.extensions.export import onnx as interop
+from reason.extensions.export.onnx import onnx_answers, torch_answers
 from reason.runs.directory import load_run
 
 pytest.importorskip("onnxscript", reason="pip install -e '.[onnx]'")

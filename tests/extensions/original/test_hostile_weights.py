@@ -12,7 +12,7 @@ from conftest import refusal
 from safetensors.torch import save_file
 
 from reason.cli import main
-from reason.interop.original import to_original
+from reason.extensions.original.weights import to_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 

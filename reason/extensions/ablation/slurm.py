@@ -12,8 +12,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reason.ablation import Cell, cell_of
 from reason.errors import ConfigError
+from reason.extensions.ablation.variants import Cell, cell_of
 from reason.files import read_json, written_beside
 from reason.plugins import IMPORTED, import_file
 

@@ -33,7 +33,7 @@ from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.probes import parts
-from reason.interop.onnx_readme import readme
+from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
 from reason.nn.draws import normal_like

@@ -14,10 +14,10 @@ from unittest.mock import Mock, call
 import pytest
 from conftest import make_set, refusal
 
-from reason.ablation import locked, open_folder, read_sets
-from reason.ablation.local import why_ended
 from reason.cli import main
-from reason.cli.ablate import asked, work
+from reason.extensions.ablation.command import asked, work
+from reason.extensions.ablation.local import why_ended
+from reason.extensions.ablation.variants import locked, open_folder, read_sets
 from reason.runs.build import start
 from reason.training.interrupt import StopRequest
 
@@ -37,7 +37,7 @@ def test_a_signal_stops_what_is_at_work(
         os.kill(os.getpid(), number)  # while the process trains
         return at_work
 
-    monkeypatch.setattr("reason.ablation.local.subprocess.Popen", begun)
+    monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", begun)
     assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
     assert [called for called in at_work.mock_calls if called[0] != "poll"] == [
         call.send_signal(signal.SIGINT),

@@ -13,10 +13,10 @@ from recordings import deviations, limits, reproduced
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
-from reason.cli.import_weights import read_weights
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.interop.original import from_original, inferred, load_original, to_original
+from reason.extensions.original.command import read_weights
+from reason.extensions.original.weights import from_original, inferred, load_original, to_original
 from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.rollout import first_carry, supervise

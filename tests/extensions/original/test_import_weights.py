@@ -14,7 +14,7 @@ from conftest import output, refusal
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import read_config
-from reason.interop.original import to_original
+from reason.extensions.original.weights import to_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.runs.directory import load_run

@@ -18,9 +18,9 @@ from pathlib import Path
 import torch
 
 from datasets_gen.progress import Progress
-from reason.ablation import Ablation, Cell
+from reason.extensions.ablation.report import exact
+from reason.extensions.ablation.variants import Ablation, Cell
 from reason.plugins import IMPORTED
-from reason.report.ablation import exact
 from reason.report.section import share
 from reason.training.interrupt import StopRequest
 

@@ -17,9 +17,9 @@ from conftest import make_set, output
 
 from reason.config.overrides import derive, read_config
 from reason.data import PuzzleData
-from reason.interop.onnx import CPU, torch_answers
+from reason.extensions.export.onnx import CPU, torch_answers
+from reason.extensions.play.shipped import shown
 from reason.models.layout import IMPOSSIBLE
-from reason.play.shipped import shown
 from reason.pretrained import FOLDER
 from reason.runs.directory import load_run
 

@@ -1,8 +1,7 @@
-"""reason pack, export, push, pull: a run → one file, a model to give away, and the Hugging Face hub."""
+"""reason export, push, pull: the model of a run as a folder to give away, ONNX graphs, and the Hugging Face hub."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,44 +9,11 @@ from typing import Any
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
+from reason.extensions.export.model import STORED, export_run, pull_model, push_model
 from reason.files import readable_size
 from reason.pretrained.card import per_cent, shown_steps
-from reason.runs.archive import pack_run
-from reason.runs.directory import PACKED, ROOT, is_archive, read_record, run_and_config
-from reason.runs.export import STORED, export_run, pull_model, push_model
+from reason.runs.directory import ROOT, run_and_config
 from reason.runs.reading import refuse_unreadable
-from reason.training.checkpoint import best_checkpoint, readable
-
-PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
-
-  reason pack runs/mine                        runs/mine{PACKED}
-  reason pack runs/mine /backup/mine{PACKED}
-  python train.py run=mine{PACKED} --resume     unpacks to runs/mine and resumes
-  python train.py mine{PACKED} run=DIR --resume unpacks to DIR
-
-The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest."""
-
-
-def pack(argv: list[str]) -> int:
-    """Pack; returns the exit status."""
-    parser = Parser(prog="reason pack", description=PACK)
-    parser.add_argument("run", metavar="RUN")
-    parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{PACKED})")
-    arguments = parser.parse_args(argv)
-    run = Path(arguments.run.removeprefix("run="))
-    read_record(run)
-    named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
-    out = Path(arguments.out) if arguments.out else named.with_name(named.resolve().name + PACKED)
-    if not is_archive(out):
-        raise ConfigError(f"{out}: an archive ends in {PACKED}")
-    pack_run(run, out)
-    print(f"{out}: {readable_size(out.stat().st_size)}")
-    best = best_checkpoint(run)
-    if best is not None and best != next(readable(run)):
-        print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
-    print(typed(f"resume with: python train.py {shlex.quote(f'run={out}')} --resume"))
-    return 0
-
 
 EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
 model card (card.json, README.md) with its data, seed, command, and accuracy by supervision step.
@@ -87,7 +53,7 @@ def export(argv: list[str]) -> int:
     config = override(own, pairs)
     refuse_unreadable(pairs)  # a typed value that equals the run's own, too
     if arguments.onnx:
-        from reason.interop.onnx import export_onnx  # seconds
+        from reason.extensions.export.onnx import export_onnx  # seconds
 
         _print_onnx(out, export_onnx(run, out, config, sets))
         return 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
+from reason.extensions.play.page import Model, exported, play_page
+from reason.extensions.play.runtime import VERSION, kept_in, runtime
+from reason.extensions.play.shipped import shipped, shown
 from reason.files import written_beside
-from reason.play.page import Model, exported, play_page
-from reason.play.runtime import VERSION, kept_in, runtime
-from reason.play.shipped import shipped, shown
 from reason.pretrained import FOLDER
 
 PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the

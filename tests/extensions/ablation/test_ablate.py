@@ -12,10 +12,10 @@ import pytest
 from conftest import output, refusal
 from scipy.stats import ttest_rel
 
-from reason.ablation import Ablation, open_folder, refuse_alike
-from reason.cli.ablate import asked, work
 from reason.errors import ConfigError
-from reason.report.ablation import difference, summary
+from reason.extensions.ablation.command import asked, work
+from reason.extensions.ablation.report import difference, summary
+from reason.extensions.ablation.variants import Ablation, open_folder, refuse_alike
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
          "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
@@ -182,7 +182,7 @@ class Within:
 @pytest.fixture
 def within(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which processes of an ablation work in this one."""
-    monkeypatch.setattr("reason.ablation.local.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
     return here
 
 

@@ -18,7 +18,7 @@ from conftest import output, refusal
 
 submitit = pytest.importorskip("submitit")
 
-from reason.ablation import slurm  # noqa: E402
+from reason.extensions.ablation import slurm  # noqa: E402
 
 PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
         "training.batch_size=8", "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
@@ -94,7 +94,7 @@ def test_jobs_are_requeued_and_end_with_the_table_of_one_machine(
     until(local[-1].done, "the last job ends")
     assert "left" not in output(on_slurm, "1 of 1 runs")
     assert len(local) == 2
-    monkeypatch.setattr("reason.ablation.local.subprocess.Popen", Within)
+    monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
     output([*plan, "--out", "b"])
     assert table(Path("a")) == table(Path("b"))
     assert lines(run) == lines(Path("b/00-seed0"))

@@ -1,6 +1,6 @@
 """reason ablate: a preset's variants, each with several seeds; the same command goes on where it was stopped.
 
-`python -m reason.cli.ablate FOLDER RUN` is one of its runs, in a process of its own.
+`python -m reason.extensions.ablation.command FOLDER RUN` is one of its runs, in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from rich.console import Console
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
-from reason.ablation import (
+from reason.cli import guarded
+from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
+from reason.errors import ConfigError
+from reason.extensions.ablation import slurm
+from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
+from reason.extensions.ablation.report import COLUMNS, NOTE, table_rows, write_ablation
+from reason.extensions.ablation.variants import (
     EVALUATION,
     PRESET,
     Ablation,
@@ -30,14 +36,8 @@ from reason.ablation import (
     refuse_alike,
     refuse_other_ablation,
     refuse_unreadable_runs,
-    slurm,
 )
-from reason.ablation.local import end_with_parent, why_ended, work_through
-from reason.cli import guarded
-from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
-from reason.errors import ConfigError
 from reason.presets import preset
-from reason.report.ablation import COLUMNS, NOTE, table_rows, write_ablation
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
 from reason.runs.evaluation import evaluate_run
@@ -120,7 +120,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
     """Train, evaluate and print; returns the exit status."""
     until = time.monotonic() + 60 * minutes
     with StopRequest() as stop:
-        failed = work_through(ablation, cells, jobs, until, stop, "reason.cli.ablate")
+        failed = work_through(ablation, cells, jobs, until, stop, "reason.extensions.ablation.command")
     _summarize(folder, ablation, cells)
     if left := sum(bool(cell.missing(ablation)) for cell in cells):
         print(f"{left} runs are left, {len(failed)} of them failed; the same command goes on with them")

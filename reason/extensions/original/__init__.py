@@ -1,0 +1,7 @@
+"""Checkpoints of the original HRM and TRM code as runs."""
+
+from reason.plugins import COMMANDS, Command
+
+COMMANDS["import-weights"] = Command(
+    "reason.extensions.original.command:main", "make a run from a checkpoint of the original HRM or TRM code"
+)

@@ -1,1 +1,0 @@
-"""Weights of the original HRM and TRM code."""

@@ -1,1 +1,0 @@
-"""The page in which trained networks compute in the browser: `reason play`."""
