@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reason.cli import COMMANDS
+from reason.cli import CORE
 from reason.config.describe import describe_settings
 from reason.config.overrides import leaves, override, split_arguments
 from reason.config.schema import Config
+from reason.plugins import COMMANDS, load_extensions
 from reason.presets import PRESETS, preset
 from reason.runs.reading import refuse_unreadable
 
@@ -100,6 +101,10 @@ def test_the_python_of_a_page_runs(page: str, here: Path) -> None:
         exec(compile(brief, page, "exec"), names)
 
 
+load_extensions()
+KNOWN = {*CORE, *COMMANDS}
+
+
 def commands(page: Path) -> list[list[str]]:
     """The words of every command line in a page's blocks and tables; `reason train` for `python train.py`."""
     text = page.read_text()
@@ -124,9 +129,9 @@ def test_every_command_has_its_line_and_an_example() -> None:
     page = ROOT / "docs/commands.md"
     listed = re.findall(r"^\| `reason ([a-z-]+)` \|", page.read_text(), re.MULTILINE)
     assert listed == list(dict.fromkeys(listed))
-    assert set(listed) == set(COMMANDS)
+    assert set(listed) == KNOWN
     shown = {words[0] for words in commands(page)}
-    assert set(COMMANDS) - shown <= {"generate", "demo", "models"}
+    assert KNOWN - shown <= {"generate", "demo", "models"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/recipes.md"])
@@ -134,7 +139,7 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
     found = commands(ROOT / page)
     assert found
     for command, *words in found:
-        assert command in {*COMMANDS, "bench"}
+        assert command in {*KNOWN, "bench"}
         words, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
         for own in ("run", "seeds"):
             pairs.pop(own, None)

@@ -14,7 +14,7 @@ import pytest
 from reason.extensions.play.runtime import address
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 7200  # seconds of all commands, on a busy machine
+LIMIT = 14400  # seconds of all commands, on a busy machine
 OURS = ("OMP_NUM_THREADS", "TQDM_DISABLE", "PYTHONPATH", "VIRTUAL_ENV")  # variables that a newcomer does not have
 
 

@@ -86,7 +86,7 @@ def flops_of(config: Config, shape: Shape) -> int:
 
     What gradient checkpointing computes again is not counted, nor what a balancer measures.
     """
-    if config.model.recomputation is not None:
+    if getattr(config.model, "gradient_checkpointing", False):
         config = derive(config, {"model.gradient_checkpointing": False})
     rows, rollout = partial(blank_batch, config.training.batch_size, shape), config.rollout
     with fake_model(config, shape, Dtypes(torch.float32), "cpu") as model:

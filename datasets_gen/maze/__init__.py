@@ -168,9 +168,11 @@ class Maze(SquareBoard):
         width = max(map(len, rows))
         if max(len(rows), width) > self.size:
             raise DatasetError(f"the maze has {len(rows)} rows and {width} columns; at most {self.size} of each fit")
+        for number, row in enumerate(rows, 1):
+            if (foreign := next((character for character in row if character not in READ), None)) is not None:
+                mend = BETWEEN if foreign in "+-|" else CELLS
+                raise DatasetError(f"{foreign!r} in row {number} is no cell of a maze; {mend}")
         typed = "".join(row.ljust(width).ljust(self.size, "#") for row in rows).ljust(self.seq_len, "#")
-        if (foreign := next((character for character in typed if character not in READ), None)) is not None:
-            raise DatasetError(f"{foreign!r} is no cell of a maze; {CELLS}")
         tokens = np.array([READ[character] for character in typed], np.uint8)
         if ends := _wrong_ends(tokens):
             raise DatasetError(f"the maze has {ends}; mark one")

@@ -205,7 +205,7 @@ READERS: list[tuple[str, Words]] = [
     (f"half/{STEP}/manifest.json", READ), (f"half/{STEP}/weights.safetensors", READ), (f"half/{STATE}", RESUME),
     (f"half/{STEP}/state.safetensors", RESUME), ("half.tar.gz", "train run=half.tar.gz --resume"),
     ("set/train/dataset.json", "generate verify set"), ("set/identifiers.json", "generate verify set"),
-    ("set/train/all__inputs.npy", begin("run=r")), ("set/train/all__ratings.npy", "generate show set"),
+    ("set/train/all__inputs.npy", begin("run=r")), ("set/train/all__labels.npy", "generate show set"),
 ]  # fmt: skip
 
 

@@ -18,9 +18,11 @@ ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_ind
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    """A 4×4 Sudoku set."""
+    """A 4×4 Sudoku set, rated."""
     directory = tmp_path_factory.mktemp("good") / "set"
     assert main(["sudoku", "--size", "4", "--train", "8", "--test", "4", "--output-dir", str(directory)]) == 0
+    for split, puzzles in (("train", 8), ("test", 4)):
+        np.save(directory / split / "all__ratings.npy", np.arange(puzzles, dtype=np.int32))
     return directory
 
 

@@ -255,16 +255,14 @@ def changed(text: str, changes: list[tuple[str, int, int, str]]) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("count", [30, pytest.param(2000, marks=pytest.mark.slow)])
-def test_command_file_importer_and_page_read_alike_or_refuse(
-    name: str, count: int, page: Any, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_command_file_importer_and_page_read_alike_or_refuse(name: str, count: int, page: Any, tmp_path: Path) -> None:
     """Of mutated texts; and what is read is drawn and read again, and each word of a declared puzzle counts."""
     puzzle, question, _, relations = case_of(name)
     file, known = tmp_path / "puzzle.txt", set[bool]()
     one_line = "".join(puzzle.characters[token] for token in question)  # as --output writes an answer
     bases = [puzzle.draw(question, None, relations), *([] if relations is not None else [one_line])]
 
-    @seed(request.config.getoption("--fuzz-seed"))
+    @seed(0)
     @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(bases), CHANGES, PLACES)
     def agree(base: str, changes: list[tuple[str, int, int, str]], word: int) -> None:

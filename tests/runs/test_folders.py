@@ -103,6 +103,5 @@ def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
 
 
 def test_a_refused_training_leaves_no_folder(sudoku_4x4: Path, here: Path) -> None:
-    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "data.hints=2", "training.batch_size=1000000000"]
-    refusal(words, "training.batch_size=1000000000")
+    refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "init_from=nowhere"], "no run at nowhere")
     assert not list((here / "runs").iterdir())
