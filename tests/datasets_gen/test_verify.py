@@ -41,6 +41,11 @@ def array(names, change, split="train"):
     return damage
 
 
+def rated(ratings):
+    """Ratings for the training puzzles."""
+    return lambda root: np.save(root / "train/all__ratings.npy", ratings)
+
+
 def field(name, value, split="train"):
     """Damage that changes one field of dataset.json; None removes it."""
 
@@ -150,11 +155,11 @@ DAMAGE = {
         "a leak": (leak(), "leak: test example 2 is train example 5"),
         "a leak in disguise": (leak(disguised), "leak: test example 2 is train example 5"),
         "a puzzle twice": (
-            array("inputs labels ratings", lambda values: values.__setitem__(2, values[5])),
+            array("inputs labels", lambda values: values.__setitem__(2, values[5])),
             "examples 2 and 5 ask the same question",
         ),
-        "a negative rating": (array("ratings", lambda ratings: ratings - 100), "rating is negative"),
-        "too few ratings": (array("ratings", lambda ratings: ratings[1:]), "ratings.npy has shape"),
+        "a negative rating": (rated(-np.ones(12)), "rating is negative"),
+        "too few ratings": (rated(np.ones(11)), "ratings.npy has shape"),
     },
     "maze": {
         "a path too long": (

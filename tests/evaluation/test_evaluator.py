@@ -112,7 +112,7 @@ def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained
         assert {puzzle["example"] for puzzle in got[section]["puzzles"]} == set(kept)
     for puzzle in got["boards"]["puzzles"]:
         assert puzzle["question"] == data.inputs[puzzle["example"]].tolist()
-    for name in ("inputs", "labels", "ratings"):
+    for name in ("inputs", "labels"):
         setattr(data, name, getattr(data, name)[kept])
     alone = read(model, data, 3, 4, **everything)
     for key in ("exact_by_step", "cell_by_step", "valid_by_step", "loss_by_step", "difficulty", "halting", "restarts"):
