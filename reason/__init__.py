@@ -11,6 +11,7 @@ Every model is a discrete dynamical system z ← F(z, x̂) with a readout, train
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 from reason.version import __version__ as __version__
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 _HOMES = dict.fromkeys(("Dataset", "Run", "load", "resume", "train"), "reason.api") | {
     "pretrained_models": "reason.pretrained"
 }
+
+# Threads of OpenMP spin while they wait, which takes the cores from other processes and then waits for them: on two
+# cores at a load of ten, training took 2.0 and evaluation 3.1 × as long (docs/log/performance.md). OpenMP reads the variable
+# when torch is imported; a value of the user's stays.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __all__ = ["Dataset", "Run", "load", "pretrained_models", "resume", "train"]
 
