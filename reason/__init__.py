@@ -25,8 +25,8 @@ _HOMES = dict.fromkeys(("Dataset", "Run", "load", "resume", "train"), "reason.ap
 }
 
 # Threads of OpenMP spin while they wait, which takes the cores from other processes and then waits for them: on two
-# cores at a load of ten, training took 2.0 and evaluation 3.1 × as long (docs/log/performance.md). OpenMP reads the variable
-# when torch is imported; a value of the user's stays.
+# cores at a load of ten, training took 2.0 and evaluation 3.1 × as long (docs/log/performance.md). OpenMP reads the
+# variable when torch is imported; a value of the user's stays.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __all__ = ["Dataset", "Run", "load", "pretrained_models", "resume", "train"]

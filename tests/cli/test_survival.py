@@ -71,7 +71,7 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("words", "writer", "path"), [
     ("evaluate half steps=1 evaluation.boards=0 name=e", "runs.evaluation.write_report", "half/evaluation/e"),
-    ("export half out steps=1", "runs.export.write_card", "out"),
+    ("export half out steps=1", "extensions.export.model.write_card", "out"),
     ("pack half out.tar.gz", "runs.archive._pack", "out.tar.gz"),
 ])  # fmt: skip
 def test_a_full_disk_names_what_was_written(
