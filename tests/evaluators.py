@@ -55,5 +55,5 @@ def gated(data: PuzzleData) -> Any:
 def counting(model: Any) -> list[int]:
     """The rows of every step that the model takes from now on."""
     rows, step = [], model.step
-    model.step = lambda state, x: rows.append(len(x)) or step(state, x)
+    model.step = lambda state, context: rows.append(len(context.x)) or step(state, context)
     return rows

@@ -145,7 +145,7 @@ def test_every_end_has_its_name(values: tuple[float, float], end: str) -> None:
 def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
     turn = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     model = Linear(turn)
-    model.initial_state = lambda x: LoopedState(x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
+    model.initial_state = lambda context: LoopedState(context.x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
     assert trajectories(model, puzzles(1), [0], steps=12)[0].end == "cycle of 3"
     batch = puzzles(1)._replace(labels=torch.zeros(1, 1, dtype=torch.long))
     found = trajectories(diagonal(1.0), batch, [0], steps=1)[0]

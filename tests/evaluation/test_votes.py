@@ -42,10 +42,11 @@ def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
         model.rows = [rows[number, *question] for number, question in asked]
         return encode(batch)
 
-    def recite(state: Any, step: int | None = None) -> Any:
+    def recite(state: Any, context: Any, step: int | None = None) -> Any:
         said = labels[model.rows].clone()
         said[wrong[model.rows] if step == 4 else slice(None)] = 2
-        return readout(state, step)._replace(logits=torch.nn.functional.one_hot(said, arc.shape.vocab_size).float())
+        logits = torch.nn.functional.one_hot(said, arc.shape.vocab_size).float()
+        return readout(state, context, step)._replace(logits=logits)
 
     model.encode, model.readout = remember, recite
     results = MORE | {"steps": 4, "trained_steps": 3} | read(model, arc, 4, 5)

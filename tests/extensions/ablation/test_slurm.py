@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ablation.test_ablate import Within
 from conftest import output, refusal
+from test_ablate import Within
 
 submitit = pytest.importorskip("submitit")
 

@@ -22,7 +22,7 @@ from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.rollout import first_carry, supervise
 from reason.runs.directory import load_run
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
 Importing = Callable[..., tuple[int, str]]
 

@@ -23,9 +23,9 @@ import pytest
 import torch
 from conftest import output, refusal
 
-from reason.cli import play
 from reason.config.overrides import read_config
 from reason.errors import ConfigError
+from reason.extensions.play import command as play
 from reason.extensions.play import runtime
 from reason.extensions.play.page import exported, play_page
 from reason.extensions.play.shipped import GRAPHS, cut, filled, made_from, normals, shipped, shown
