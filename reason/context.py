@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from reason.nn.dtypes import at_least_float32
@@ -55,7 +54,3 @@ class Context:
         """x̂ and mask in float32, where they are narrower."""
         mask = None if self.mask is None else at_least_float32(self.mask)
         return replace(self, x=at_least_float32(self.x), mask=mask)
-
-    def to(self, dtype: torch.dtype) -> Context:
-        """x̂ and mask in another floating-point type."""
-        return replace(self, x=self.x.to(dtype), mask=None if self.mask is None else self.mask.to(dtype))

@@ -2,7 +2,7 @@
 
 Both use the same tables: `COMMANDS` here, `reason.models.FAMILIES`, `reason.losses.TERMS` and others
 (docs/extending.md). An extension is a folder of reason/extensions. Its `__init__.py` is imported before a command is
-looked up, so it is light; further files are imported when their table is first used.
+looked up, so it is light.
 """
 
 from __future__ import annotations
@@ -39,13 +39,10 @@ def extensions() -> list[str]:
     return sorted(folder.parent.name for folder in EXTENSIONS.glob("*/__init__.py"))
 
 
-def load_extensions(part: str = "__init__") -> None:
-    """Import the file `part`.py of every extension that has one, so that what it adds is known from now on."""
+def load_extensions() -> None:
+    """Import every extension, so that the commands that it adds are known from now on."""
     for name in extensions():
-        if part == "__init__":
-            importlib.import_module(f"reason.extensions.{name}")
-        elif (EXTENSIONS / name / f"{part}.py").exists():
-            importlib.import_module(f"reason.extensions.{name}.{part}")
+        importlib.import_module(f"reason.extensions.{name}")
 
 
 def extension(name: str, part: str) -> Any:

@@ -210,7 +210,7 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     (exploration, noise) from its own random stream; rank 0 uses the stream of a single-process run.
 
     Raises:
-        ConfigError: the weights to begin from do not fit.
+        ConfigError: the weights to begin from do not fit, or the model cannot read the puzzles of every set.
     """
     (config, reasons), (device, world) = checked, machine
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
