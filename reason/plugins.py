@@ -1,8 +1,13 @@
 """What is added to the core: extensions of the package, and files of one's own (`--import FILE`, `FILE.py:PRESET`).
 
 Both use the same tables: `COMMANDS` here, `reason.models.FAMILIES`, `reason.losses.TERMS` and others
-(docs/extending.md). An extension is a folder of reason/extensions. Its `__init__.py` is imported before a command is
-looked up, so it is light.
+(docs/extending.md). An extension is a folder of reason/extensions. The core imports these files of it, where it has
+them, when they are first needed:
+
+    __init__.py   before a command is looked up; light: it adds to `COMMANDS`
+    settings.py   before the first config: models, mixers, loss terms, evaluations (reason/config/schema.py)
+    presets.py    before the first preset (reason/presets)
+    report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
 """
 
 from __future__ import annotations
@@ -43,6 +48,12 @@ def load_extensions() -> None:
     """Import every extension, so that the commands that it adds are known from now on."""
     for name in extensions():
         importlib.import_module(f"reason.extensions.{name}")
+
+
+def load_parts(part: str) -> None:
+    """Import the file `part`.py of every extension that has one, so that what it adds to the tables is known."""
+    for file in sorted(EXTENSIONS.glob(f"*/{part}.py")):
+        importlib.import_module(f"reason.extensions.{file.parent.name}.{part}")
 
 
 def extension(name: str, part: str) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reason.presets import Preset
     from reason.presets.tables import PaperTable
 
-LIST = Path(__file__).parents[1] / "presets" / "list.json"  # so that the list needs no torch; tests hold it
+PACKAGE = Path(__file__).parents[1]  # its list.json files, so that the list needs no torch; tests hold them
 START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow", "addition-3-mlp")
 DECLARED = (
     "declared-puzzle", "killer", "futoshiki", "kakuro", "takuzu", "light-up", "nonogram", "queens", "colouring",
@@ -85,21 +85,26 @@ class Listed(NamedTuple):
 
 
 def listing() -> list[Listed]:
-    """Every preset, as `write_list` found it."""
-    return [Listed(*entry) for entry in read_json(LIST)]
+    """Every preset, as `write_list` found it: those of the core, then those of the extensions."""
+    files = [PACKAGE / "presets/list.json", *sorted(PACKAGE.glob("extensions/*/list.json"))]
+    return [Listed(*entry) for file in files for entry in read_json(file)]
 
 
-def computed_list() -> list[Listed]:
-    """Every preset, from its config and its description."""
-    from reason.presets import PRESETS
+def computed_lists() -> dict[Path, list[Listed]]:
+    """For each folder with presets the list of them, from their configs and descriptions."""
+    from reason.presets import LISTS, PRESETS
 
-    return [Listed(each.name, each.parameter_count(), each.summary) for each in PRESETS.values()]
+    def listed(each: Preset) -> Listed:
+        return Listed(each.name, each.parameter_count(), each.summary)
+
+    return {home: [listed(PRESETS[name]) for name in names] for home, names in LISTS.items()}
 
 
-def write_list() -> None:
-    """Write the list anew, after a change of a preset: a line for each."""
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in computed_list())
-    LIST.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+def write_lists() -> None:
+    """Write every list.json anew, after a change of a preset: a line for each."""
+    for home, entries in computed_lists().items():
+        lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+        (home / "list.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def _family(beginning: str) -> list[Listed]:

@@ -12,12 +12,15 @@ from reason.evaluation.config import EvaluationConfig
 from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import AnyModelConfig, RecursiveConfig
+from reason.plugins import load_parts
 from reason.rollout import RolloutConfig
 from reason.settings.base import PLAIN, BaseConfig, Elsewhere, Outside, Readable, Resumable
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
 from reason.training.warm_start import LayerOrder
+
+load_parts("settings")
 
 
 class Config(BaseConfig):

@@ -23,6 +23,7 @@ from reason.evaluation.studies.policies import POLICIES, Policies
 from reason.evaluation.studies.restarts import RESTARTS, Restarts
 from reason.evaluation.studies.training import TRAINING
 from reason.evaluation.studies.votes import VOTES, Votes
+from reason.plugins import load_parts
 from reason.report.chart import save_png
 from reason.report.page import Drawing, drawn, page
 from reason.report.section import Results, Section, view
@@ -42,10 +43,11 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     BlindSpot: lambda evaluator: evaluator.settings.blind_spot,
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
-SECTIONS = (  # in the order of the page
+SECTIONS = [  # in the order of the page
     BY_STEP, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
-)  # fmt: skip
+]  # fmt: skip
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
+load_parts("report")
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -15,7 +16,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.plugins import own_recipe
+from reason.plugins import load_parts, own_recipe
 from reason.presets import declared, small, structured
 from reason.presets.bases import (
     ARC_8,
@@ -27,7 +28,7 @@ from reason.presets.bases import (
     SUDOKU_6,
     SUDOKU_9,
 )
-from reason.presets.tables import Base, Row, read_papers
+from reason.presets.tables import Base, PaperTable, Row, read_papers
 
 
 @dataclass(frozen=True)
@@ -101,36 +102,53 @@ FOR_A_CPU = {
     "addition": "addition-3",
 }
 FEW = 6  # names that fit an error's line
-AUTHORS, TABLES = read_papers()
+HERE = Path(__file__).parent
+PRESETS: dict[str, Preset] = {}
+TABLES: list[PaperTable] = []
+LISTS: dict[Path, list[str]] = {}  # for each folder with presets their names: its list.json holds them
 
 
-def _of_recipe(recipe: Callable[[], Config], shape: Shape) -> Preset:
+def add_presets(home: Path, presets: Iterable[Preset]) -> None:
+    """Enter presets, whose code and list.json are in the folder `home`."""
+    for each in presets:
+        PRESETS[each.name] = each
+        LISTS.setdefault(home, []).append(each.name)
+
+
+def add_papers(home: Path, *papers: str) -> None:
+    """Enter the authors' own presets and every row of the tables of `home`/papers/PAPER.yaml."""
+    authors, tables = read_papers(home / "papers", papers)
+    add_presets(home, (Preset(name, *_of_base(base)) for name, base in authors.items()))
+    for table in tables:
+        TABLES.append(table)
+        add_presets(home, (_of_row(table, row) for row in table.rows))
+
+
+def of_recipe(recipe: Callable[[], Config], shape: Shape) -> Preset:
+    """The preset of a function: sudoku_4x4 is sudoku-4x4, its docstring the description."""
     about = partial(inspect.cleandoc, recipe.__doc__ or "")
     return Preset(recipe.__name__.replace("_", "-"), recipe, lambda: shape, about)
 
 
-def _of_base(name: str, base: Base) -> Preset:
-    return Preset(name, lambda: base.config, lambda: base.shape, lambda: base.about)
+def _of_base(base: Base) -> tuple[Callable[[], Config], Callable[[], Shape], Callable[[], str]]:
+    return lambda: base.config, lambda: base.shape, lambda: base.about
 
 
-def _presets() -> Iterator[Preset]:
-    for recipe, shape in RECIPES.items():
-        yield _of_recipe(recipe, shape)
-    about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
-    yield Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
-    for page in declared.PAGES:
-        of_page = partial(declared.of_page, page), partial(declared.shape, page), partial(declared.about, page)
-        yield Preset(page, *of_page)
-    for name, base in AUTHORS.items():
-        yield _of_base(name, base)
-    for table in TABLES:
-        for row in table.rows:
-            name = table.preset_name(row)
-            config, about = partial(table.config, row), partial(table.describe, row)
-            yield Preset(name, config, partial(getattr, table.base, "shape"), about, row)
+def _of_row(table: PaperTable, row: Row) -> Preset:
+    config, about = partial(table.config, row), partial(table.describe, row)
+    return Preset(table.preset_name(row), config, partial(getattr, table.base, "shape"), about, row)
 
 
-PRESETS = {each.name: each for each in _presets()}
+def _of_page(page: str) -> Preset:
+    return Preset(page, *(partial(part, page) for part in (declared.of_page, declared.shape, declared.about)))
+
+
+add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
+about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
+declared_puzzle = Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
+add_presets(HERE, [declared_puzzle, *map(_of_page, declared.PAGES)])
+add_papers(HERE, "authors", "stars", "blindspot", "ouro", "cmm")
+load_parts("presets")
 
 
 def _own(name: str, recipe: Callable[[], object]) -> Preset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,6 @@ from reason.config.schema import Config
 from reason.models.base import Shape
 from reason.presets.bases import SETS
 
-FOLDER = Path(__file__).parent / "papers"
-PAPERS = ("authors", "stars", "blindspot", "ouro", "cmm")  # later ones derive from bases of earlier ones
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
 
 
@@ -143,13 +142,14 @@ class PaperTable:
         return "\n\n".join(filter(None, paragraphs))
 
 
-def read_papers() -> tuple[dict[str, Base], tuple[PaperTable, ...]]:
-    """The authors' own presets by name, and every table."""
-    bases: dict[str, Base] = {}
-    presets: dict[str, Base] = {}
-    tables: list[PaperTable] = []
-    for paper_name in PAPERS:
-        paper = yaml.load((FOLDER / f"{paper_name}.yaml").read_text(encoding="utf-8"), _Yaml)
+BASES: dict[str, Base] = {}  # of the papers read so far: later ones may derive from those of earlier ones
+
+
+def read_papers(folder: Path, papers: Iterable[str]) -> tuple[dict[str, Base], list[PaperTable]]:
+    """The authors' own presets by name, and every table, of the files PAPER.yaml of a folder."""
+    bases, presets, tables = BASES, dict[str, Base](), list[PaperTable]()
+    for paper_name in papers:
+        paper = yaml.load((folder / f"{paper_name}.yaml").read_text(encoding="utf-8"), _Yaml)
         names = paper.get("settings", {})
         for name, entry in (paper.get("presets", {}) | paper["bases"]).items():
             parent = bases[entry.pop("from")] if "from" in entry else None
@@ -157,7 +157,7 @@ def read_papers() -> tuple[dict[str, Base], tuple[PaperTable, ...]]:
             bases[name] = Base(parent, entry.pop("puzzles", None), about, _settings(entry, names))
         presets |= {name: bases[name] for name in paper.get("presets", {})}
         tables += [_table(paper["every_table"], entry, bases, names) for entry in paper.get("tables", [])]
-    return presets, tuple(tables)
+    return presets, tables
 
 
 def _table(every: dict[str, Any], own: dict[str, Any], bases: dict[str, Base], names: dict[str, str]) -> PaperTable:
