@@ -140,7 +140,8 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
 
 
 def _of_page(page: str) -> Preset:
-    return Preset(page, *(partial(part, page) for part in (declared.of_page, declared.shape, declared.about)))
+    config, find_shape = partial(declared.of_page, page), partial(declared.shape, page)
+    return Preset(page, config, find_shape, partial(declared.about, page))
 
 
 add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
