@@ -38,12 +38,13 @@ from reason.extensions.export.model import made_by
 from reason.files import read_json
 from reason.presets import preset
 from reason.settings.base import Mark
+from reason.training.auto import AUTO
 from reason.training.log import read_metrics
 
 HOME = Path(__file__).parents[1] / "docs"
 FOLDER = "results"
 # beginnings of settings that make no variant
-APART = ("seed", "data.directory", "data.generate", *keys_of(Mark.AUTO), *keys_of(Mark.OUTSIDE))
+APART = ("seed", "data.directory", "data.generate", *AUTO, *keys_of(Mark.OUTSIDE))
 # settings of an evaluation that are stated elsewhere, or do not matter
 STATED = ("data.directory", *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")))
 EXTRA = ("highest_q", "held")  # shares at the last step, where a run has them

@@ -12,19 +12,12 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-import reason.settings.capabilities as can
 from reason.context import Context
 from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
-from reason.settings.base import BaseConfig, When
+from reason.settings.base import BaseConfig, Need, When
 from reason.settings.loops import LoopsConfig
 
 Halting = Literal["bce", "q-learning", "gate", "none"]
-HALTING_NEEDS: dict[Halting, tuple[can.Capability, ...]] = {
-    "bce": (can.HALTING_HEAD, can.trained(can.HALTING_HEAD)),
-    "q-learning": (can.HALTING_HEAD, can.Q_CONTINUE, can.trained(can.Q_CONTINUE), can.trained(can.HALTING_HEAD)),
-    "gate": (can.PUZZLE_GATE, can.LEARNED_GATE, can.EVERY_READOUT),
-    "none": (),
-}
 
 
 DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
@@ -85,48 +78,11 @@ class RolloutConfig(BaseConfig):
         """Whether a backward pass may go through more than one step of the model."""
         return self.loops.distribution != "fixed" or self.loops.count > 1
 
-    def capabilities(self) -> can.Offers:
-        """Which readouts a loss gets to see, and how many steps of the model training takes."""
-        per_loop = self.loops.supervision == "per-loop"
-        return {
-            can.TRAINED_STEPS: self.trained_steps,
-            can.SEVERAL_LOOPS: self.several_loops or "rollout.loops.count=4",
-            can.ONE_SUPERVISION_STEP: self.supervision_steps == 1 or "rollout.supervision_steps=1",
-            can.SEVERAL_READOUTS: (self.several_loops and per_loop)
-            or "rollout.loops.count=4 rollout.loops.supervision=per-loop",
-            can.EVERY_READOUT: not self.several_loops or per_loop or "rollout.loops.supervision=per-loop",
-            can.NEXT_READOUT: self.halting == "q-learning" or "rollout.halting=q-learning",
-        }
-
-    def needs(self) -> list[can.Need]:
-        """A halting rule needs the head or gate that it reads, and a loss that trains it.
-
-        Several loops need a gradient through all of them.
-        """
-        setting, without = f"rollout.halting={self.halting}", "rollout.halting=none"
-        found = [can.Need(setting, needed, without) for needed in HALTING_NEEDS[self.halting]]
-        if self.several_loops:
-            loops = self.loops
-            setting = f"count={loops.count}" if loops.distribution == "fixed" else f"distribution={loops.distribution}"
-            one = "rollout.loops.distribution=fixed rollout.loops.count=1"
-            found.append(can.Need(f"rollout.loops.{setting}", can.GRADIENT_ACROSS_STEPS, one))
-        return found
-
-    def unused(self) -> dict[str, str]:
-        """With one supervision step: halting, exploration, carry (if accum_steps=1). Without halting: exploration."""
-        found: dict[str, str] = {}
-        if self.supervision_steps == 1:
-            found |= dict.fromkeys(("halting", "halt_exploration_prob"), "every row halts after its one step")
-            if self.accum_steps == 1:
-                found["carry"] = "every row takes a new puzzle at every step"
-        elif self.halting == "none":
-            found["halt_exploration_prob"] = "rollout.halting=none"
-        return found
-
-    def per_process(self) -> list[str]:
-        """Each process draws its own exploration."""
-        explores = self.halt_exploration_prob > 0 and self.supervision_steps > 1
-        return ["rollout.halt_exploration_prob draws per process"] if explores else []
+    @property
+    def every_readout(self) -> Need:
+        """A readout of every loop."""
+        met = not self.several_loops or self.loops.supervision == "per-loop"
+        return Need(met, "a readout of every loop", "rollout.loops.supervision=per-loop")
 
     @property
     def trained_steps(self) -> int:

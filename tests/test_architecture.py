@@ -82,7 +82,7 @@ def test_no_file_imports_itself_through_others() -> None:
 
 @pytest.mark.parametrize("path", [p for p in FILES if not within(module(p), ["reason.models"])], ids=module)
 def test_only_models_know_their_families(path: Path) -> None:
-    """What a family can do is asked of its capabilities: nothing else tests for its class."""
+    """What a family can do is asked of its config: nothing else tests for its class."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
             assert not re.search(r"Looped|Recursive", ast.unparse(node.args[1])), ast.unparse(node)

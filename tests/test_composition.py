@@ -46,7 +46,7 @@ for model in MODELS:
 for looped in ("looped, terminal", "looped, groups of symbols"):
     REFUSED |= {(looped, term): "supervision=per-loop" for term in EXITS}
 for looped in (name for name in MODELS if name.startswith("looped")):
-    REFUSED |= {(looped, term): "needs a halting head" for term in ("q_halt", "q_continue")}
+    REFUSED[looped, "q_halt"], REFUSED[looped, "q_continue"] = "needs a halting head", "needs a value of going on"
     REFUSED[looped, "rep_z_l"] = "needs a low state"
 BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.scope": "token", "loss.trace.rows": "2"}
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import reason.settings.capabilities as can
 from reason.context import Context
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import Carry, RolloutConfig, Unroll, first_carry, supervise, unroll
@@ -276,7 +275,6 @@ def test_a_gate_counts_every_loop_of_a_supervision_step() -> None:
     carry, _ = first_step(model, 4, config, loops=4)
     assert (1 - carry.survival.exp()).tolist() == pytest.approx([1 - 0.5**4] * 4)
     assert carry.halted.all()
-    assert can.EVERY_READOUT in [need.capability for need in RolloutConfig(halting="gate").needs()]
 
 
 def test_exploration_keeps_a_gate_from_halting_early() -> None:

@@ -21,7 +21,6 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-import reason.settings.capabilities as can
 from benchmarks.bench.original import original_step
 from benchmarks.bench.time_to_accuracy import minutes_to
 from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
@@ -265,7 +264,7 @@ def trainer_of(config: Config, shape: Shape, folder: Path) -> Trainer:
     if (wall := shape.structure.outside) is not None:
         free = np.setdiff1d(np.arange(1, shape.vocab_size), wall)
         tokens = np.where(rng.random(tokens.shape) < 1 / 3, wall, rng.choice(free, tokens.shape))
-    task = {"causal": config.model.has(can.CAUSAL)}
+    task = {"causal": getattr(config.model, "causal", False)}
     split = Split.of_puzzles(tokens, tokens)
     write_dataset(folder, {"train": split}, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = derive(config, {"data.directory": str(folder)})

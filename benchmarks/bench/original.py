@@ -15,7 +15,6 @@ from typing import cast
 import torch
 from torch import Tensor
 
-import reason.settings.capabilities as can
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig
@@ -45,7 +44,7 @@ def original_step(
         ConfigError: no such code lies there, it cannot be imported, or it has no model like this config's.
     """
     model = cast(RecursiveConfig, config.model)
-    if not model.has(can.HALTING_HEAD) or model.mixer not in ("attention", "mlp"):
+    if "q_halt" not in model.heads or model.mixer not in ("attention", "mlp"):
         raise ConfigError("--original: the authors' code has models with attention or an MLP mixer; name such a preset")
     if model.positions not in POSITIONS or config.rollout.grad_steps > 1:
         raise ConfigError("--original: the authors' code has no positions by row and column, and rollout.grad_steps=1")

@@ -22,7 +22,7 @@ from reason.errors import ConfigError
 from reason.files import naming, written_beside
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
-from reason.runs.reading import refuse_unreadable, unread_lines
+from reason.runs.reading import idle, refuse_unreadable, unread_lines
 from reason.solve import SECONDS, Solution, solve_text
 from reason.training.device import pick_device
 
@@ -40,7 +40,7 @@ def answer(name: str, settings: list[str], puzzles: list[str], arguments: argpar
     refuse_unreadable(pairs)
     device = pick_device(config.device)
     unread = dict.fromkeys((key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in READ), ONLY)
-    for line in unread_lines(dict(pairs), unread | config.model.unread(), "this answer"):
+    for line in unread_lines(dict(pairs), unread | idle(config, "model"), "this answer"):
         print(line, file=sys.stderr)
     trained = load_run(run, device, config, config.evaluation.weights)
     limits = config.evaluation.steps, arguments.restarts, SECONDS if arguments.seconds is None else arguments.seconds

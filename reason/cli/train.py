@@ -17,9 +17,8 @@ from reason.errors import ConfigError
 from reason.plugins import IMPORTED, command, own_fault
 from reason.presets import preset
 from reason.runs.archive import folder_of, unpack_run
-from reason.runs.build import resume, start, why_processes_differ
+from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive
-from reason.settings.base import Elsewhere
 from reason.training.checkpoint import readable
 from reason.training.distributed import goes_on
 from reason.training.loop import Outcome, Trainer
@@ -79,9 +78,7 @@ def _greet(trainer: Trainer) -> None:
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:
-        reasons = why_processes_differ(config)
-        differs = f"not that of one process: {'; '.join(reasons)}" if reasons else "that of one process, up to rounding"
-        print(f"{world.size} processes, {config.training.batch_size // world.size} rows each; loss curve: {differs}")
+        print(f"{world.size} processes, {config.training.batch_size // world.size} rows each")
 
 
 def _farewell(trainer: Trainer, outcome: Outcome) -> str:
@@ -110,8 +107,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
     for key, why in unused(asked).items():
-        # Elsewhere: a setting that is not meant to change the training needs no warning.
-        if key in pairs and not isinstance(why, Elsewhere):
+        if key in pairs and not key.startswith("evaluation."):
             print(f"{key}={pairs[key]} changes nothing in this training: {why}")
     named = Path(run) if run else None
     return start(asked, named, held, make_data="data.directory" not in pairs)

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic.fields import FieldInfo
 
-import reason.settings.capabilities as can
 from reason.config.overrides import leaves, value_text
 from reason.config.schema import Config
+from reason.losses import TERMS
 from reason.models import FAMILIES
-from reason.settings.base import BaseConfig, Mark, When, With
+from reason.settings.base import BaseConfig, Mark
 
 
 class Setting(NamedTuple):
@@ -94,27 +94,21 @@ def has_mark(key: str, mark: Mark) -> bool:
 
 
 def unused(config: Config) -> dict[str, str]:
-    """{"section.key": why} for every setting that this config ignores in training, whatever value it has.
+    """{"section.key": why} for settings that change no trained number: another one of their section says so (`When`).
 
-    A loss weight under a balancer is one as long as it is not 0.
+    Those of loss terms that are not present are among them.
     """
-    there = can.counted(section.capabilities() for section in config.sections)
     found: dict[str, str] = {}
     for prefix, section in _nested(config, ""):
-        wanted, reasons = dict(section.used_with()), dict[str, str]()
-        for key, field in type(section).settings().items():
-            for mark in field.metadata:
-                if isinstance(mark, With):
-                    wanted[key] = mark.capability
-                elif isinstance(mark, When) and (value := getattr(section, mark.setting)) not in mark.values:
-                    reasons[key] = f"{prefix}{mark.setting}={value}"
-        reasons |= {key: f"needs {capability}" for key, capability in wanted.items() if not there[capability]}
-        for key, why in (reasons | section.unused()).items():
-            inner = getattr(section, key, None) if "." not in key else None
-            keys = (
-                leaves(inner.model_dump(), f"{prefix}{key}.") if isinstance(inner, BaseConfig) else [f"{prefix}{key}"]
-            )
-            found |= dict.fromkeys(keys, why)
+        found |= {f"{prefix}{key}": f"{prefix}{why}" for key, why in section.idle.items()}
+    absent: dict[str, list[str]] = {}
+    for name, term in TERMS.items():
+        for setting in (*term.settings, *([] if term.section is None else [name])):
+            absent.setdefault(setting, []).append(name)
+    for setting, names in absent.items():
+        if not set(names) & set(config.loss.present):
+            keys = leaves({setting: config.loss.model_dump()[setting]}, "loss.")
+            found |= dict.fromkeys(keys, f"no {' or '.join(names)} in this loss, to use it")
     return found
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pydantic import Field, model_validator
 
-import reason.settings.capabilities as can
+from reason.config.fits import refuse_unfit
 from reason.data import DataConfig
 from reason.evaluation.config import EvaluationConfig
-from reason.losses import TERMS, LossConfig
+from reason.losses import LossConfig
 from reason.losses.balance import BalanceConfig
-from reason.models import AnyModelConfig, RecursiveConfig
+from reason.models import FAMILIES, AnyModelConfig, RecursiveConfig
+from reason.models.base import Reasoner
 from reason.plugins import load_parts
 from reason.rollout import RolloutConfig
-from reason.settings.base import PLAIN, BaseConfig, Elsewhere, Outside, Readable, Resumable
+from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -51,38 +50,16 @@ class Config(BaseConfig):
     training: TrainingConfig = TrainingConfig()
     evaluation: Readable[Outside[EvaluationConfig]] = EvaluationConfig()
 
+    def model_has(self, method: str) -> bool:
+        """Whether the family of the model has a method for which `Reasoner` has no default: map, networks, …"""
+        return getattr(FAMILIES[self.model.kind].model, method) is not getattr(Reasoner, method)
+
     @property
-    def sections(self) -> list[BaseConfig]:
-        """This one and all that it is made of."""
-        return [self, *(section for _, section in self if isinstance(section, BaseConfig))]
-
-    def capabilities(self) -> can.Offers:
-        """A trained run to start from, whose gate may have learned."""
-        started = bool(self.init_from)
-        return {can.TRAINED_RUN: started or "init_from=RUN", can.LEARNED_GATE: started}
-
-    def needs(self) -> list[can.Need]:
-        """Layers to duplicate."""
-        duplicated = can.Need(f"init_layers={self.init_layers}", can.TRAINED_RUN, "init_layers=same")
-        return [] if self.init_layers == "same" else [duplicated]
-
-    def unused(self) -> dict[str, str]:
-        """Names and places; evaluation; the reduction of terms that a gate per puzzle leaves one value a row."""
-        placed = Elsewhere("it says what the run is called and where it is computed")
-        found: dict[str, str] = {"name": placed, "device": placed}
-        read = [f"evaluation.{name}" for name in type(self.evaluation).settings()]
-        found |= dict.fromkeys(read, Elsewhere("it is read at evaluation"))
-        gated = self.model.capabilities().get(can.PUZZLE_GATE) is True
-        reduced = [TERMS[name] for name in self.loss.present if "reduction" in TERMS[name].settings]
-        if gated and reduced and all(can.EXIT_GATE in term.needs for term in reduced):
-            found["loss.reduction"] = "model.gate=puzzle gives each exit term one value a row, and there is no lm"
-        return found
-
-    def refuse_unmet(self, needs: Iterable[can.Need]) -> None:
-        """Raise ConfigError for the first need that no section meets, with what to type."""
-        can.refuse_unmet(needs, [section.capabilities() for section in self.sections])
+    def learned_gate(self) -> bool:
+        """Whether an exit gate learns, or may have learned in the run to start from."""
+        return self.loss.trains("gate") or bool(self.init_from)
 
     @model_validator(mode="after")
     def _sections_fit(self) -> Config:
-        self.refuse_unmet(need for section in self.sections for need in section.needs())
+        refuse_unfit(self)
         return self

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from reason.settings.base import BaseConfig, Elsewhere, Outside, Readable, Resumable
+from reason.settings.base import BaseConfig, Outside, Readable, Resumable
 
 Count = Annotated[int, Field(ge=0)]
 OfSets = Count | tuple[Count, ...] | None  # one number for every set, or one for each; none: the generator's default
@@ -104,7 +104,3 @@ class DataConfig(BaseConfig):
     def directories(self) -> list[str]:
         """The folders, one by one."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
-
-    def unused(self) -> dict[str, str]:
-        """How a missing set is made."""
-        return {"generate": Elsewhere("it makes the set where it is missing")}

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
+from pydantic.fields import FieldInfo
 
-import reason.settings.capabilities as can
-from reason.settings.base import PLAIN, BaseConfig
+from reason.settings.base import PLAIN, Need, TabledConfig, Unless, When
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
 
 
-class EvaluationConfig(BaseConfig):
-    """How a trained model is read: one pass always; policies, restarts and probes where asked, at their cost."""
+class Study(NamedTuple):
+    """A measurement that is made where `evaluation.NAME=true` asks for it."""
+
+    description: str
+    needs: Callable[[Config], Iterable[Need]] = lambda config: ()
+    undecimated: bool = False  # does it read steps of a puzzle that stays as it is?
+
+
+def _caches(config: Config) -> Iterator[Need]:
+    causal = getattr(config.model, "causal", False)
+    yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
+
+
+def _maps(config: Config) -> Iterator[Need]:
+    yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
+
+
+STUDIES: dict[str, Study] = {  # a study of one's own is one entry more
+    "policies": Study("calibrate and time stopping policies; each costs at most one pass", undecimated=True),
+    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, undecimated=True),
+    "blind_spot": Study(
+        "also measure the readout blind spot in float64: norms, radial gradients, clamps", undecimated=True),
+    "caches": Study("causal models: also decode with each way of sharing keys and values", _caches),
+}  # fmt: skip
+
+
+class EvaluationConfig(TabledConfig):
+    """How a trained model is read: one pass always; restarts and the studies of STUDIES where asked, at their cost."""
 
     steps: int | None = Field(
         None,
@@ -37,38 +67,32 @@ class EvaluationConfig(BaseConfig):
     checkpoint: Literal["newest", "best"] = Field(
         "newest", description="best: the checkpoint with the highest validation accuracy in training"
     )
-    blind_spot: bool = Field(
-        False, description="also measure the readout blind spot in float64: norms, radial gradients, clamps"
-    )
-    caches: bool = Field(False, description="causal models: also decode with each way of sharing keys and values")
     limit: int | None = Field(None, ge=1, description="evaluate only this many puzzles, the first of the split")
     boards: int = Field(6, ge=0, description="number of solved puzzles, and of failed puzzles, shown on the page")
-    policies: bool = Field(False, description="calibrate and time stopping policies; each costs at most one pass")
     restarts: int = Field(1, ge=1, le=100_000, description="K, number of answers per puzzle; each costs one pass")
-    vary: Literal["all", "initial", "symmetry", "noise"] = Field(
+    vary: Annotated[Literal["all", "initial", "symmetry", "noise"], Unless("restarts", 1)] = Field(
         "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
     )
-    sigma: float = Field(
+    sigma: Annotated[float, Unless("restarts", 1), When("vary", "all", "noise")] = Field(
         0.1, gt=0, description="vary=noise: standard deviation of the noise, relative to the state's root mean square"
     )
-    probes: bool = Field(False, description="probe the dynamics in float64; takes minutes if states are large")
-    probed: int = Field(8, ge=1, description="number of solved puzzles, and of failed puzzles, that are probed")
-    spectra: int = Field(
+    probed: Annotated[int, When("probes", True)] = Field(
+        8, ge=1, description="number of solved puzzles, and of failed puzzles, that are probed"
+    )
+    spectra: Annotated[int, When("probes", True)] = Field(
         2, ge=0, description="number of probed solved puzzles, and of probed failed puzzles, with a spectral radius"
     )
 
-    def unread(self) -> dict[str, str]:
-        """Own settings that change nothing in this evaluation, each with why."""
-        found: dict[str, str] = {}
-        if self.restarts == 1:
-            found |= dict.fromkeys(("vary", "sigma"), "restarts=1")
-        elif self.vary not in ("all", "noise"):
-            found["sigma"] = f"vary={self.vary}"
-        if not self.probes:
-            found |= dict.fromkeys(("probed", "spectra"), "probes=false")
-        if isinstance(self.decimation, int) and self.steps is not None and self.decimation >= self.steps:
-            found["decimation"] = f"steps={self.steps}"
-        return {f"evaluation.{key}": f"evaluation.{why}" for key, why in found.items()}
+    @classmethod
+    def table(cls) -> dict[str, FieldInfo]:
+        """Whether each study is made."""
+        fields = {name: Field(False, description=study.description) for name, study in STUDIES.items()}
+        return {name: FieldInfo.from_annotated_attribute(bool, field) for name, field in fields.items()}
+
+    @property
+    def studies(self) -> list[str]:
+        """The names of the studies that are made."""
+        return [name for name in STUDIES if getattr(self, name)]
 
     @model_validator(mode="after")
     def _steps_without_decimation(self) -> EvaluationConfig:
@@ -82,21 +106,10 @@ class EvaluationConfig(BaseConfig):
 
     @property
     def _undecimated(self) -> list[str]:
-        return [name for name in ("policies", "probes", "blind_spot") if getattr(self, name)]
+        return [name for name in self.studies if STUDIES[name].undecimated]
 
     def decimated_every(self, several: bool, trained_steps: int) -> int | None:
         """Steps between decimations, None: no decimation. several: may the puzzles have several solutions?"""
         if self.decimation == "auto":
             return trained_steps if several and not self._undecimated else None
         return self.decimation
-
-    def needs(self) -> list[can.Need]:
-        """Caches ask for a model that generates with them, probes for maps with a Jacobian, inductor for networks."""
-        asked = (("caches", self.caches, can.CACHES), ("probes", self.probes, can.MAPS))
-        found = [can.Need(f"evaluation.{n}=true", needed, f"evaluation.{n}=false") for n, on, needed in asked if on]
-        if isinstance(self.decimation, int):
-            asks = f"evaluation.decimation={self.decimation}"
-            found.append(can.Need(asks, can.ALL_CELLS, "evaluation.decimation=none"))
-        if self.compile == "inductor":
-            found.append(can.Need("evaluation.compile=inductor", can.NETWORKS, "evaluation.compile=none"))
-        return found

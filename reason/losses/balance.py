@@ -10,7 +10,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-import reason.settings.capabilities as can
 from reason.losses import LossConfig
 from reason.rollout import RolloutConfig
 from reason.settings.base import BaseConfig, When
@@ -45,24 +44,6 @@ class BalanceConfig(BaseConfig):
     every: Annotated[int, MEASURED] = Field(
         1, ge=1, description="measure the gradients of one supervision step in this many optimizer steps"
     )
-
-    def used_with(self) -> dict[str, can.Capability]:
-        """Terms to weigh against each other."""
-        return dict.fromkeys(type(self).settings(), can.SEVERAL_TERMS)
-
-    def capabilities(self) -> can.Offers:
-        """Whether a balancer moves the weights, or they stay."""
-        return {
-            can.CONSTANT_WEIGHTS: self.kind == "fixed" or "balance.kind=fixed",
-            can.BALANCER: self.kind != "fixed" or "balance.kind=alg-grad-norm",
-        }
-
-    def needs(self) -> list[can.Need]:
-        """Weights to measure gradients at; the terms aimed at, and something that aims."""
-        measured = [can.Need("balance.kind=alg-grad-norm", can.BALANCE_WEIGHTS, "balance.kind=fixed")]
-        aimed = [can.Need(f"balance.targets={self.targets}", can.BALANCER, "balance.targets={}")]
-        aimed += [can.Need(f"balance.targets.{name}", can.term(name), "balance.targets={}") for name in self.targets]
-        return (measured if self.kind != "fixed" else []) + (aimed if self.targets else [])
 
 
 class FixedWeights:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from torch import Tensor
 
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
+from reason.settings.base import Need
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
+
+
+def maps(config: Config) -> Iterator[Need]:
+    """A model with maps of its state."""
+    yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
 
 def equilibrium_z(unroll: Unroll) -> Tensor:

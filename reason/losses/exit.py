@@ -6,6 +6,9 @@ every position, or as (T, B, 1) where the gate is one per puzzle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
@@ -13,9 +16,29 @@ from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 from reason.losses.lm import Likelihood, Reduction, cell_loss, lm_per_row, reduced
 from reason.models.base import Readout
 from reason.rollout import Unroll
+from reason.settings.base import Need
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
 
 SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from leaving to going on
 THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, that is worth a loop
+
+
+def several_readouts(config: Config) -> Iterator[Need]:
+    """An exit gate, and readouts of several loops of one backward pass."""
+    yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position")
+    loops = config.rollout.loops
+    mend = "rollout.loops.count=4 rollout.loops.supervision=per-loop"
+    per_loop = config.rollout.several_loops and loops.supervision == "per-loop"
+    yield Need(per_loop, "readouts of several loops of one backward pass", mend)
+
+
+def every_readout(config: Config) -> Iterator[Need]:
+    """An exit gate, a readout of every loop, and at least three of them: the gate learns from 2 to the last but one."""
+    yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position")
+    yield config.rollout.every_readout
+    yield Need(config.rollout.trained_steps >= 3, "3 steps of the model in training", "rollout.loops.count=4")
 
 
 def log_exit_distribution(gates: Tensor) -> Tensor:

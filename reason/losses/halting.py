@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from reason.models.base import IGNORE
 from reason.rollout import Unroll
+from reason.settings.base import Need
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
+
+
+def halting_head(config: Config) -> Iterator[Need]:
+    """A model whose readouts have q_halt."""
+    yield Need("q_halt" in config.model.heads, "a halting head (q_halt)")
+
+
+def next_value(config: Config) -> Iterator[Need]:
+    """A model whose readouts have q_continue, and the readout of the supervision step after this one."""
+    yield Need("q_continue" in config.model.heads, "a value of going on (q_continue)")
+    yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 
 
 def correct_cells(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-import reason.settings.capabilities as can
 from reason.dynamics.jacobian import jvp, power_iteration, unit_normal_like, vjp
+from reason.losses.equilibrium import maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig, With
+from reason.settings.base import BaseConfig, Need
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
 
 
 class JsrrConfig(BaseConfig):
@@ -25,9 +29,16 @@ class JsrrConfig(BaseConfig):
         None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
     )
     transposed: bool = Field(False, description="use vᵀJ instead of J v, as the authors' code does")
-    convex: Annotated[bool, With(can.term("lm"))] = Field(
+    convex: bool = Field(
         True, description="multiply LM's weight by 1 − λ, λ = loss.weights.jsrr: (1 − λ)LM + λ·JSRR (eq. 4)"
     )
+
+
+def constant_weights(config: Config) -> Iterator[Need]:
+    """Maps of the state; where λ is taken from LM's weight, weights that no balancer moves."""
+    yield from maps(config)
+    moved = config.loss.jsrr.convex and config.balance.kind != "fixed"
+    yield Need(not moved, "loss weights that no balancer moves", "balance.kind=fixed, or loss.jsrr.convex=false")
 
 
 def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:

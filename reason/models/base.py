@@ -110,9 +110,38 @@ class ModelConfig(BaseConfig):
         """What keeps the model from a kernel of our own (`reason.nn.kernels`); None where nothing does."""
         return "models of this family have no kernel"
 
-    def unread(self) -> dict[str, str]:
-        """Own settings that change nothing when a trained model is read, each with the reason."""
-        return {}
+    @property
+    def heads(self) -> frozenset[str]:
+        """The values that a Readout has beside the logits: q_halt, q_continue, gate; puzzle-gate: one per puzzle."""
+        return frozenset()
+
+    @property
+    def parts(self) -> int:
+        """Tensors of a state; of two the first is the high state z_H, the second the low state z_L."""
+        return 1
+
+    @property
+    def reads_identifiers(self) -> bool:
+        """Whether the puzzles' identifiers are read."""
+        return False
+
+    @property
+    def takes_marks(self) -> bool:
+        """Whether the head can have logits of marked tokens (`Shape.marks`)."""
+        return False
+
+    @property
+    def gradient_crosses_steps(self) -> str | None:
+        """None where a gradient passes from a step of the model to the one before; else what to type for it."""
+        return None
+
+    @property
+    def mixed_precision(self) -> bool:
+        """Whether products are computed in a narrower type than states where that is asked (`Reasoner.autocast`)."""
+        return False
+
+    def check(self, config: Any) -> None:
+        """Raise ConfigError (by `require`) where the rest of the whole config does not fit this section."""
 
 
 class Reasoner(nn.Module, ABC):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.settings.capabilities as can
 from reason.context import Context
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Shape
 from reason.models.layout import LaidOut, Layouts, masked
@@ -21,7 +20,7 @@ from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
 from reason.nn.norms import Norm, NormKind
 from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
-from reason.settings.base import When
+from reason.settings.base import When, require
 
 
 class LoopedConfig(MixingConfig):
@@ -84,32 +83,20 @@ class LoopedConfig(MixingConfig):
         """L, the layers of the block that is looped."""
         return self.num_layers
 
-    def capabilities(self) -> can.Offers:
-        """No halting head, and an embedding that is the head too; causal, or all cells at once, as the settings say."""
-        always = (can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.GRADIENT_ACROSS_STEPS, can.MIXED_PRECISION)
-        offers: can.Offers = dict.fromkeys(always, True)
-        return offers | {
-            can.CAUSAL: self.causal or "model.causal=true",
-            can.ALL_CELLS: not self.causal or "model.causal=false",
-            can.CACHES: self.causal or "model.causal=true",
-            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
-            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
-        }
+    @property
+    def mixed_precision(self) -> bool:
+        """Yes."""
+        return True
 
-    def needs(self) -> list[can.Need]:
+    def check(self, config: Any) -> None:
         """A norm from `final_from` on counts loops of one pass, and training must come there."""
-        if self.readout != "final-only":
-            return []
-        return [
-            can.Need("model.readout=final-only", can.ONE_SUPERVISION_STEP, "model.readout=norm"),
-            can.Need(
-                f"model.final_from={self.final_from}", can.TRAINED_STEPS, "model.final_from={have}", self.final_from
-            ),
-        ]
-
-    def per_process(self) -> list[str]:
-        """Dropout."""
-        return ["model.dropout draws per process"] if self.dropout else []
+        if self.readout == "final-only":
+            one, steps = config.rollout.supervision_steps == 1, config.rollout.trained_steps
+            mends = "rollout.supervision_steps=1", "model.readout=norm"
+            require(one, "model.readout=final-only", "puzzles of one supervision step", *mends)
+            what = f"{self.final_from} steps of the model in training, and there are {steps}"
+            setting = f"model.final_from={self.final_from}"
+            require(steps >= self.final_from, setting, what, f"model.final_from={steps}")
 
 
 class LoopedState(NamedTuple):

@@ -54,6 +54,11 @@ class MixingConfig(ModelConfig):
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
     @property
+    def heads(self) -> frozenset[str]:
+        """The gate that the settings name."""
+        return frozenset({"none": (), "position": ("gate",), "puzzle": ("gate", "puzzle-gate")}[self.gate])
+
+    @property
     def prefix(self) -> int:
         """Positions before those of the cells."""
         return 0

@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field, model_validator
 
-import reason.settings.capabilities as can
 from reason.dynamics.integrate import Integrator, Noise
 from reason.models.mixing import STRUCTURED, MixingConfig, inner_of, refuse_unfit
 from reason.models.recursion import Cycles
 from reason.nn import fused_step, kernels
 from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
-from reason.settings.base import Automatic, Readable, Resumable, When, With
+from reason.settings.base import Readable, Resumable, When
+
+NOISY = When("noise", "additive", "multiplicative")
 
 
 class RecursiveConfig(MixingConfig):
@@ -69,22 +70,20 @@ class RecursiveConfig(MixingConfig):
     noise: Readable[Noise] = Field(
         "none", description="noise that is added after every call (NSDE); multiplicative: noise times F(z)"
     )
-    sigma: Annotated[Readable[float], When("noise", "additive", "multiplicative")] = Field(
-        0.01, gt=0, description="σ, magnitude of the noise"
-    )
-    noise_when: Readable[Literal["training", "always"]] = Field(
+    sigma: Annotated[Readable[float], NOISY] = Field(0.01, gt=0, description="σ, magnitude of the noise")
+    noise_when: Annotated[Readable[Literal["training", "always"]], NOISY] = Field(
         "training", description="training: noise only in training; always: noise also in evaluation"
     )
     gradient_checkpointing: Resumable[bool] = Field(
         False, description="recompute each call in the backward pass: less memory, about 1.3 × the time"
     )
-    fused: Automatic[bool | Literal["auto"]] = Field(
+    fused: Resumable[bool | Literal["auto"]] = Field(
         "auto",
         description="compute with a C++ kernel: one kernel call for a supervision step (mixers groups, relations, "
         "local), or for a SwiGLU (attention, mlp; needs training.compile); on CPUs only: float32 with AVX2 or AVX-512, "
         "bfloat16 with AVX-512 BF16 and without AMX; auto: bfloat16 only on AMD CPUs; the choice is recorded",
     )
-    q_from: Annotated[Literal["first", "mean"], With(can.trained(can.HALTING_HEAD))] = Field(
+    q_from: Literal["first", "mean"] = Field(
         "first", description="input of the halting head: first: the first position; mean: the mean over the cells"
     )
     readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
@@ -158,38 +157,35 @@ class RecursiveConfig(MixingConfig):
         learned = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
         return Cycles(self.h_cycles, self.l_cycles, learned)
 
-    def capabilities(self) -> can.Offers:
-        """Both Q values, maps and balancing always; low state, gate and gradient across steps as the settings say."""
-        always = (can.ALL_CELLS, can.PUZZLE_IDENTIFIERS, can.HALTING_HEAD, can.Q_CONTINUE, can.FREEZABLE_EMBEDDING)
-        offers: can.Offers = dict.fromkeys(
-            (*always, can.MAPS, can.NETWORKS, can.BALANCE_WEIGHTS, can.MIXED_PRECISION), True
-        )
-        return offers | {
-            can.PUZZLE_EMBEDDING: self.puzzle_emb_len > 0 or "model.puzzle_emb_len=16",
-            can.MARKS: not self.symbols or "model.symbols=false",
-            can.LOW_STATE: self.states == 2 or "model.states=2",
-            can.EXIT_GATE: self.gate != "none" or "model.gate=position",
-            can.PUZZLE_GATE: self.gate == "puzzle" or "model.gate=puzzle",
-            can.GRADIENT_ACROSS_STEPS: self.gradient == "all-cycles" or "model.gradient=all-cycles",
-            can.GRADIENT_CHECKPOINTING: self.gradient_checkpointing or "model.gradient_checkpointing=true",
-        }
+    @property
+    def heads(self) -> frozenset[str]:
+        """Both Q values, and the gate that the settings name."""
+        return super().heads | {"q_halt", "q_continue"}
 
-    def unused(self) -> dict[str, str]:
-        """What changes an evaluation, the memory or the speed alone."""
-        return {
-            "noise_when": "training has its noise in any case",
-            "gradient_checkpointing": "the same numbers are computed again",
-            "fused": "the same numbers are computed, rounded later",
-        }
+    @property
+    def parts(self) -> int:
+        """z_H, and z_L unless there is one state."""
+        return self.states
 
-    def unread(self) -> dict[str, str]:
-        """The settings of noise where evaluation has none."""
-        found: dict[str, str] = {}
-        if self.noise_when == "training":
-            found |= dict.fromkeys(("noise", "sigma"), f"noise_when={self.noise_when}")
-        if self.noise == "none":
-            found |= dict.fromkeys(("sigma", "noise_when"), "noise=none")
-        return {f"model.{key}": f"model.{why}" for key, why in found.items()}
+    @property
+    def reads_identifiers(self) -> bool:
+        """Yes: by the puzzle embedding."""
+        return True
+
+    @property
+    def takes_marks(self) -> bool:
+        """With one logit for each token."""
+        return not self.symbols
+
+    @property
+    def gradient_crosses_steps(self) -> str | None:
+        """With a gradient in all cycles."""
+        return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"
+
+    @property
+    def mixed_precision(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def fuses_steps(self) -> bool:
@@ -215,8 +211,3 @@ class RecursiveConfig(MixingConfig):
             return f"the kernel computes in bf16 or fp32 (training.precision), this model in {computed}"
         needs = "AVX2" if computed.states == torch.float32 else "AVX-512 BF16, without AMX,"
         return None if kernels.works(computed.states) else f"the kernel needs a CPU with {needs} and a C++ compiler"
-
-    def per_process(self) -> list[str]:
-        """What each process draws for itself in training."""
-        drawn = {"model.initial=random": self.initial == "random", "model.noise": self.noise != "none"}
-        return [f"{setting} draws per process" for setting, used in drawn.items() if used]

@@ -257,8 +257,3 @@ def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor |
     read = load_monitor_sets(config, data)
     rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
     return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
-
-
-def why_processes_differ(config: Config) -> list[str]:
-    """Reasons why several processes have another loss curve than one, apart from the rounding of sums."""
-    return [reason for section in config.sections for reason in section.per_process()]

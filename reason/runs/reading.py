@@ -9,13 +9,17 @@ from reason.config.overrides import Changes, value_text
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.rollout import Halting
-from reason.settings import capabilities as can
 from reason.settings.base import Mark
 
 
 def halting_read(config: Config) -> Halting | None:
     """How the halting head of a run is read; None: no loss term trains it."""
-    return config.rollout.halting if config.loss.has(can.trained(can.HALTING_HEAD)) else None
+    return config.rollout.halting if config.loss.trains("q_halt") else None
+
+
+def idle(config: Config, *sections: str) -> dict[str, str]:
+    """{"section.key": why} for the settings of some sections that another of their settings makes void."""
+    return {f"{s}.{key}": f"{s}.{why}" for s in sections for key, why in getattr(config, s).idle.items()}
 
 
 def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:

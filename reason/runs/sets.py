@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-import reason.settings.capabilities as can
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import typed
 from reason.config.schema import Config
@@ -16,6 +15,7 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
 from reason.presets import PRESETS
+from reason.settings.base import require
 from reason.training.loop import Trainer
 from reason.training.sets import TrainingSets
 
@@ -91,9 +91,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
             )
-        config.refuse_unmet(_asked_by(data))
-        if data.marks:
-            config.refuse_unmet([can.Need("data.marks=true", can.MARKS, "data.marks=false")])
+        refuse_unread(config, data)
         if data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
             raise ConfigError(
                 f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
@@ -101,16 +99,20 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
     return TrainingSets(parts)
 
 
-def _asked_by(data: PuzzleData) -> list[can.Need]:
-    """What the meaning of a set's labels, and its puzzle identifiers, ask of a model."""
+def refuse_unread(config: Config, data: PuzzleData) -> None:
+    """Raises ConfigError where the model cannot read a set: the meaning of its labels, its identifiers, its marks."""
     causal = bool(data.metadata.task.get("causal"))
     labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
+    what = "a causal model" if causal else "a model that sees all cells at once"
+    kind = f"model.causal={str(causal).lower()}" if hasattr(config.model, "causal") else ""
     other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"
-    needs = [can.Need(labels, can.CAUSAL if causal else can.ALL_CELLS, other)]
+    require(getattr(config.model, "causal", False) == causal, labels, what, kind, other)
     if (count := data.shape.num_puzzle_identifiers) > 1:
-        identified = f"{data.directory}, whose puzzles have {count} identifiers,"
-        needs.append(can.Need(identified, can.PUZZLE_IDENTIFIERS, "data=DIR of a set without"))
-    return needs
+        identified, without = f"{data.directory}, whose puzzles have {count} identifiers,", "data=DIR of a set without"
+        require(config.model.reads_identifiers, identified, "a model that reads puzzle identifiers", without)
+    if data.marks:
+        symbols = "model.symbols=false" if hasattr(config.model, "symbols") else ""
+        require(config.model.takes_marks, "data.marks=true", "a head that can have marks", symbols, "data.marks=false")
 
 
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:

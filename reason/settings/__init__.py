@@ -1,1 +1,1 @@
-"""What a section of a config is: its base class, capabilities and needs, schedules."""
+"""What a section of a config is: its base class, schedules."""

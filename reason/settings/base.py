@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails
 
-from reason.errors import has_controls, printable
-from reason.settings.capabilities import Capability, Need, Offers
+from reason.errors import ConfigError, has_controls, printable
 
 PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 
@@ -21,36 +29,49 @@ class Mark(Enum):
     RESUMABLE = "another value when a run is resumed: the same numbers are computed, up to rounding"
     READABLE = "another value when a trained model is read"
     OUTSIDE = "no number that training ends with depends on it"
-    AUTO = "what auto comes to on this machine is recorded"
 
 
 Value = TypeVar("Value")
 Resumable = Annotated[Value, Mark.RESUMABLE]  # as in `backend: Resumable[str] = Field(…)`; of a section: all within it
 Readable = Annotated[Value, Mark.READABLE]
 Outside = Annotated[Value, Mark.RESUMABLE, Mark.OUTSIDE]
-Automatic = Annotated[Value, Mark.RESUMABLE, Mark.AUTO]
-
-
-class Elsewhere(str):
-    """What a setting is for that changes no trained number: nothing to warn of."""
 
 
 class When:
-    """Field metadata: the setting changes a trained number only where another one of its section has such a value."""
+    """Field metadata: the setting changes a number only where another one of its section has one of these values."""
 
     def __init__(self, setting: str, *values: object):
         self.setting, self.values = setting, values
 
+    def holds(self, section: BaseConfig) -> bool:
+        """Whether the other setting has such a value."""
+        return getattr(section, self.setting) in self.values
 
-class With:
-    """Field metadata: the setting changes a trained number only where some section has the capability."""
 
-    def __init__(self, capability: Capability):
-        self.capability = capability
+class Unless(When):
+    """Field metadata: the setting changes a number only where another one of its section has none of these values."""
+
+    def holds(self, section: BaseConfig) -> bool:
+        """Whether the other setting has another value."""
+        return getattr(section, self.setting) not in self.values
+
+
+class Need(NamedTuple):
+    """What a setting asks of the rest of a config."""
+
+    met: bool
+    what: str
+    mend: str = ""  # what to type to have it
+
+
+def require(met: bool, setting: str, what: str, *mends: str) -> None:
+    """Raise ConfigError unless a need of a setting is met: `section.key=value` needs `what`; type one of `mends`."""
+    if not met:
+        raise ConfigError(f"{setting} needs {what}, which this config lacks: type {', or '.join(filter(None, mends))}")
 
 
 class BaseConfig(BaseModel):
-    """A pydantic model: immutable, unknown keys refused, no inf or NaN; it states what it has and what it needs."""
+    """A pydantic model: immutable, unknown keys refused, no inf or NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
@@ -68,27 +89,54 @@ class BaseConfig(BaseModel):
         """Every setting by its name."""
         return cls.model_fields
 
-    def capabilities(self) -> Offers:
-        """What other sections may rely on."""
-        return {}
+    @property
+    def idle(self) -> dict[str, str]:
+        """Own settings that change no number, each with the other setting that makes it so (`When`, `Unless`)."""
+        marks = ((key, mark) for key, field in type(self).settings().items() for mark in field.metadata)
+        idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
+        return {key: f"{mark.setting}={getattr(self, mark.setting)}" for key, mark in idle}
 
-    def has(self, capability: Capability) -> bool:
-        """Whether the section itself has it."""
-        offered = self.capabilities().get(capability, 0)
-        return not isinstance(offered, str) and offered > 0
 
-    def needs(self) -> Iterable[Need]:
-        """What it asks of other sections."""
-        return ()
+class TabledConfig(BaseConfig):
+    """A section some of whose settings are the entries of a table, to which extensions and own files may add."""
 
-    def unused(self) -> dict[str, str]:
-        """Own settings and subsections that change no trained number, each with why; those marked `When` come by it."""
-        return {}
+    model_config = ConfigDict(extra="allow")
 
-    def used_with(self) -> dict[str, Capability]:
-        """Own settings that need a capability and have no Field of their own to be marked `With`."""
-        return {}
+    if TYPE_CHECKING:
 
-    def per_process(self) -> Iterable[str]:
-        """What each of several processes does by itself, so that their loss curve differs from that of one process."""
-        return ()
+        def __getattr__(self, name: str) -> Any:
+            """The value of a setting of the table."""
+
+    @classmethod
+    def table(cls) -> dict[str, FieldInfo]:
+        """The settings of the table's entries by their names."""
+        raise NotImplementedError
+
+    @classmethod
+    def settings(cls) -> dict[str, FieldInfo]:
+        """The settings of the class, then those of the table."""
+        return {**cls.model_fields, **cls.table()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_table(cls, given: Any, info: ValidationInfo) -> Any:
+        if not isinstance(given, dict):
+            return given
+        errors = [_error("extra_forbidden", (key,), given[key]) for key in given if key not in cls.settings()]
+        whole = {key: value for key, value in given.items() if key in cls.model_fields}
+        for key, field in cls.table().items():
+            value = given[key] if key in given else field.get_default(call_default_factory=True)
+            try:
+                strict = (info.context or {}).get("strict")
+                kind: Any = Annotated[field.annotation, field]
+                whole[key] = TypeAdapter(kind).validate_python(value, strict=strict, context=info.context)
+            except ValidationError as error:
+                found = error.errors()
+                errors += [_error(each["type"], (key, *each["loc"]), each["input"], each.get("ctx")) for each in found]
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return whole
+
+
+def _error(kind: str, place: tuple[Any, ...], value: Any, about: Any = None) -> InitErrorDetails:
+    return InitErrorDetails(type=kind, loc=place, input=value, ctx=about or {})

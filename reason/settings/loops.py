@@ -40,12 +40,6 @@ class LoopsConfig(BaseConfig):
             raise ValueError(f"min={self.min} is greater than max={self.max}: type rollout.loops.min=1")
         return self
 
-    def unused(self) -> dict[str, str]:
-        """A fixed T where T is random from the start on, and which loops are scored where there is one."""
-        if self.distribution != "fixed":
-            return {} if self.start else {"count": "T is random from the first step on"}
-        return {"supervision": "there is one loop"} if self.count == 1 else {}
-
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
         if self.distribution == "fixed" or step < self.start:

@@ -53,13 +53,6 @@ class ScheduleConfig(BaseConfig):
             raise ValueError(f"points {[list(p) for p in self.points]} must rise in position")
         return self
 
-    def unused(self) -> dict[str, str]:
-        """What follows a decay that ends with the run, and the unit of positions where none is given."""
-        found = {"after": "the decay ends with the run"} if self._decays and self.end is None else {}
-        if self.kind == "constant" or (self._decays and self.end is None and self.start == 0):
-            found["unit"] = "no position is given"
-        return found
-
     @property
     def vanishes(self) -> bool:
         """Is the factor 0 at some step before the run ends?"""

@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 import torch
 
-from reason.config.describe import keys_of
 from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.settings.base import Mark
 from reason.training.compiling import inductor_works
 from reason.training.precision import dtypes, fuses
 
 # Numbers that layers write in a whole training, from which compiling (half a minute to a minute) is repaid at 1.2 × the
 # speed: a core writes some 25 million a second in eager mode, forward and backward, so this is about four minutes.
 LONG = {"cpu": 6e9, "cuda": 6e11}
+
+
+AUTO = ("model.fused", "training.compile")
 
 
 class Resolved(NamedTuple):
@@ -30,7 +31,7 @@ class Resolved(NamedTuple):
 def choices(config: Config) -> Changes:
     """The settings that can be `auto`, as far as the config has them."""
     values = leaves(config.model_dump(mode="json"))
-    return {key: values[key] for key in keys_of(Mark.AUTO) if key in values}
+    return {key: values[key] for key in AUTO if key in values}
 
 
 def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolved:

@@ -18,10 +18,6 @@ class EmaConfig(BaseConfig):
     decay: float | None = Field(0.999, ge=0, lt=1, description="r of avg ← r·avg + (1 − r)·weights; none: no EMA")
     warmup: bool = Field(False, description="decay min(r, (1 + t)/(10 + t)), which short runs need")
 
-    def unused(self) -> dict[str, str]:
-        """How an average begins that there is not."""
-        return {"warmup": "ema.decay=none"} if self.decay is None else {}
-
 
 class Ema:
     """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).

@@ -11,13 +11,11 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-import reason.settings.capabilities as can
 from reason.models.base import Reasoner
-from reason.settings.base import BaseConfig, When, With
+from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.precision import LossScaling
 
-EMBEDDED = With(can.PUZZLE_EMBEDDING)
 BiasCorrection = Literal["inside", "outside"]
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
 ITERATIONS = 5
@@ -54,12 +52,8 @@ class OptimizerConfig(BaseConfig):
     freeze_embedding_after: float | None = Field(
         None, ge=0, description="epochs after which every parameter of x̂ is frozen; none: never"
     )
-    puzzle_emb_lr: Annotated[float, EMBEDDED] = Field(
-        1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD"
-    )
-    puzzle_emb_weight_decay: Annotated[float, EMBEDDED] = Field(
-        0.1, ge=0, description="weight decay of the puzzle embeddings"
-    )
+    puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
+    puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="weight decay of the puzzle embeddings")
 
     @model_validator(mode="after")
     def _correction_is_atan2s(self) -> OptimizerConfig:
@@ -69,16 +63,6 @@ class OptimizerConfig(BaseConfig):
                 "optimizer.bias_correction=inside"
             )
         return self
-
-    def needs(self) -> list[can.Need]:
-        """Networks whose matrices Muon moves; an embedding that can be frozen alone."""
-        found = []
-        if self.kind == "muon":
-            found.append(can.Need("optimizer.kind=muon", can.NETWORKS, "optimizer.kind=adamw"))
-        if self.freeze_embedding_after is not None:
-            setting = f"optimizer.freeze_embedding_after={self.freeze_embedding_after:g}"
-            found.append(can.Need(setting, can.FREEZABLE_EMBEDDING, "optimizer.freeze_embedding_after=none"))
-        return found
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:

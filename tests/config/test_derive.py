@@ -31,7 +31,7 @@ def test_only_the_named_settings_change() -> None:
     ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
     ({"loss.weights.q_continue": 0.5}, "type rollout.halting=q-learning"),
     ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
-    ({"model.kind": "looped"}, "type rollout.halting=none"),
+    ({"model.kind": "looped"}, "type loss.weights.q_halt=0"),
     ({"model.kind": "lopped"}, "model.kind=lopped: a model is recursive or looped"),
     ({"model.causal": True}, "a looped model has it"),
 ])  # fmt: skip

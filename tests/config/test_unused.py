@@ -1,4 +1,4 @@
-"""No dead settings: what a table's row states changes what is trained, and what cannot is known to be unused."""
+"""No dead settings: what a table's row states changes what is trained, or is refused."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,6 @@ import torch
 from conftest import output
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.describe import describe_settings, unused
 from reason.config.overrides import Changes, _field, derive, leaves
 from reason.config.schema import Config
 from reason.data import PuzzleData
@@ -238,47 +237,11 @@ def test_a_stated_setting_changes_what_is_trained(name: str, key: str, trained: 
     """Another value trains other weights, or is refused."""
     config = miniature(preset(name).config())
     changed = list(others(config, key))
-    if key.startswith("loss.weights.") and key in unused(config):  # under a balancer a term is there or not
+    if key.startswith("loss.weights.") and config.balance.kind != "fixed":  # under a balancer a term is there or not
         changed = list(accepted(config, [{key: 0.0}]))
     if any(not same(trained(config), trained(other)) for other in changed):
         return
     assert not changed or key in SILENT, f"{name}: {key} is stated and does nothing"
-
-
-WALKED = {  # families, and what they have switched on
-    "cmm-10-3": {},
-    "cmm-4-12": {"model.puzzle_emb_len": 2, "model.noise": "additive"},
-    "hrm-sudoku": {},
-    "stars": {},
-    "blindspot-44m-final-only": {},
-    "ouro-stage-1": {},
-    "sudoku-6x6-looped": {},
-    "trm-att-sudoku": {"loss.weights.lm": 1.0, "optimizer.schedule.kind": "cosine", "rollout.halting": "none"},
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if "trm" in n else pytest.mark.slow) for n in WALKED])
-def test_all_settings_of_a_config_act_or_are_known_to_be_unused(name: str, trained: Callable) -> None:
-    """A setting is unused if and only if no value of it that is accepted trains other weights."""
-    config, wrong = miniature(preset(name).config(), **WALKED[name]), {}
-    keys = [each.key for each in describe_settings() if each.family in ("", config.model.kind)]
-    for key in (key for key in keys if key not in ELSEWHERE and key not in SILENT):
-        changed = list(others(config, key))
-        acts = any(not same(trained(config), trained(other)) for other in changed)
-        if changed and acts == (key in unused(config)):
-            wrong[key] = "acts, though it is called unused" if acts else "does nothing, and no reason is given"
-    assert wrong == {}
-
-
-def test_a_gate_per_puzzle_leaves_no_cells_to_reduce(trained: Callable) -> None:
-    """Unless there is lm, whose cells are reduced with any gate."""
-    gated = {"model.gate": "puzzle", "model.causal": False}
-    for more, why in (({}, "model.gate=puzzle gives each exit term one value a row"), ({"loss.weights.lm": 1.0}, None)):
-        config = miniature(preset("ouro-stage-1").config(), **gated, **more)
-        other = derive(config, {"loss.reduction": "row" if config.loss.reduction == "token" else "token"})
-        assert same(trained(config), trained(other)) is (why is not None)
-        assert (why or "") in unused(config).get("loss.reduction", "")
-        assert ("loss.reduction" in unused(config)) is (why is not None)
 
 
 def test_what_is_typed_and_does_nothing_is_said(tmp_path: Path, sudoku_4x4: Path) -> None:

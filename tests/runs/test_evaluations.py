@@ -40,11 +40,9 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
 
 
 def test_which_settings_of_a_model_change_nothing() -> None:
-    assert RecursiveConfig().unread() == {
-        "model.noise": "model.noise_when=training", "model.sigma": "model.noise=none",
-        "model.noise_when": "model.noise=none",
-    }  # fmt: skip
-    assert RecursiveConfig(noise_when="always").unread().keys() == {"model.sigma", "model.noise_when"}
+    idle = {"kernel": "mixer=attention", "neighbourhood": "mixer=attention"}
+    assert RecursiveConfig().idle == idle | {"sigma": "noise=none", "noise_when": "noise=none"}
+    assert RecursiveConfig(noise="additive").idle == idle
 
 
 def test_evaluations_with_settings_of_one_name_lie_apart(half: Path) -> None:

@@ -17,10 +17,10 @@ from peer import in_world
 from test_loop import everything, signalled, untimed
 
 from reason.cli import main
-from reason.config.overrides import override, read_config
+from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.runs.build import build_trainer, why_processes_differ
+from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
 from reason.training.distributed import World, _buckets, device_of_process, goes_on
@@ -98,20 +98,6 @@ def _resume_alone(run: Path) -> None:
     trainer = trainer_of(read_config(run / "config.json"), run)
     trainer.resume(next(readable(run)))
     trainer.train()
-
-
-def test_what_cannot_be_equal_is_said(tiny: Config) -> None:
-    assert why_processes_differ(override(tiny, {"rollout.halt_exploration_prob": "0"})) == []
-    assert why_processes_differ(tiny) == ["rollout.halt_exploration_prob draws per process"]
-    assert why_processes_differ(override(tiny, {"rollout.supervision_steps": "1"})) == []
-    reasons = why_processes_differ(override(tiny, {"model.initial": "random"}))
-    assert "model.initial=random draws per process" in reasons
-    terms = {"loss.weights.rep_x": "1", "loss.weights.rep_z": "1", "loss.weights.rh_stable_z": "1"}
-    quiet = override(tiny, terms | {"rollout.halt_exploration_prob": "0"})
-    assert why_processes_differ(quiet) == [
-        "loss.weights.rep_x, loss.weights.rep_z: rows are compared within each process alone",
-        "the random directions of Jacobian terms are drawn per process",
-    ]
 
 
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:

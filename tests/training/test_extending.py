@@ -10,7 +10,6 @@ from pydantic import Field
 from test_loop import resumes_to_the_bit, untimed
 from torch import Tensor, nn
 
-import reason.settings.capabilities as can
 from reason.config.describe import describe_settings
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
@@ -21,8 +20,7 @@ from reason.models import FAMILIES, Family
 from reason.models.base import Batch, ModelConfig, Readout, Reasoner, Shape
 from reason.rollout import Unroll
 from reason.runs.evaluation import evaluate_run
-
-SCRATCHPAD = "a scratchpad"  # a capability that the package does not know
+from reason.settings.base import Need
 
 
 class PooledConfig(ModelConfig):
@@ -31,9 +29,6 @@ class PooledConfig(ModelConfig):
     kind: Literal["pooled"] = "pooled"
     width: int = Field(8, ge=1, description="of the state")
     pad: bool = Field(False, description="a scratchpad")
-
-    def capabilities(self) -> can.Offers:
-        return {can.ALL_CELLS: True, can.GRADIENT_ACROSS_STEPS: True, SCRATCHPAD: self.pad or "model.pad=true"}
 
 
 class PooledState(NamedTuple):
@@ -70,10 +65,14 @@ def drift(unroll: Unroll) -> Tensor:
     return unroll.row_mean(moved.square().mean((1, 2)))
 
 
+def scratchpad(config: Config) -> list[Need]:
+    return [Need(getattr(config.model, "pad", False), "a scratchpad", "model.pad=true")]
+
+
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FAMILIES, "pooled", Family(PooledConfig, Pooled))
-    monkeypatch.setitem(TERMS, "drift", Term(drift, "how far the last step moves", needs=(SCRATCHPAD,)))
+    monkeypatch.setitem(TERMS, "drift", Term(drift, "how far the last step moves", needs=scratchpad))
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_its_settings_are_typed_and_explained(mine: Config) -> None:
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"model.pad": "false"}, r"drift=0\.1 needs a scratchpad, .* type model\.pad=true, or loss\.weights\.drift=0"),
-    ({"loss.weights.q_halt": "1"}, r"needs a halting head \(q_halt\), and this config has none: type loss"),
+    ({"loss.weights.q_halt": "1"}, r"needs a halting head \(q_halt\), which this config lacks: type loss"),
     ({"loss.weights.equil_z": "1"}, r"needs maps of the state .*: type loss\.weights\.equil_z=0"),
     ({"loss.weights.rep_z_l": "1"}, r"needs a low state z_L, .*: type loss\.weights\.rep_z_l=0"),
     ({"balance.kind": "alg-grad-norm"}, r"needs weights at which .*: type balance\.kind=fixed"),
@@ -138,7 +137,7 @@ def test_what_it_cannot_is_refused(changes: dict[str, str], words: str, mine: Co
 
 
 def test_a_term_of_ones_own_is_refused_by_a_family_that_cannot() -> None:
-    with pytest.raises(ConfigError, match=r"needs a scratchpad, and this config has none: type loss\.weights\.drift=0"):
+    with pytest.raises(ConfigError, match=r"needs a scratchpad, which this config lacks: type model\.pad=true"):
         derive(Config(), {"loss.weights.drift": 1})
 
 

@@ -29,7 +29,7 @@ from reason.presets import preset
 from reason.runs.folders import plain_name
 from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
-from reason.settings.base import Elsewhere, Mark
+from reason.settings.base import Mark
 from reason.training.checkpoint import readable, step_of
 from reason.training.log import read_metrics
 
@@ -271,8 +271,7 @@ def refuse_alike(ablation: Ablation) -> None:
 
 def _reason(key: str, config: Config) -> str | None:
     """Why a setting changes nothing; None where it does, or where it is not about training."""
-    why = unused(config).get(key)
-    return None if isinstance(why, Elsewhere) else why
+    return unused(config).get(key)
 
 
 def read_sets(ablation: Ablation) -> dict[str, str]:

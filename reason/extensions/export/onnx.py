@@ -41,7 +41,6 @@ from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
 from reason.runs.reading import halting_read
-from reason.settings import capabilities as can
 from reason.training.generators import seeded
 from reason.version import __version__
 
@@ -80,7 +79,7 @@ class Traced(nn.Module):
         context = model.encode(batch)
         state = model.initial_state(context)
         self.kind, self.names = type(state), list(parts(state))
-        self.identified = model.config.capabilities().get(can.PUZZLE_EMBEDDING) is True  # type: ignore[operator, union-attr]
+        self.identified = getattr(model.config, "puzzle_emb_len", 0) > 0
         self.halts = exact_logit(model.readout(state, context), halting) is not None
         self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
         self.layout, self.masks = context.layout, context.mask is not None

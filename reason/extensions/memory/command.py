@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-import reason.settings.capabilities as can
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, split_arguments
@@ -68,7 +67,8 @@ def main(argv: list[str]) -> int:
 def _mend(config: Config) -> str:
     """Settings that take less memory."""
     fewer = f"training.batch_size={max(1, config.training.batch_size // 2)}"
-    leaner = config.model.capabilities().get(can.GRADIENT_CHECKPOINTING)
+    checkpointing = getattr(config.model, "gradient_checkpointing", None)
+    leaner = "model.gradient_checkpointing=true" if checkpointing is False else None
     return f"type {leaner} (slower by the forward passes), or {fewer}" if isinstance(leaner, str) else f"type {fewer}"
 
 
