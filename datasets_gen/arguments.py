@@ -9,9 +9,10 @@ from typing import Any
 
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
-from datasets_gen.shards import folder_of, shard_of
-from datasets_gen.typed import quoted, typed
+from datasets_gen.terminal import INTERRUPTED
 from datasets_gen.version import __version__
+
+OUTPUT_OPTIONS: list[Callable[[argparse.ArgumentParser], None]] = []  # of extensions: each adds to every generator
 
 
 def add_command(
@@ -22,9 +23,12 @@ def add_command(
     description: str,
     epilog: str,
 ) -> argparse.ArgumentParser:
-    """Add a command that `run` carries out."""
+    """Add a command that `run` carries out.
+
+    `interrupted`: what Ctrl-C prints. `instead`: what a generator prints where it writes no set.
+    """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
-    parser.set_defaults(command=run, generator=name)
+    parser.set_defaults(command=run, generator=name, interrupted=INTERRUPTED, instead=None)
     return parser
 
 
@@ -40,7 +44,7 @@ def add_output_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
-    """--train, --validation, --test, --seed, --processes, --shard and --output-dir."""
+    """--train, --validation, --test, --seed, --processes, --output-dir and the options of extensions."""
     for name, default in (("train", train), ("validation", 0), ("test", test)):
         parser.add_argument(
             f"--{name}", type=int, default=default, metavar="N", help=f"{name} puzzles (default {default})"
@@ -49,14 +53,9 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
         "--seed", type=int, default=0, help="whole number from 0; another seed makes another set (default 0)"
     )
     add_processes(parser)
-    parser.add_argument(
-        "--shard",
-        type=shard_of,
-        metavar="I/N",
-        help="generate part I of N of the set, in DIR.shards, for example on one of N machines; `merge DIR` then makes "
-        "the set, with the same bytes as without --shard",
-    )
     add_output_dir(parser)
+    for add in OUTPUT_OPTIONS:
+        add(parser)
 
 
 def add_processes(parser: argparse.ArgumentParser) -> None:
@@ -95,14 +94,9 @@ def save(
     facts: Mapping[str, Any],
     command: str | None = None,
 ) -> None:
-    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is.
-
-    Of a shard nothing is left to be written.
-    """
-    if options.shard:
-        index, of = options.shard
-        merge = f"python -m datasets_gen merge {quoted(options.output_dir)}"
-        print(f"{folder_of(options.output_dir)}: shard {index + 1}/{of}; after all {of}: {typed(merge)}")
+    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is."""
+    if options.instead:
+        print(options.instead)
         return
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]

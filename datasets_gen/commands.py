@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from datasets_gen import importers, merge, shards, show, verify
+from datasets_gen import importers, show, verify
 from datasets_gen.addition import generate as addition
 from datasets_gen.declared import generate as declared
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
 from datasets_gen.pages import pages
+from datasets_gen.plugins import load_parts
 from datasets_gen.sudoku import generate as sudoku
-from datasets_gen.terminal import INTERRUPTED
 from datasets_gen.typed import Parser, typed
 
 DESCRIPTION = """\
@@ -23,9 +23,6 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
   python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen maze --output-dir data/maze
   python -m datasets_gen addition --output-dir data/addition
-  python -m datasets_gen futoshiki --output-dir data/futoshiki
-  python -m datasets_gen maze --output-dir data/maze --shard 1/3     and 2/3, 3/3 on other machines
-  python -m datasets_gen merge data/maze
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
@@ -34,19 +31,20 @@ Every command has its own --help with examples. The same options and seed give t
 
 
 NOTHING_WRITTEN = ": nothing was written"
+COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
+    module.add_parser for module in (sudoku, maze, addition, importers, show, verify)
+]
 
 
-def build_parser(own: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The command line; own: a page of one's own, PUZZLE.py, is a command too."""
+def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line; the first of the words may be a file that makes puzzles."""
+    load_parts("commands")
     parser = Parser(prog="python -m datasets_gen", description=DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (sudoku, maze, addition):
-        module.add_parser(commands)
-    for name in [*pages(), *own]:
+    for add in COMMANDS:
+        add(commands)
+    for name in [*pages(), *(word for word in words[:1] if word.endswith(".py"))]:
         declared.add_parser(commands, name)
-    for module in (importers, show, verify):
-        module.add_parser(commands)
-    merge.add_parser(commands, build_parser)
     return parser
 
 
@@ -54,14 +52,14 @@ def run(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
     try:
         words = sys.argv[1:] if argv is None else argv
-        options = build_parser([word for word in words[:1] if word.endswith(".py")]).parse_args(words)
+        options = build_parser(words).parse_args(words)
     except SystemExit as stop:
         return int(stop.code or 0)
     except DatasetError as error:  # of a page of one's own
         print(f"error: {typed(str(error))}", file=sys.stderr)
         return 1
     try:
-        shards.run(options)
+        options.command(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -69,7 +67,7 @@ def run(argv: list[str] | None = None) -> int:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(shards.goes_on(options) or INTERRUPTED, file=sys.stderr)
+        print(options.interrupted, file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)

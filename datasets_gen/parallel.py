@@ -12,15 +12,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
-from datasets_gen.shards import SHARD, share
 from datasets_gen.terminal import held_back
 
 Task = TypeVar("Task")
@@ -32,9 +32,34 @@ AHEAD = 3  # tasks a worker, whose results may wait for an earlier one
 SPAWN = multiprocessing.get_context("spawn")
 
 
+class Part(Protocol):
+    """A part of the work, as an extension shares it out."""
+
+    @property
+    def of(self) -> int:
+        """The number of parts: this process looks for an `of`-th of the puzzles."""
+
+    def results(
+        self,
+        compute: Callable[[Callable[[Task], Result], Iterable[Task]], Iterator[Result]],
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+    ) -> Iterator[Result]:
+        """function(task) for the tasks of this part, in order, by `compute` where they are not known yet."""
+
+
+PART: ContextVar[Part | None] = ContextVar("PART", default=None)  # that this process makes; None: all of the set
+
+
 def seeded(seed: int, *key: int) -> np.random.Generator:
     """The generator that (seed, key) names. Only its `random` is used, whose bits numpy promises to keep."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def share(count: int) -> int:
+    """How many of `count` puzzles this process looks for."""
+    part = PART.get()
+    return count if part is None else -(-count // part.of)
 
 
 def distinct(
@@ -46,8 +71,8 @@ def distinct(
 ) -> list[Result]:
     """The first `count` of the (signature, item) in `chunks` whose signature was not seen; they are seen afterwards.
 
-    A shard looks for its share of them. hopeless: why to give up after so many chunks in a row that brought nothing;
-    None: go on.
+    A process that makes a part looks for its share of them. hopeless: why to give up after so many chunks in a row
+    that brought nothing; None: go on.
 
     Raises:
         DatasetError: it is hopeless.
@@ -77,14 +102,14 @@ def ordered_map(
 
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
     `ALONE_SECONDS`. A script needs `if __name__ == "__main__":` only where it defines the function or the tasks itself.
-    A shard takes its own tasks alone, and keeps their results under the `repr` of the first and their place.
+    A process that makes a part takes only the tasks of that part.
 
     Raises:
         DatasetError: a process was killed. What `function` raises is raised here, its traceback there as a note.
     """
-    shard = SHARD.get()
+    part = PART.get()
     compute = partial(_computed, processes=processes)
-    return compute(function, tasks) if shard is None else shard.results(compute, function, tasks)
+    return compute(function, tasks) if part is None else part.results(compute, function, tasks)
 
 
 def _computed(

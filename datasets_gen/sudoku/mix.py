@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.layout import Split
-from datasets_gen.parallel import ORDER, ordered_map, seeded
+from datasets_gen.parallel import ORDER, ordered_map, seeded, share
 from datasets_gen.progress import Progress
-from datasets_gen.shards import share
 from datasets_gen.sudoku.branching import thin
 from datasets_gen.sudoku.deep import Lineage, deepen
 from datasets_gen.sudoku.guesses import guesses

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import NARROW
 
-from reason.plugins import extensions
+from datasets_gen import plugins as of_sets
+from reason import plugins
 
 ROOT = Path(__file__).parents[2]
 LACKING = {  # of each extension: words that need it, the exit status, a part of the one line that they get
@@ -18,6 +19,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "play": (["play"], 2, "unknown command play"),
+    "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
 }
 
 
@@ -65,8 +67,8 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
 
 
 def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -> None:
-    names = extensions()
-    assert LACKING.keys() == set(names)
+    names = {*plugins.extensions(), *of_sets.extensions()}
+    assert LACKING.keys() == names
     check(package_without(tmp_path / "package", *names), tmp_path / "work", sudoku_4x4, *names)
 
 

@@ -1,4 +1,4 @@
-"""Generation over machines: results of numbered tasks in a folder that all of them reach.
+"""Results of numbered tasks in a folder that several machines share.
 
     DIR.shards/options.json            the options that all shards have in common
     DIR.shards/TASKS/1-of-5.results    of one series of tasks the results: number, length, CRC-32, pickle, and the next
@@ -23,19 +23,24 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from datasets_gen.layout import DatasetError, read_json
+from datasets_gen.parallel import PART, Result, Task
 from datasets_gen.version import __version__
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
 HEAD = struct.Struct("<QII")  # a task's number, the length of its result's pickle, and the CRC-32 of that
-OWN = ("command", "directory", "output_dir", "processes", "shard")  # options in which shards may differ
+OWN = (
+    "command",
+    "directory",
+    "instead",
+    "interrupted",
+    "output_dir",
+    "processes",
+    "shard",
+)  # options in which shards may differ
 
 
 class Place(NamedTuple):
@@ -115,15 +120,6 @@ class Shard:
                 )
 
 
-SHARD: ContextVar[Shard | None] = ContextVar("SHARD", default=None)  # the one that this process makes
-
-
-def share(count: int) -> int:
-    """How many of `count` puzzles this process looks for."""
-    shard = SHARD.get()
-    return count if shard is None else -(-count // shard.of)
-
-
 class _Queue:
     """Numbered tasks, looked at no further than for the next result, or for the next task that is to be computed."""
 
@@ -173,47 +169,24 @@ def _kept(path: Path, mend: bool) -> dict[int, Place]:
     return found
 
 
-def shard_of(text: str) -> tuple[int, int]:
-    """The (index, count) that i/n names, index from 0.
-
-    Raises:
-        ArgumentTypeError: no two numbers, or not 1 <= i <= n.
-    """
-    index, _, of = text.partition("/")
-    if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{text} is no shard; type 1/5 to 5/5 for five of them")
-    return int(index) - 1, int(of)
-
-
 def folder_of(directory: Path) -> Path:
     """Where the shards of a set are kept."""
     return directory.with_name(f"{directory.name}.shards")
 
 
-def goes_on(options: argparse.Namespace) -> str | None:
-    """What Ctrl-C leaves of a command that keeps its results; None: it keeps none."""
-    if not getattr(options, "shard", None) and options.generator != "merge":
-        return None
-    directory = options.directory if options.generator == "merge" else options.output_dir
+def kept(directory: Path) -> str:
+    """What Ctrl-C prints where results are kept."""
     return f"interrupted: {folder_of(directory)} keeps what was made; the same command goes on there"
 
 
 @contextlib.contextmanager
-def making(shard: Shard | None) -> Iterator[None]:
+def making(shard: Shard) -> Iterator[None]:
     """Within the block this process makes the shard."""
-    token = SHARD.set(shard)
+    token = PART.set(shard)
     try:
         yield
     finally:
-        SHARD.reset(token)
-
-
-def run(options: argparse.Namespace) -> None:
-    """Carry out a command; with --shard, that part of it."""
-    asked = getattr(options, "shard", None)
-    shard = Shard(folder_of(options.output_dir), common(options), *asked) if asked else None
-    with making(shard):
-        options.command(options)
+        PART.reset(token)
 
 
 def common(options: argparse.Namespace) -> dict[str, Any]:

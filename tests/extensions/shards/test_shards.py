@@ -8,8 +8,8 @@ import pytest
 
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
-from datasets_gen.parallel import ordered_map
-from datasets_gen.shards import Shard, making, share
+from datasets_gen.extensions.shards.results import Shard, making
+from datasets_gen.parallel import ordered_map, share
 from datasets_gen.sudoku import generate, mix
 from datasets_gen.sudoku.generate import Chunk, random_chunk
 

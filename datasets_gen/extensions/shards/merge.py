@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from datasets_gen.arguments import add_command, add_processes
+from datasets_gen.commands import build_parser
+from datasets_gen.extensions.shards.results import Shard, common, folder_of, kept, making
 from datasets_gen.layout import DatasetError, read_json
-from datasets_gen.shards import Shard, common, folder_of, making
 from datasets_gen.typed import quoted
 
 EXAMPLE = """\
@@ -21,12 +20,12 @@ example, the first three on a machine each:
 """
 
 
-def add_parser(commands: argparse._SubParsersAction, build: Callable[[Sequence[str]], argparse.ArgumentParser]) -> None:
-    """Add the `merge` command; build: the parser of all commands."""
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `merge` command."""
     parser = add_command(
         commands,
         "merge",
-        partial(run, build),
+        run,
         "merge the parts that --shard made into a set",
         "Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes "
         "without --shard. The command computes the results that are missing, for example those of a lost shard, and "
@@ -38,22 +37,23 @@ def add_parser(commands: argparse._SubParsersAction, build: Callable[[Sequence[s
     add_processes(parser)
 
 
-def run(build: Callable[[Sequence[str]], argparse.ArgumentParser], options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Make the set as the command of its shards says.
 
     Raises:
         DatasetError: there are no shards, or those of another version, or the set cannot be made.
     """
     folder = folder_of(options.directory)
+    options.interrupted = kept(options.directory)
     if not (folder / "options.json").is_file():
         made = f"--output-dir {quoted(options.directory)} --shard 1/2"
         raise DatasetError(f"no shards at {folder}; make them with {made}")
-    kept = read_json(folder / "options.json")
-    if not isinstance(kept, dict) or not isinstance(name := kept.get("generator"), str):
+    stated = read_json(folder / "options.json")
+    if not isinstance(stated, dict) or not isinstance(name := stated.get("generator"), str):
         raise DatasetError(f"{folder / 'options.json'} names no generator; remove {folder}, and make the shards again")
-    own = [name] if name.endswith(".py") else []
-    again = build(own).parse_args([name, "--output-dir", str(options.directory)])
-    vars(again).update({key: value for key, value in kept.items() if key in vars(again)}, processes=options.processes)
+    words = [name, "--output-dir", str(options.directory)]
+    again = build_parser(words).parse_args(words)
+    vars(again).update({key: value for key, value in stated.items() if key in vars(again)}, processes=options.processes)
     with making(Shard(folder, common(again))):
         again.command(again)
     print(f"{folder} can be removed")

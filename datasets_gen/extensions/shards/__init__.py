@@ -1,0 +1,1 @@
+"""Generation on several machines: `--shard I/N` and `merge`."""
