@@ -8,7 +8,7 @@ import shutil
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors here are tiny, and one thread gives the same sums on every machine
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.models.base import Reasoner
-from reason.nn import kernels
 from reason.presets import preset
 from reason.runs.build import build_trainer
 from reason.runs.directory import create_run
@@ -206,18 +205,3 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kills", type=int, default=5, help="at random moments, of each family, in tests/training/test_kill.py"
     )
-
-
-@pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])
-def numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
-    """A type of numbers, and the kernels of a set of instructions for it."""
-    dtype = torch.bfloat16 if request.param == "bfloat16" else torch.float32
-    if request.param.endswith("AVX2"):
-        if torch.backends.cpu.get_cpu_capability() != "AVX512":
-            pytest.skip("the other case has AVX2 here")
-        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    kernels.library.cache_clear()
-    if not kernels.works.__wrapped__(dtype):
-        pytest.skip("a CPU and a C++ compiler for it")
-    yield dtype
-    kernels.library.cache_clear()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from reason.cli import COMMANDS
-from reason.nn import kernels
+from reason.extensions.kernels import library
+from reason.extensions.kernels.self_test import works
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -89,10 +90,13 @@ def test_a_run_from_its_set_to_a_model_to_give_away(shell: Shell) -> None:
     where = shell.type("python -c 'import reason; print(reason.__file__)'")
     assert "site-packages" in where
     assert str(ROOT) not in where
-    kernel = "from reason.nn import kernels as f; print(f.works(f.DTYPES[1]), *sorted(f.SOURCES.glob('*.*')))"
+    kernel = (
+        "from reason.extensions.kernels import library as f, self_test as t; "
+        "print(t.works(f.DTYPES[1]), *sorted(f.SOURCES.glob('*.*')))"
+    )
     said = shell.type(f'python -c "{kernel}"').split()
-    assert said[0] == str(kernels.works(kernels.DTYPES[1]))
-    assert {Path(source).name for source in said[1:]} == {path.name for path in kernels.SOURCES.glob("*.*")}
+    assert said[0] == str(works(library.DTYPES[1]))
+    assert {Path(source).name for source in said[1:]} == {path.name for path in library.SOURCES.glob("*.*")}
     shell.type("reason train sudoku-4x4 run=runs/mine --max-steps 2 " + SHORT)
     shell.type(f"{shell.next('reason generate')}-again")  # the folder of --output-dir comes last
     shell.type(shell.next("reason train"))

@@ -37,6 +37,7 @@ from reason.presets import Preset, preset
 from reason.rollout import unroll
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
+from reason.training.accelerate import fused
 from reason.training.device import pick_device
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
@@ -188,7 +189,7 @@ def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
         "computed_in": trainer.model.computes_in,
         "compile": config.training.compile,
         "gradient_checkpointing": getattr(config.model, "gradient_checkpointing", False),
-        "fused": config.model.fusing is True,
+        "fused": fused(config.model) is True,
         "parameters": trainer.model.parameter_count(),
         "batch_size": config.training.batch_size,
         "optimizer_steps": config.training.steps,

@@ -97,20 +97,6 @@ class ModelConfig(BaseConfig):
         return 0
 
     @property
-    def fusing(self) -> bool | str | None:
-        """The setting fused (true, false or auto); None where the family has no such setting."""
-        return getattr(self, "fused", None)
-
-    @property
-    def fuses_steps(self) -> bool:
-        """Whether the kernel computes whole supervision steps, so nothing is left to compile; else layers."""
-        return False
-
-    def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
-        """What keeps the model from a kernel of our own (`reason.nn.kernels`); None where nothing does."""
-        return "models of this family have no kernel"
-
-    @property
     def heads(self) -> frozenset[str]:
         """The values that a Readout has beside the logits: q_halt, q_continue, gate; puzzle-gate: one per puzzle."""
         return frozenset()
@@ -179,9 +165,6 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
         """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
-
-    def fuse(self, fused: bool) -> None:
-        """Compute each gated layer in one kernel, once compiled, or not; a family without such layers does nothing."""
 
     def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state.

@@ -15,9 +15,7 @@ from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MixingConfig
-from reason.nn.fused_step import Wiring
 from reason.nn.geometry import Geometry, factored, incidence, pooling
-from reason.nn.local import offsets
 from reason.nn.relations import Links, links
 from reason.nn.rope import rotary_2d_table, rotary_table
 
@@ -32,10 +30,6 @@ class Layout(nn.Module):
     """
 
     rotary: Tensor | None
-    ids: Tensor | None
-    counts: Tensor | None
-    scale: Tensor | None
-    taps: Tensor | None
     pool: Tensor | None
     spread: Tensor | None
     kinds: Tensor | None
@@ -61,9 +55,7 @@ class Layout(nn.Module):
         member = incidence(groups) if groups else None
         axes = factored(structure.grid, groups) if groups and structure.grid else None
         self.axes, self.kept = axes or ((), ())
-        neighbours = structure.grid if (config.mixer, config.neighbourhood) == ("local", "von-neumann") else None
         constants = {
-            "taps": None if neighbours is None else _neighbours(neighbours, offsets(config.kernel // 2)),
             "rotary": _rotary(config, self.length, structure.grid),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
@@ -71,7 +63,6 @@ class Layout(nn.Module):
             "columns": torch.tensor(structure.alphabet) if config.symbols else None,
             "others": torch.tensor(others) if config.symbols and (others := config.others(shape)) else None,
         }
-        constants |= _relations(groups, shape.seq_len, self.symbols)
         for index, relation in self.seen.items():
             of_set = _instances(relation)
             constants[f"instances_{index}"] = of_set
@@ -107,23 +98,12 @@ class Layout(nn.Module):
 
     def _company(self, inside: Tensor) -> Tensor:
         """(B, S', 1): 1 where another position of some group sends, too."""
-        assert self.ids is not None, "open symbols need groups"
-        senders = inside.squeeze(-1).float()  # (B, S')
-        found = torch.zeros_like(senders)
-        for ids in self.ids.long():  # group numbers are below S'
-            of_group = torch.zeros_like(senders).index_add(1, ids, senders)  # (B, S'), groups first
-            found = torch.maximum(found, (of_group[:, ids] > 1).float() * senders)
-        return found[..., None].to(inside.dtype)
+        assert self.spread is not None, "open symbols need groups"
+        member, senders = self.spread.float(), inside.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
+        met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
+        return (met * senders).flatten(1)[..., None].to(inside.dtype)
 
-    def wiring(self, context: Context) -> Wiring:
-        """What the kernel of a whole step must know: who takes part, groups, or neighbours on the grid."""
-        x, mask = context.x, context.mask
-        opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
-        constants = (opened.to(torch.uint8), self.ids, self.counts, self.scale, self.taps)
-        idle = self.outside is None or self.open_cells
-        return Wiring(*constants, *self._all_instances(context), self.symbols, self.values, idle)
-
-    def _all_instances(self, context: Context) -> tuple[Tensor | None, Tensor | None]:
+    def all_instances(self, context: Context) -> tuple[Tensor | None, Tensor | None]:
         """For the kernel, of the relations that networks read: all instances of each puzzle (B, N), sizes (n, 5)."""
         own, count = context.relations, len(context.x)
         rows, kinds = [], []
@@ -188,35 +168,11 @@ def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> 
     return rotary_table(length, config.head_dim, config.rope_theta) if config.positions == "rotary" else None
 
 
-def _relations(groups: list[np.ndarray], cells: int, symbols: int) -> dict[str, Tensor | None]:
-    """For every relation the group of each of S·K positions (R, S') and its groups (R); 1/√n of every group of n."""
-    if not groups and symbols == 1:
-        return dict.fromkeys(("ids", "counts", "scale"))
-    each = np.arange(symbols)
-    ids = [(numbers[:, None] * symbols + each).ravel() for numbers in groups]
-    if symbols > 1:
-        ids.append(np.arange(cells).repeat(symbols))
-    members = [np.bincount(of) for of in ids]
-    return {
-        "ids": torch.tensor(np.stack(ids), dtype=torch.int32),
-        "counts": torch.tensor([len(of) for of in members], dtype=torch.int32),
-        "scale": torch.tensor(np.concatenate(members) ** -0.5, dtype=torch.float32),
-    }
-
-
 def _instances(relation: Relation) -> Tensor:
     """(M, C + P'): the instances of every puzzle, which carry no numbers."""
     most = max(map(len, relation.instances), default=0)
     rows = [[-1] * relation.clues + [*cells] + [-1] * (most - len(cells)) for cells in relation.instances]
     return torch.tensor(rows, dtype=torch.int16).view(len(rows), relation.clues + most)
-
-
-def _neighbours(grid: tuple[int, int], offsets: list[tuple[int, int]]) -> Tensor:
-    """(T, S) int32: the cell at each offset from each cell, −1 beyond the edge."""
-    row, column = np.indices(grid)
-    down, right = (np.array(offsets)[:, axis, None, None] + np.stack([row, column])[axis] for axis in range(2))
-    there = (down >= 0) & (down < grid[0]) & (right >= 0) & (right < grid[1])
-    return torch.from_numpy(np.where(there, down * grid[1] + right, -1).reshape(len(offsets), -1).astype(np.int32))
 
 
 def _kinds(shape: Shape) -> np.ndarray:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,25 +26,27 @@ from reason.models.recursion import (
     two_states,
 )
 from reason.models.recursive_config import RecursiveConfig
-from reason.nn import kernels
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
-from reason.nn.fused_step import structured_step
 from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
 
 
 class RecursiveModel(LaidOut):
-    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1)."""
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1).
 
+    An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), None where it
+    cannot.
+    """
+
+    stepper: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
     initial_h: Tensor
     initial_l: Tensor
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.config, self.shape, self.dtype = config, shape, dtype
-        self.fused = False
         self.random_start = config.initial == "random"
         self.layouts = Layouts(config, shape)
         width, length, self.prefix = config.hidden_size, config.positions_of(shape), config.prefix
@@ -128,8 +127,8 @@ class RecursiveModel(LaidOut):
         """
         c = self.config
         noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
-        if self._in_one_kernel(context.x, noise):
-            return self._fused_step(state, context)
+        if self.stepper is not None and noise == "none" and (after := self.stepper(self, state, context)) is not None:
+            return after
         f_l, f_h = self._functions(context)
         if c.gradient_checkpointing and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
@@ -173,47 +172,6 @@ class RecursiveModel(LaidOut):
 
         return move
 
-    def _in_one_kernel(self, x: Tensor, noise: Noise) -> bool:
-        """Does the kernel compute this step?"""
-        return self.fused and noise == "none" and x.dtype in kernels.DTYPES and x.device.type == "cpu"
-
-    def _fused_step(self, state: RecursiveState, context: Context) -> RecursiveState:
-        """The step in one kernel (`reason.nn.fused_step`): the calls without a gradient, then those with one."""
-        blocks: list[Any] = [block.mixer for network in self.networks() for block in network.blocks]
-        weights, out = (torch.stack(w) for w in zip(*(mixer.matrices() for mixer in blocks), strict=True))
-        x, wiring = context.x, self.layout(context).wiring(context)
-        stages, learned = self._stages
-        z_h, z_l = state
-        tanh, first = self.config.activation == "tanh", len(stages) - learned
-        if first:
-            with torch.no_grad():
-                z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, stages[:first], tanh)
-        z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, stages[first:], tanh)
-        return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
-
-    @cached_property
-    def _stages(self) -> tuple[Tensor, int]:
-        """The table of a step for the kernel, and how many of its last rows learn.
-
-        The loops of `recursion` run on symbolic states, and each call of a block is recorded as a row: the block, the
-        registers that are summed as its input, and the register that it writes.
-        """
-        rows: list[tuple[int, int, int]] = []
-        c, each = self.config, self.config.num_layers
-
-        def move(first: int, z: _Register, injected: _Register | None) -> _Register:
-            read = z if injected is None else z + injected
-            for layer in range(each * c.repeats):
-                rows.append((first + layer % each, read.bits, z.bits.bit_length() - 1))
-                read = z
-            return z
-
-        start: Any = RecursiveState(_Register(1), _Register(2))  # type: ignore[arg-type]
-        networks = (0,) if c.states == 1 else (0, each * c.separate_networks)  # by their first blocks
-        loop: Any = one_state if c.states == 1 else two_states
-        last(loop(*networks, start, _Register(4), c.cycles, move))
-        return torch.tensor(rows, dtype=torch.int32), c.cycles.learned * each * c.repeats
-
     @property
     def _f_h(self) -> Stack:
         return self.f_h or self.f_l
@@ -233,14 +191,6 @@ class RecursiveModel(LaidOut):
     def networks(self) -> list[Stack]:
         """F_L, and F_H where it has weights of its own."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
-
-    def fuse(self, fused: bool) -> None:
-        """Compute the SwiGLU of every block, or a whole step along the structure, in one kernel or not."""
-        self.fused = fused and self.config.fuses_steps
-        for network in self.networks():
-            for block in network.blocks:
-                if isinstance(block, Block):
-                    block.fuse(fused)
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours, for rep_x, which has x̂ alone)."""
@@ -268,16 +218,6 @@ class RecursiveModel(LaidOut):
             return torch.stack(last(self._states(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
-
-
-@dataclass(frozen=True)
-class _Register:
-    """A symbolic state, or a sum of states, with which the loops record the table of the kernel."""
-
-    bits: int  # 1: z_H, 2: z_L, 4: x̂
-
-    def __add__(self, other: _Register) -> _Register:
-        return _Register(self.bits | other.bits)
 
 
 def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field, model_validator
 
 from reason.dynamics.integrate import Integrator, Noise
-from reason.models.mixing import STRUCTURED, MixingConfig, inner_of, refuse_unfit
+from reason.models.mixing import STRUCTURED, MixingConfig, refuse_unfit
 from reason.models.recursion import Cycles
-from reason.nn import fused_step, kernels
-from reason.nn.dtypes import Dtypes
 from reason.nn.mlp import Activation
 from reason.settings.base import Readable, Resumable, When
 
@@ -186,28 +183,3 @@ class RecursiveConfig(MixingConfig):
     def mixed_precision(self) -> bool:
         """Yes."""
         return True
-
-    @property
-    def fuses_steps(self) -> bool:
-        """With groups, local and relations."""
-        return self.mixer in ("local", "groups", "relations")
-
-    def unfused(self, computed: Dtypes, device: torch.device) -> str | None:
-        """What keeps the model from a kernel: equation, neighbourhood, width, device, type or machine."""
-        if self.hidden_size % kernels.WIDTH:
-            return f"model.hidden_size={self.hidden_size} is no multiple of {kernels.WIDTH}"
-        if self.fuses_steps:
-            if inner_of(self) % fused_step.INNER:
-                return f"the inner width {inner_of(self)} (model.expansion) is no multiple of {fused_step.INNER}"
-            if self.mixer == "local" and self.neighbourhood != "von-neumann":
-                return f"the kernel has no model.neighbourhood={self.neighbourhood}"
-            if (self.equation, self.integrator, self.substeps, self.dt) != ("impulse", "euler", 1, 1.0):
-                return "the kernel computes z ← F(z) alone (model.equation, integrator, substeps, dt)"
-            if self.noise != "none":
-                return f"the kernel has no model.noise={self.noise}"
-        if device.type != "cpu":
-            return f"the kernel runs on CPUs, this is {device}"
-        if computed.products is not None or computed.states not in kernels.DTYPES:
-            return f"the kernel computes in bf16 or fp32 (training.precision), this model in {computed}"
-        needs = "AVX2" if computed.states == torch.float32 else "AVX-512 BF16, without AMX,"
-        return None if kernels.works(computed.states) else f"the kernel needs a CPU with {needs} and a C++ compiler"

@@ -37,12 +37,6 @@ class Block(nn.Module):
             h = self.mixer.residual(h, over_sequence=True)
         return self.mlp.residual(h)
 
-    def fuse(self, fused: bool) -> None:
-        """Whether its gated layers are one kernel each, once compiled."""
-        for layer in (self.mixer, self.mlp):
-            if layer is not None:
-                layer.fused = fused
-
     @property
     def output(self) -> nn.Parameter:
         """The output projection."""

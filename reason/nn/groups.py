@@ -42,11 +42,6 @@ class GroupMixer(nn.Module):
         self.symbols = Linear(width, 2 * inner, std=each) if symbols else None
         self.out = Linear(inner, width, std=std)
 
-    def matrices(self) -> tuple[Tensor, Tensor]:
-        """For the kernel of a whole step: the matrices of relations, of symbols and of the position itself; W_o."""
-        each = [*self.relations, *([] if self.symbols is None else [self.symbols]), self.own]
-        return torch.cat([linear.weight.flatten() for linear in each]), self.out.weight
-
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (B, S', D), S' = S·K positions, the K of a cell in turn."""
         return self.out(glu(self.received(h, geometry), self.activation)).transpose(0, 1)

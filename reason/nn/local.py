@@ -44,10 +44,6 @@ class LocalMixer(nn.Module):
         self.weight = nn.Parameter(truncated_normal_(empty, fan_in**-0.5 if std is None else std))
         self.out = Linear(inner, width, std=std)
 
-    def matrices(self) -> tuple[Tensor, Tensor]:
-        """For the kernel of a whole step: the matrix of all neighbours side by side; W_o."""
-        return self.weight.flatten(), self.out.weight
-
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         assert geometry.grid is not None, "checked when the model is built"

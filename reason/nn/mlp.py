@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from reason.nn.fused_swiglu import fits, swiglu_norm
 from reason.nn.linear import Linear
 from reason.nn.norms import rms_norm
 
@@ -30,10 +29,11 @@ def inner_width(width: int, expansion: float) -> int:
 class SwiGLU(nn.Module):
     """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features.
 
-    Where `fused`, compiled layers of bfloat16 are one kernel with their residual and norm (`reason.nn.fused_swiglu`).
+    An accelerator may set `kernel`, which computes `residual` in one piece: kernel(layer, x, over_sequence), None where
+    it cannot.
     """
 
-    fused = False
+    kernel: Callable[[SwiGLU, Tensor, bool], Tensor | None] | None = None
 
     def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
@@ -51,9 +51,8 @@ class SwiGLU(nn.Module):
 
     def residual(self, x: Tensor, over_sequence: bool = False) -> Tensor:
         """rms(x + forward(x)), or rms(x + over_sequence(x)) with the norm over the sequence; shapes as there."""
-        if self.fused and torch.compiler.is_compiling() and fits(x, self.down.weight.shape[1], over_sequence):
-            gate_up, down = self.gate_up.weight.to(x.dtype), self.down.weight.to(x.dtype)
-            return swiglu_norm(x, gate_up, down, self.activation is torch.tanh, over_sequence)
+        if self.kernel is not None and (y := self.kernel(self, x, over_sequence)) is not None:
+            return y
         return rms_norm(x + self.over_sequence(x), dim=0) if over_sequence else rms_norm(x + self(x))
 
 

@@ -98,8 +98,8 @@ class RelationMixer(GroupMixer):
         self.messages = nn.ModuleList([Messages(width, inner, each, values, activation, std) for each in relations])
         self.lower = Linear(width, 2 * inner, std=(4 * width) ** -0.5 if std is None else std) if values else None
 
-    def matrices(self) -> tuple[Tensor, Tensor]:
-        """For the kernel of a whole step: the matrices of groups, symbols and places, of the position itself; W_o.
+    def matrices(self) -> Tensor:
+        """For the kernel of a whole step, flat: the matrices of groups, symbols and places, of the position itself.
 
         Behind them follow for each relation the matrix of its sums and its table of numbers.
         """
@@ -108,7 +108,7 @@ class RelationMixer(GroupMixer):
         parts += [messages.answer.weight for messages in self._kinds] + [own]
         for messages in self._kinds:
             parts += [messages.sums.weight, *([] if messages.numbers is None else [messages.numbers.weight])]
-        return torch.cat([part.flatten() for part in parts]), self.out.weight
+        return torch.cat([part.flatten() for part in parts])
 
     @property
     def _kinds(self) -> list[Messages]:

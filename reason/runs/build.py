@@ -45,6 +45,7 @@ from reason.runs.sets import (
     refuse_other_set,
 )
 from reason.settings.base import Mark
+from reason.training.accelerate import accelerate
 from reason.training.auto import Resolved, choices, resolve
 from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
 from reason.training.compiling import compile_model
@@ -215,7 +216,8 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     (config, reasons), (device, world) = checked, machine
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
-    model = build_model(config.model, data.shape, *dtypes(config.training.precision, device))
+    computed = dtypes(config.training.precision, device)
+    model = build_model(config.model, data.shape, *computed)
     for part in data.parts:
         if not model.reads(part.shape):
             raise ConfigError(
@@ -230,7 +232,7 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
     model = model.to(device)
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    model.fuse(config.model.fusing is True)
+    accelerate(model, config.model, computed, device)
     compiled = compile_model(model, config.training, device)
     puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
     found = [None if each is None else each.symmetry for each in puzzles]

@@ -26,6 +26,7 @@ from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED
 from reason.pretrained import find_run
 from reason.runs.folders import plain_name
+from reason.training.accelerate import accelerate
 from reason.training.checkpoint import (
     best_checkpoint,
     checkpoints,
@@ -35,7 +36,7 @@ from reason.training.checkpoint import (
     step_of,
 )
 from reason.training.compatible import refuse_other_config
-from reason.training.precision import dtypes, fuses
+from reason.training.precision import dtypes
 from reason.version import __version__
 
 ROOT = Path("runs")
@@ -178,7 +179,7 @@ class TrainedRun:
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
     """Load the newest complete checkpoint of a run, or its best one, as a model on `device`.
 
-    `config` is the run's, perhaps overridden. The model uses the fused kernel where config, types and device allow it.
+    `config` is the run's, perhaps overridden. An accelerator computes the model where one can (`model.fused`).
 
     Raises:
         ConfigError: there is no checkpoint, no checkpoint is marked as best, it does not fit the config or the device,
@@ -191,7 +192,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     which = which_weights(folder, weights)
     model = build_model(config.model, shape, *computed)
     load_into(model, folder, which)
-    model.fuse(fuses(config.model, computed, device))
+    accelerate(model, config.model, computed, device)
     return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
 
 

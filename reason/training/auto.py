@@ -10,8 +10,9 @@ from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
+from reason.training.accelerate import accelerator, fused, lacking
 from reason.training.compiling import inductor_works
-from reason.training.precision import dtypes, fuses
+from reason.training.precision import dtypes
 
 # Numbers that layers write in a whole training, from which compiling (half a minute to a minute) is repaid at 1.2 × the
 # speed: a core writes some 25 million a second in eager mode, forward and backward, so this is about four minutes.
@@ -37,32 +38,28 @@ def choices(config: Config) -> Changes:
 def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolved:
     """Choose `model.fused` and `training.compile` where the config leaves them open.
 
-    model.fused: a kernel of our own computes the model on a CPU that it is made for; on another device it stays auto,
-    so that a CPU may read the run with the kernel.
-    training.compile: none where the kernel computes whole steps, else inductor for a long training.
+    model.fused: true where an accelerator computes whole steps, or layers of compiled calls; elsewhere it stays auto,
+    so that another machine, or an evaluation that compiles, may have one.
+    training.compile: none where an accelerator computes whole steps, else inductor for a long training.
 
     Raises:
-        ConfigError: `model.fused=true`, and no kernel can compute this training.
+        ConfigError: `model.fused=true`, and no accelerator can compute this training.
     """
     computed, changes, reasons = dtypes(config.training.precision, device), dict[str, object](), list[str]()
-    left_open = config.model.fusing == "auto" and device.type == "cpu"
-    kernel = fuses(config.model, computed, device)
-    in_steps = config.model.fuses_steps and kernel
+    found = accelerator(config.model, computed, device)
+    in_steps = found is not None and found.in_steps(config.model)
     if config.training.compile == "auto":
         written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
         long = config.training.steps * config.rollout.grad_steps * config.training.batch_size * written
         compiled, why = compiling(long, device) if not in_steps else ("none", "")
         changes["training.compile"], reasons = compiled, [why] if why else []
     graphs = (changes.get("training.compile") or config.training.compile) != "none"
-    if left_open and (config.model.fuses_steps or graphs):
-        changes["model.fused"] = kernel
-    if config.model.fusing is True:
-        in_graphs = config.model.fuses_steps or graphs
-        lacks = (
-            config.model.unfused(computed, device) if in_graphs else "nothing is compiled (training.compile=inductor)"
-        )
-        if lacks:
-            raise ConfigError(f"model.fused=true: {lacks}; type model.fused=false")
+    if fused(config.model) == "auto" and device.type == "cpu" and (in_steps or graphs):
+        changes["model.fused"] = found is not None
+    if fused(config.model) is True and not (found and (in_steps or graphs)):
+        compiled = "nothing is compiled (training.compile=inductor)"
+        lacks = compiled if found else lacking(config.model, computed, device)
+        raise ConfigError(f"model.fused=true: {lacks}; type model.fused=false")
     return Resolved(derive(config, changes) if changes else config, reasons)
 
 
@@ -74,7 +71,8 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
     if config.evaluation.compile != "auto":
         return Resolved(config, [])
     computed = dtypes(config.training.precision, device)
-    in_steps = config.model.fuses_steps and fuses(config.model, computed, device)
+    found = accelerator(config.model, computed, device)
+    in_steps = found is not None and found.in_steps(config.model)
     compiled, why = ("none", "") if in_steps else compiling(steps * puzzles * config.model.written(shape) / 3, device)
     return Resolved(derive(config, {"evaluation.compile": compiled}), [why] if why else [])
 

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from reason.errors import ConfigError
-from reason.models.base import ModelConfig
 from reason.nn.dtypes import Dtypes
 
 PATIENCE = 100  # skipped steps in a row (ours): the scale has fallen by 2^100 and is not coming back
@@ -67,16 +66,6 @@ def bfloat16_is_faster() -> bool:
     if not torch.cpu._is_avx512_bf16_supported():
         return False
     return torch.cpu._is_amx_tile_supported() or "AuthenticAMD" in _processor()
-
-
-def fuses(config: ModelConfig, computed: Dtypes, device: torch.device) -> bool:
-    """Does a kernel of our own compute the model? auto: in float32, and in bfloat16 where that is the faster type.
-
-    What another machine decided holds as far as it can here.
-    """
-    faster = computed.states == torch.float32 or bfloat16_is_faster()
-    asked = config.fusing is True or (config.fusing == "auto" and faster)
-    return asked and config.unfused(computed, device) is None
 
 
 def _processor() -> str:

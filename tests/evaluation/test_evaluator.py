@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluators import counting, evaluator_of, gated, read, shaken, small
+from evaluators import counting, evaluator_of, gated, read, small
 from rich.console import Console
 
 from datasets_gen.structure import Structure
@@ -25,7 +25,6 @@ from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
 from reason.models.base import Shape
-from reason.nn import kernels
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
 from reason.rollout import StepRecord, unroll
@@ -52,21 +51,6 @@ def test_one_pass_whoever_looks_on(trained: Trained) -> None:
         f"restarts: 6 passes over {len(data)} puzzles (3 restarts of initial, symmetry, noise; the first is the pass "
         "that is made anyway)"
     ]
-
-
-@pytest.mark.skipif(not kernels.works(torch.bfloat16), reason="a CPU with AVX-512 BF16 and a C++ compiler")
-def test_threads_of_the_kernel_change_no_digit(monitored_4x4: Path) -> None:
-    data, threads, found = PuzzleData(monitored_4x4, "test"), torch.get_num_threads(), []
-    structured = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2, "q_from": "mean"}
-    model = shaken(small(data.shape, torch.bfloat16, initial="random", **structured))
-    model.fuse(True)
-    try:
-        for count in (1, 2, 3):
-            torch.set_num_threads(count)
-            found.append({key: value for key, value in read(model, data, 3, 5).items() if key != "seconds"})
-    finally:
-        torch.set_num_threads(threads)
-    assert found[0] == found[1] == found[2]
 
 
 def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:

@@ -10,7 +10,8 @@ from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.presets import PRESETS
-from reason.training import auto
+from reason.training import accelerate, auto
+from reason.training.accelerate import Accelerator
 from reason.training.auto import LONG, resolve, resolve_reading
 
 CPU = torch.device("cpu")
@@ -42,8 +43,9 @@ def test_long_work_is_compiled_where_code_can_be_generated(
     assert config.evaluation.compile == expected
 
 
-def test_a_kernel_of_whole_steps_leaves_nothing_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "fuses", lambda *_: True)
+def test_an_accelerator_of_whole_steps_leaves_nothing_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_steps = Accelerator(lambda *_: None, lambda _: None, lambda _: True)
+    monkeypatch.setattr(accelerate, "ACCELERATORS", {"any": by_steps})
     preset = PRESETS["sudoku-6x6-groups"]
     asked = override(preset.config(), {"training.steps": "1000000", "training.compile": "auto"})
     config, reasons = resolve(asked, [preset.shape], CPU)

@@ -41,6 +41,7 @@ from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
 from reason.runs.reading import halting_read
+from reason.training.accelerate import fused
 from reason.training.generators import seeded
 from reason.version import __version__
 
@@ -215,9 +216,8 @@ def first_state(run: Path, config: Config) -> dict[str, np.ndarray] | None:
 
 def _plain(run: Path, config: Config) -> Reasoner:
     """The model of a run in float32, computed by torch: a kernel cannot be traced."""
-    model = load_run(run, CPU, derive(config, {"training.precision": "fp32"}), config.evaluation.weights).model
-    model.fuse(False)
-    return model
+    plain: dict[str, object] = {"training.precision": "fp32"} | ({"model.fused": False} if fused(config.model) else {})
+    return load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
 
 
 def _unfit(model: Reasoner) -> str | None:

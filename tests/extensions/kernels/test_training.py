@@ -6,19 +6,23 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import trainer_of
+from evaluators import read, shaken, small
 
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.nn import kernels
+from reason.extensions.kernels import settings
+from reason.extensions.kernels.self_test import works as works_here
+from reason.extensions.kernels.settings import install, lacks
 from reason.nn.dtypes import Dtypes
 from reason.presets import preset
-from reason.training import precision
+from reason.training import accelerate
 from reason.training.auto import resolve
 from reason.training.compiling import compile_networks
 
 CPU = torch.device("cpu")
-needed = pytest.mark.skipif(not kernels.works(torch.bfloat16), reason="a CPU with AVX-512 BF16 and a C++ compiler")
+needed = pytest.mark.skipif(not works_here(torch.bfloat16), reason="a CPU with AVX-512 BF16 and a C++ compiler")
 
 
 @pytest.fixture
@@ -41,7 +45,8 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
     for name in ("with", "without", "again"):
         trainer = trainer_of(config, tmp_path / name)
         compile_networks(trainer.model, backend)
-        trainer.model.fuse(name != "without")
+        if name != "without":
+            install(trainer.model)
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()
@@ -57,8 +62,8 @@ def test_a_training_with_it_is_one_without_up_to_rounding(
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine for it, whatever this one is."""
-    monkeypatch.setattr(kernels, "works", lambda dtype: True)
-    monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: True)
+    monkeypatch.setattr(settings, "works", lambda dtype: True)
+    monkeypatch.setattr(accelerate, "bfloat16_is_faster", lambda: True)
     return
 
 
@@ -82,7 +87,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     assert comes_to(model__mixer="local", model__puzzle_emb_len="0") is False  # of the Moore neighbourhood
     assert comes_to(model__fused="false") is False
     assert comes_to(torch.device("meta")) == "auto"  # not a CPU: a processor may read the run with the kernel
-    monkeypatch.setattr(precision, "bfloat16_is_faster", lambda: False)
+    monkeypatch.setattr(accelerate, "bfloat16_is_faster", lambda: False)
     assert comes_to() is False
     assert comes_to(training__precision="fp32") is True
     assert comes_to(model__fused="true") is True
@@ -101,11 +106,11 @@ def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, 
 
 def test_other_machines_and_mixers_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = override(narrow, {"model.fused": "true"}).model
-    assert "the kernel runs on CPUs" in str(config.unfused(Dtypes(torch.bfloat16), torch.device("cuda")))
-    monkeypatch.setattr(kernels, "works", lambda dtype: False)
+    assert "the kernel runs on CPUs" in str(lacks(config, Dtypes(torch.bfloat16), torch.device("cuda")))
+    monkeypatch.setattr(settings, "works", lambda dtype: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
-    assert not precision.fuses(config, Dtypes(torch.bfloat16), CPU)
+    assert accelerate.accelerator(config, Dtypes(torch.bfloat16), CPU) is None
 
 
 STEPS = {"model.mixer": "local", "model.neighbourhood": "von-neumann", "model.positions": "none"}
@@ -143,10 +148,25 @@ def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
     weights = []
     for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
         trainer = trainer_of(override(narrow, STEPS | changes | {"model.fused": fused}), tmp_path / name)
-        assert trainer.config.model.fusing is (fused != "false")
+        assert trainer.config.model.fused is (fused != "false")
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()
         weights.append(torch.cat([each.detach().flatten() for each in trainer.model.parameters()]))
     assert torch.equal(weights[0], weights[2])
     assert 0 < (weights[0] - weights[1]).norm() < 0.02 * weights[1].norm()
+
+
+@needed
+def test_threads_of_the_kernel_change_no_digit(monitored_4x4: Path) -> None:
+    data, threads, found = PuzzleData(monitored_4x4, "test"), torch.get_num_threads(), []
+    structured = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2, "q_from": "mean"}
+    model = shaken(small(data.shape, torch.bfloat16, initial="random", **structured))
+    install(model)
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append({key: value for key, value in read(model, data, 3, 5).items() if key != "seconds"})
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1] == found[2]

@@ -10,10 +10,14 @@ from torch import Tensor
 from datasets_gen.maze import Maze
 from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
+from reason.extensions.kernels.settings import install
+from reason.extensions.kernels.wiring import program
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
-from reason.models.recursive import RecursiveModel
+from reason.models.recursion import Network, RecursiveState, arrow, one_state, two_states
+from reason.models.recursive import RecursiveModel, last
 
+pytest_plugins = ["instructions"]
 ONCE = {"h_cycles": 1, "l_cycles": 1}
 GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
 WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
@@ -106,7 +110,8 @@ def puzzles(case: str) -> Batch:
 def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     """The states after a step from one start, the gradient of x̂, and that of all weights of the networks in a row."""
     model, batch = model_of(case, dtype), puzzles(case)
-    model.fuse(fused)
+    if fused:
+        install(model)
     context = model.encode(batch)
     generator = torch.Generator().manual_seed(3)
     inside = context.mask
@@ -153,7 +158,7 @@ def test_instances_outside_a_puzzle_never_reach_the_kernel(place: int, value: in
     model, batch = model_of("relations", numbers), puzzles("relations")
     batch.relations[1][5, 0] = torch.tensor([1, 2, 3, 4, 5, 6], dtype=torch.int16)
     batch.relations[1][5, 0, place] = value
-    model.fuse(True)
+    install(model)
     x = model.encode(batch)
     with pytest.raises(AssertionError, match="of the table" if place == 0 else "of the puzzle"):
         model.step(model.initial_state(x), x)
@@ -162,7 +167,7 @@ def test_instances_outside_a_puzzle_never_reach_the_kernel(place: int, value: in
 @pytest.mark.parametrize("case", ["open symbols", "walls", "relations of values"])
 def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.dtype) -> None:
     model, batch = model_of(case, numbers), puzzles(case)
-    model.fuse(True)
+    install(model)
     with torch.no_grad():
         x = model.encode(batch)
         start = model.initial_state(x)
@@ -170,10 +175,45 @@ def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.d
     assert torch.equal(kept.z_h, model.step(start, x).z_h)
 
 
-def test_the_table_of_a_step_is_what_the_loops_do() -> None:
-    """TRM, one cycle of N_L 2 and two layers: z_L + z_H + x̂ in the first layer, then its result; and z_H + z_L."""
-    model = model_of("TRM", torch.float32)
-    rows, learned = model._stages
-    low, high = [(0, 7, 1), (1, 2, 1)], [(0, 3, 0), (1, 1, 0)]
-    assert [tuple(row) for row in rows.tolist()] == 2 * (low + low + high)
-    assert learned == 6
+NETWORKS = {  # settings that differ from two states and one network of one layer
+    "one layer": {},
+    "two layers": {"num_layers": 2},
+    "a layer twice": {"repeats": 2},
+    "HRM": {"separate_networks": True, "num_layers": 2},
+    "HRM, repeated": {"separate_networks": True, "num_layers": 2, "repeats": 3},
+    "one state": {"states": 1, "num_layers": 2},
+    "one state, repeated": {"states": 1, "num_layers": 3, "repeats": 2},
+}
+
+
+@pytest.mark.parametrize("changes", NETWORKS.values(), ids=NETWORKS)
+def test_the_program_computes_what_the_loops_do(changes: dict[str, Any]) -> None:
+    """Each block h ↦ 3h + its number, in exact integers: the loops of `recursion`, and the rows one after another."""
+    config = RecursiveConfig(h_cycles=3, l_cycles=2, **{"num_layers": 1} | changes)
+    first, x = (torch.tensor([number], dtype=torch.int64) for number in (1, 7))
+    start = RecursiveState(first, first if config.states == 1 else 2 * first)
+
+    def network(blocks: range) -> Network:
+        def call(h: Tensor) -> Tensor:
+            for _ in range(config.repeats):
+                for block in blocks:
+                    h = 3 * h + block
+            return h
+
+        return call
+
+    of_low = range(config.num_layers)
+    of_high = range(config.num_layers, 2 * config.num_layers) if config.separate_networks else of_low
+    f_l, f_h = network(of_low), network(of_high)
+    if config.states == 1:
+        wanted = last(one_state(f_l, start, x, config.cycles, arrow))
+    else:
+        wanted = last(two_states(f_l, f_h, start, x, config.cycles, arrow))
+    registers = [*start, x]
+    rows = program(3, 2, config.states, config.separate_networks, config.num_layers, config.repeats)
+    for block, read, written in rows.tolist():
+        heard = sum(registers[register] for register in range(3) if read >> register & 1)
+        registers[written] = 3 * heard + block
+    assert torch.equal(registers[0], wanted.z_h)
+    assert config.states == 1 or torch.equal(registers[1], wanted.z_l)
+    assert len(rows) == 3 * (2 + 1) * config.num_layers * config.repeats

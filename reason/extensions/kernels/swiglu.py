@@ -8,11 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import DTYPES, WIDTH, library
+from reason.extensions.kernels.library import DTYPES, WIDTH, library
+from reason.nn.mlp import SwiGLU
 from reason.nn.norms import EPS
 
 INNER = 64  # I is a multiple of it; B·D over the sequence, of WIDTH
 PANEL = 64  # columns whose gate and up lie together, at most
+
+
+def layer_by_kernel(layer: SwiGLU, x: Tensor, over_sequence: bool) -> Tensor | None:
+    """The `kernel` of a gated layer; None where nothing is compiled, or the kernel has no tiles for this input."""
+    if not torch.compiler.is_compiling() or not fits(x, layer.down.weight.shape[1], over_sequence):
+        return None
+    gate_up, down = layer.gate_up.weight.to(x.dtype), layer.down.weight.to(x.dtype)
+    return swiglu_norm(x, gate_up, down, layer.activation is torch.tanh, over_sequence)
 
 
 def fits(x: Tensor, inner: int, over_sequence: bool) -> bool:

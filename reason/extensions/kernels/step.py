@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from reason.nn.kernels import DTYPES, WIDTH, library
+from reason.extensions.kernels.library import DTYPES, WIDTH, library
 from reason.nn.norms import EPS
 
 INNER = 32  # I is a multiple of it

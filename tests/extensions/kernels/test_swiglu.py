@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from reason.extensions.kernels.swiglu import fits, layer_by_kernel, swiglu_norm
 from reason.nn.block import Block
-from reason.nn.fused_swiglu import fits, swiglu_norm
 from reason.nn.geometry import UNKNOWN
 from reason.nn.mlp import SwiGLU
 
+pytest_plugins = ["instructions"]
 SHAPES = {  # S, B, D, I: whole tiles; odd rows, a part of a panel; fewer rows than a tile, other widths
     "sudoku": (81, 4, 128, 512),
     "remainders": (17, 5, 48, 256),
@@ -167,11 +168,12 @@ def test_compiled_layers_alone_are_fused(numbers: torch.dtype) -> None:
     block = Block(32, 5, "mlp", 1, 2.0, "silu")
     x = torch.randn(5, 2, 32, dtype=numbers)
     assert "swiglu_norm" not in graph_of(block, x)
-    block.fuse(True)
+    assert block.mixer is not None
+    block.mixer.kernel = block.mlp.kernel = layer_by_kernel
     assert graph_of(block, x).count("ops.reason.swiglu_norm") == 2
     assert "swiglu_norm" not in graph_of(block, x.double())
     assert not fits(torch.randn(5, 2, 24, dtype=numbers), 256, over_sequence=False)
     assert fits(torch.randn(5, 2, 24, dtype=numbers), 256, over_sequence=True)
     eager = block(x, UNKNOWN)
-    block.fuse(False)
+    block.mixer.kernel = block.mlp.kernel = None
     assert torch.equal(block(x, UNKNOWN), eager)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from reason.nn import kernels
+from reason.extensions.kernels import library as kernels
+from reason.extensions.kernels.self_test import works
 
 BF16, FP32 = kernels.DTYPES
-needed = pytest.mark.skipif(not kernels.works(FP32), reason="a CPU with AVX2 and a C++ compiler")
+needed = pytest.mark.skipif(not works(FP32), reason="a CPU with AVX2 and a C++ compiler")
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_without_a_compiler_one_warning_says_so(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     monkeypatch.setenv("CXX", compiler)
     with pytest.warns(UserWarning, match="training is slower"):
-        assert kernels.works.__wrapped__(FP32) is False
+        assert works.__wrapped__(FP32) is False
     assert list(cache.iterdir()) == []
 
 
@@ -55,9 +56,9 @@ def test_other_processors_have_none_and_no_warning(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert kernels.works.__wrapped__(BF16) is False
+        assert works.__wrapped__(BF16) is False
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
-        assert kernels.works.__wrapped__(FP32) is False
+        assert works.__wrapped__(FP32) is False
 
 
 @needed
@@ -117,19 +118,19 @@ def test_where_nothing_can_be_kept_it_is_compiled_for_the_process(
 def test_what_a_compiler_got_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     wrong = kernels.SOURCES / "wrong"
     wrong.mkdir()
-    own = Path(kernels.__file__).parent
+    own = Path(kernels.__file__).parent / "cpp"
     for source in (*own.glob("*.h"), *own.glob("*.cpp")):
         text = source.read_text()
         (wrong / source.name).write_text(text.replace("0.0416683881f", "0.3f"))  # of exp
     monkeypatch.setattr(kernels, "SOURCES", wrong)
     with pytest.warns(UserWarning, match="computes other numbers than torch"):
-        assert kernels.works.__wrapped__(FP32) is False
+        assert works.__wrapped__(FP32) is False
     assert not list(cache.glob("*.sha256"))  # the next process compiles, and tests, anew
 
 
 @needed
 def test_what_this_compiler_makes_computes_what_torch_does(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    monkeypatch.setattr(kernels, "SOURCES", Path(kernels.__file__).parent)
-    assert kernels.works.__wrapped__(FP32) is True
+    monkeypatch.setattr(kernels, "SOURCES", Path(kernels.__file__).parent / "cpp")
+    assert works.__wrapped__(FP32) is True
     assert list(cache.glob("*.sha256"))
-    assert kernels.library(FP32) not in kernels._untested
+    assert kernels.library(FP32) not in kernels.UNTESTED

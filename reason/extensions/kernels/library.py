@@ -10,34 +10,16 @@ import os
 import shlex
 import subprocess
 import tempfile
-import warnings
 from pathlib import Path
 
 import torch
 
-SOURCES = Path(__file__).parent
+SOURCES = Path(__file__).parent / "cpp"
 CACHE = SOURCES / "__pycache__"
 DTYPES = (torch.bfloat16, torch.float32)
 WIDTH = 16  # D is a multiple of it
-_untested: list[ctypes.CDLL] = []  # compiled by this process
+UNTESTED: list[ctypes.CDLL] = []  # compiled by this process
 FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
-
-
-@functools.cache
-def works(dtype: torch.dtype) -> bool:
-    """Can this processor run the kernels of a type, and do they compute here what torch does?
-
-    Compiled where they were not yet, in seconds. Without a compiler, or where the two differ, a warning says so, once.
-    """
-    if architecture(dtype) is None:
-        return False
-    try:
-        if library(dtype) in _untested:
-            _test(dtype)
-    except Exception as error:  # a compiler, a loader and a file system fail in ways of their own
-        warnings.warn(f"no kernel of our own, so training is slower: {_reason(error)}", stacklevel=2)
-        return False
-    return True
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
@@ -55,17 +37,6 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
     return None
 
 
-def _test(dtype: torch.dtype) -> None:
-    """Raises ArithmeticError where a library just compiled computes other numbers than torch; it is not kept."""
-    from reason.nn.self_test import agree  # which calls the kernels
-
-    fresh = library(dtype)
-    if not agree(dtype):
-        _digest(Path(fresh._name)).unlink(missing_ok=True)
-        raise ArithmeticError("what the compiler made of it computes other numbers than torch; set CXX to another one")
-    _untested.remove(fresh)
-
-
 @functools.cache
 def library(dtype: torch.dtype) -> ctypes.CDLL:
     """The kernels of a type, compiled once for these sources and kept beside Python's cache where that can be written.
@@ -79,7 +50,7 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
         digest.update(source.read_bytes())
     file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
     with contextlib.suppress(OSError):
-        if _is_ours(file) and _digest(file).read_bytes() == _sha256(file).encode():
+        if _is_ours(file) and digest_of(file).read_bytes() == _sha256(file).encode():
             return _loaded(file)
     with contextlib.suppress(OSError):
         CACHE.mkdir(exist_ok=True)
@@ -108,10 +79,10 @@ def _compiled(file: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
         part.chmod(0o755)
         with part.open("rb") as written:
             os.fsync(written.fileno())
-        _digest(file).write_bytes(_sha256(part).encode())
+        digest_of(file).write_bytes(_sha256(part).encode())
         part.replace(file)
-        _untested.append(_loaded(file))
-        return _untested[-1]
+        UNTESTED.append(_loaded(file))
+        return UNTESTED[-1]
     finally:
         part.unlink(missing_ok=True)
 
@@ -129,17 +100,10 @@ def _loaded(file: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(file))
 
 
-def _digest(file: Path) -> Path:
-    """Where the SHA-256 of a library is kept."""
+def digest_of(file: Path) -> Path:
+    """Where the SHA-256 of a library is kept; without it the library is not used again."""
     return file.with_suffix(".sha256")
 
 
 def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, subprocess.CalledProcessError):
-        said = error.stderr.decode(errors="replace").strip().splitlines()
-        return f"the compiler says {said[0] if said else error.returncode}"
-    return str(error)

@@ -1,0 +1,65 @@
+"""Which models the kernels compute, and how they come into a model: an entry of the core's table of accelerators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from reason.extensions.kernels.library import DTYPES, WIDTH
+from reason.extensions.kernels.self_test import works
+from reason.extensions.kernels.step import INNER
+from reason.extensions.kernels.swiglu import layer_by_kernel
+from reason.extensions.kernels.wiring import WholeStep
+from reason.models.base import ModelConfig, Reasoner
+from reason.models.mixing import inner_of
+from reason.models.recursive import RecursiveModel
+from reason.models.recursive_config import RecursiveConfig
+from reason.nn.dtypes import Dtypes
+from reason.nn.mlp import SwiGLU
+from reason.training.accelerate import ACCELERATORS, Accelerator
+
+
+def in_steps(config: ModelConfig) -> bool:
+    """Whether the kernel computes whole supervision steps; else gated layers."""
+    return isinstance(config, RecursiveConfig) and config.mixer in ("local", "groups", "relations")
+
+
+def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | None:
+    """What keeps the model from a kernel: family, width, equation, neighbourhood, device, type or machine."""
+    if not isinstance(config, RecursiveConfig):
+        return "models of this family have no kernel"
+    if config.hidden_size % WIDTH:
+        return f"model.hidden_size={config.hidden_size} is no multiple of {WIDTH}"
+    if in_steps(config):
+        if inner_of(config) % INNER:
+            return f"the inner width {inner_of(config)} (model.expansion) is no multiple of {INNER}"
+        if config.mixer == "local" and config.neighbourhood != "von-neumann":
+            return f"the kernel has no model.neighbourhood={config.neighbourhood}"
+        if (config.equation, config.integrator, config.substeps, config.dt) != ("impulse", "euler", 1, 1.0):
+            return "the kernel only computes z ← F(z) (model.equation, integrator, substeps, dt)"
+        if config.noise != "none":
+            return f"the kernel has no model.noise={config.noise}"
+    elif config.mixer not in ("attention", "mlp"):
+        return f"the kernel has no model.mixer={config.mixer}"
+    if device.type != "cpu":
+        return f"the kernel runs on CPUs, this is {device}"
+    if computed.products is not None or computed.states not in DTYPES:
+        return f"the kernel computes in bf16 or fp32 (training.precision), this model in {computed}"
+    needs = "AVX2" if computed.states == torch.float32 else "AVX-512 BF16, without AMX,"
+    return None if works(computed.states) else f"the kernel needs a CPU with {needs} and a C++ compiler"
+
+
+def install(model: Reasoner) -> None:
+    """Compute whole steps along the structure, or the gated layers of compiled calls, in one kernel call each."""
+    config: Any = model.config
+    if in_steps(config):
+        assert isinstance(model, RecursiveModel)
+        model.stepper = WholeStep()
+        return
+    for layer in model.modules():
+        if isinstance(layer, SwiGLU):
+            layer.kernel = layer_by_kernel
+
+
+ACCELERATORS["kernels"] = Accelerator(lacks, install, in_steps)

@@ -1,0 +1,128 @@
+"""A supervision step as the kernel reads it: its calls as a table of rows, who hears whom, and the weights."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reason.context import Context
+from reason.extensions.kernels.library import DTYPES
+from reason.extensions.kernels.step import Wiring, structured_step
+from reason.models.layout import Layout
+from reason.models.mixing import MixingConfig
+from reason.models.recursion import RecursiveState
+from reason.models.recursive import RecursiveModel
+from reason.nn.local import LocalMixer, offsets
+
+Groups = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+Z_H, Z_L, X = 0, 1, 2  # the registers of the kernel
+
+
+@functools.cache
+def program(high: int, low: int, states: int, separate: bool, layers: int, repeats: int) -> Tensor:
+    """(n, 3) int32, a row for each call of a block: the block, the sum of registers that it reads, what it writes.
+
+    The sum has a bit for each register. The first block of a network call reads the call's argument, and each later
+    one what the block before it wrote. The loops are those of `reason.models.recursion`, with N_H = `high` and
+    N_L = `low`. Blocks are numbered through, those of F_H after those of F_L where the networks are separate.
+    """
+
+    def call(first: int, argument: tuple[int, ...], written: int) -> list[tuple[int, int, int]]:
+        blocks = [first + layer for layer in range(layers)] * repeats
+        reads = [sum(1 << register for register in argument)] + [1 << written] * (len(blocks) - 1)
+        return [(block, read, written) for block, read in zip(blocks, reads, strict=True)]
+
+    if states == 1:
+        low_call, high_call = call(0, (Z_H, X), Z_H), call(0, (Z_H,), Z_H)
+    else:
+        low_call, high_call = call(0, (Z_L, Z_H, X), Z_L), call(layers * separate, (Z_H, Z_L), Z_H)
+    rows = []
+    for _ in range(high):
+        for _ in range(low):
+            rows += low_call
+        rows += high_call
+    return torch.tensor(rows, dtype=torch.int32)
+
+
+class WholeStep:
+    """The `stepper` of a model; it keeps who hears whom for each size of puzzles."""
+
+    def __init__(self) -> None:
+        self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells
+
+    def __call__(self, model: RecursiveModel, state: RecursiveState, context: Context) -> RecursiveState | None:
+        """The state after the calls without a gradient, then those with one; None: the kernel has no such numbers."""
+        x, c = context.x, model.config
+        if x.dtype not in DTYPES or x.device.type != "cpu":
+            return None
+        blocks: list[Any] = [block.mixer for network in model.networks() for block in network.blocks]
+        weights, out = (torch.stack(w) for w in zip(*map(matrices, blocks), strict=True))
+        wiring, tanh = self.wiring(model.layout(context), c, context), c.activation == "tanh"
+        rows = program(c.h_cycles, c.l_cycles, c.states, c.separate_networks, c.num_layers, c.repeats)
+        first = len(rows) - c.cycles.learned * c.num_layers * c.repeats
+        z_h, z_l = state
+        if first:
+            with torch.no_grad():
+                z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, rows[:first], tanh)
+        z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, rows[first:], tanh)
+        return RecursiveState(z_h, z_h if c.states == 1 else z_l)
+
+    def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
+        """Who takes part, and who hears whom."""
+        x, mask, cells = context.x, context.mask, layout.shape.seq_len
+        if cells not in self.constants:
+            self.constants[cells] = _groups(layout, config), _taps(layout, config)
+        groups, taps = self.constants[cells]
+        opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
+        idle = layout.outside is None or layout.open_cells
+        instances = layout.all_instances(context)
+        return Wiring(opened.to(torch.uint8), *groups, taps, *instances, layout.symbols, layout.values, idle)
+
+
+def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
+    """The matrices of a mixer, flat: those of groups and symbols, then that of the position itself; and W_o.
+
+    Of a local mixer the matrix of all neighbours side by side. A mixer may list its own (`matrices`).
+    """
+    if hasattr(mixer, "matrices"):
+        weights: Tensor = mixer.matrices()
+    elif isinstance(mixer, LocalMixer):
+        weights = mixer.weight.flatten()
+    else:
+        linears = [*mixer.relations, *([] if mixer.symbols is None else [mixer.symbols]), mixer.own]
+        weights = torch.cat([linear.weight.flatten() for linear in linears])
+    return weights, mixer.out.weight
+
+
+def _groups(layout: Layout, config: MixingConfig) -> Groups:
+    """For each partition the group of each of S·K positions (R, S') and its groups (R); 1/√n of every group of n."""
+    structure, symbols = layout.shape.structure, layout.symbols
+    partitions = [structure.partition(name) for name in structure.groups] if config.mixer != "local" else []
+    ids = [(numbers[:, None] * symbols + np.arange(symbols)).ravel() for numbers in partitions]
+    if symbols > 1:
+        ids.append(np.arange(layout.shape.seq_len).repeat(symbols))
+    if not ids:
+        return None, None, None
+    members = [np.bincount(of) for of in ids]
+    return (
+        torch.tensor(np.stack(ids), dtype=torch.int32),
+        torch.tensor([len(of) for of in members], dtype=torch.int32),
+        torch.tensor(np.concatenate(members) ** -0.5, dtype=torch.float32),
+    )
+
+
+def _taps(layout: Layout, config: MixingConfig) -> Tensor | None:
+    """(T, S) int32: the cell at each offset from each cell, −1 beyond the edge; None: cells have no neighbours."""
+    if config.mixer != "local":
+        return None
+    assert layout.grid is not None, "checked when the model is built"
+    row, column = np.indices(layout.grid)
+    near = np.array(offsets(config.kernel // 2))[:, :, None, None] + np.stack([row, column])  # (T, 2, rows, columns)
+    there = ((near >= 0) & (near < np.array(layout.grid)[:, None, None])).all(1)
+    found = np.where(there, near[:, 0] * layout.grid[1] + near[:, 1], -1)
+    return torch.from_numpy(found.reshape(len(near), -1).astype(np.int32))
