@@ -46,35 +46,6 @@ class BalanceConfig(BaseConfig):
     )
 
 
-class FixedWeights:
-    """λ as configured and scheduled."""
-
-    def __init__(self, loss: LossConfig, horizon: Horizon):
-        self.loss, self.horizon = loss, horizon
-
-    def weights(self, step: int) -> dict[str, float | Tensor]:
-        """λ of each term that counts at optimizer step `step`."""
-        return {**self.loss.weights_at(step, self.horizon)}
-
-    def measures(self, index: int, sets: int = 1) -> bool:
-        """Never: nothing is measured."""
-        return False
-
-    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
-        """Nothing changes."""
-
-    def metrics(self) -> dict[str, float]:
-        """Nothing to tell."""
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing to keep."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore."""
-
-
 class AlgGradNorm:
     """Adapts λ so that G_n = λ_n ‖∇_w L_n‖ approaches c_n · mean(G) · r_n^α (CMM eq. 51-56).
 
@@ -188,15 +159,3 @@ def measured(index: int, window: int, period: int) -> bool:
 def _norm(gradient: Sequence[Tensor]) -> Tensor:
     """‖·‖₂ of all parts together, a float32 scalar."""
     return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part.float()) for part in gradient]))
-
-
-Balancer = FixedWeights | AlgGradNorm
-
-
-def build_balancer(
-    config: BalanceConfig, loss: LossConfig, rollout: RolloutConfig, horizon: Horizon, device: torch.device
-) -> Balancer:
-    """The balancer that `config` names."""
-    if config.kind == "fixed":
-        return FixedWeights(loss, horizon)
-    return AlgGradNorm(config, loss, rollout, horizon, device)

@@ -1,7 +1,4 @@
-"""From a config to a trainer: `check` refuses what cannot be trained here, `build` makes model and samplers.
-
-`start` and `resume` do both, in a run's folder; then `Trainer.train` trains.
-"""
+"""From a config to a trainer: `start` makes a new run, `resume` goes on with one; then `Trainer.train` trains."""
 
 from __future__ import annotations
 
@@ -9,16 +6,13 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
 
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
 from reason.config.overrides import Changes, derive, read_config
 from reason.config.schema import Config
-from reason.data import task_of
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
@@ -45,23 +39,15 @@ from reason.runs.sets import (
     refuse_other_set,
 )
 from reason.settings.base import Mark
-from reason.training.accelerate import accelerate
-from reason.training.auto import Resolved, choices, resolve
+from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
-from reason.training.compiling import compile_model
 from reason.training.device import pick_device
 from reason.training.distributed import World, device_of_process, joined
-from reason.training.loop import Trainer
+from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
-from reason.training.sets import Samplers, TrainingSets
+from reason.training.sets import TrainingSets
+from reason.training.state import restore, size
 from reason.training.warm_start import train_gate_alone, warm_start
-
-
-class Machine(NamedTuple):
-    """The device of this process, and the processes that train together."""
-
-    device: torch.device
-    world: World = World()
 
 
 def start(
@@ -101,7 +87,7 @@ def start(
     if world.first:
         create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
-        refuse_full_disk(run, trainer.checkpoint_size())
+        refuse_full_disk(run, size(trainer))
     return trainer
 
 
@@ -134,9 +120,9 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     trainer = build_trainer(config, run, data, world)
     refuse_other_set(trainer, read_record(run)["training_set"])
     if folder is not None:
-        trainer.resume(folder)
+        restore(trainer, folder)
     if world.first:
-        refuse_full_disk(run, trainer.checkpoint_size())
+        refuse_full_disk(run, size(trainer))
         if (recorded := _recorded(changed, trainer)) != asked:
             change_config(run, recorded)  # the next --resume need not repeat them
     return trainer
@@ -171,27 +157,17 @@ def _newest(run: Path, world: World) -> Path | None:
 
 
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
-    """`check`, then `build`: a trainer before its first step.
-
-    Raises:
-        ConfigError: as both.
-    """
-    machine = Machine(data.device, world or World())
-    return build(check(config, data, machine), run, data, machine)
-
-
-def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
-    """Raise an error if the machine, the set or the number of processes does not fit the config; resolve `auto`.
+    """Check the config against sets and machine, resolve what it leaves open; a trainer before its first step.
 
     Raises:
         ConfigError: naming the setting, the reason and what to type.
     """
-    device, processes = machine.device, machine.world.size
+    world = world or World()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
-    if batch_size % processes:
-        near = max(1, round(batch_size / processes)) * processes
+    if batch_size % world.size:
+        near = max(1, round(batch_size / world.size)) * world.size
         raise ConfigError(
-            f"training.batch_size={batch_size} does not divide among {processes} processes; "
+            f"training.batch_size={batch_size} does not divide among {world.size} processes; "
             f"type training.batch_size={near}"
         )
     if config.data.hints and not data.shape.structure.alphabet:
@@ -199,25 +175,20 @@ def check(config: Config, data: TrainingSets, machine: Machine) -> Resolved:
             f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
             "type data.hints=0"
         )
-    config, reasons = resolve(config, shapes, device)
-    config = derive(config, json.loads(machine.world.tell(json.dumps(choices(config)))))  # processors may differ
-    return Resolved(config, reasons)
+    config, reasons = resolve(config, shapes, data.device)
+    config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
+    model, told = _initial_model(config, run, data)
+    return Trainer(config, run, model, data, _monitor(config, data, world), world, [*reasons, *told])
 
 
-def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) -> Trainer:
-    """The model, its optimizer and the samplers, all of which come from config.seed.
-
-    All processes draw the same puzzles and start from the same weights. Each process draws all else that is random
-    (exploration, noise) from its own random stream; rank 0 uses the stream of a single-process run.
+def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reasoner, list[str]]:
+    """The model with its first weights, which come from config.seed or from config.init_from; what the latter says.
 
     Raises:
         ConfigError: the weights to begin from do not fit, or the model cannot read the puzzles of every set.
     """
-    (config, reasons), (device, world) = checked, machine
-    weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(config.seed).generate_state(2, np.uint64) >> 1)
-    torch.manual_seed(weights_seed)
-    computed = dtypes(config.training.precision, device)
-    model = build_model(config.model, data.shape, *computed)
+    torch.manual_seed(seeds(config.seed)[0])
+    model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     for part in data.parts:
         if not model.reads(part.shape):
             raise ConfigError(
@@ -225,23 +196,12 @@ def build(checked: Resolved, run: Path, data: TrainingSets, machine: Machine) ->
                 "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
             )
         model.add_shape(part.shape)
+    told: list[str] = []
     if config.init_from is not None and not checkpoints(run):  # a run with checkpoints loads its own weights later
-        reasons = [*reasons, *_begin(model, config, data.shape)]
+        told = _begin(model, config, data.shape)
     if config.training.only == "gate":
         train_gate_alone(model)
-    model = model.to(device)
-    if not world.first:
-        torch.manual_seed(int(np.random.SeedSequence([config.seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
-    accelerate(model, config.model, computed, device)
-    compiled = compile_model(model, config.training, device)
-    puzzles = [task_of(part.metadata) if config.data.augment else None for part in data.parts]
-    found = [None if each is None else each.symmetry for each in puzzles]
-    # Augment only by symmetries that map labels to labels.
-    symmetries = [each if each is not None and each.keeps_label else None for each in found]
-    samplers = Samplers(data, config.training.batch_size, data_seed, symmetries, config.data.hints)
-    trainer = Trainer(config, run, model, samplers, _monitor(config, data, world), world)
-    trainer.compiled, trainer.reasons = compiled, reasons
-    return trainer
+    return model, told
 
 
 def _begin(model: Reasoner, config: Config, shape: Shape) -> list[str]:

@@ -10,7 +10,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +20,11 @@ from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.nn.dtypes import widest_float
 from reason.rollout import Carry, Unroll
+from reason.training.device import peak_memory
 from reason.training.distributed import World
+
+if TYPE_CHECKING:
+    from reason.training.loop import Trainer
 
 TrackerName = Literal["none", "tensorboard", "wandb"]
 
@@ -164,6 +168,29 @@ class Meters:
         self.total.copy_(state["total"] * share)
         self.counts = dict(state["counts"])
         self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}
+
+
+def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog | None) -> str:
+    """Write the means since the last line (this waits for the device); the same in short, for the progress bar."""
+    c, means = trainer.config, trainer.meters.read()
+    drawn = trainer.index * c.training.batch_size
+    speed = drawn / trainer.seconds
+    record = {
+        "step": trainer.step,
+        "epoch": drawn / c.rollout.accum_steps / trainer.samplers.data.groups,
+        "puzzle_steps": drawn,
+        **means,
+        "gradient_norm": norm.item(),
+        "lr": c.optimizer.lr * c.optimizer.schedule.factor(trainer.step - 1, trainer.horizon),
+        **trainer.scaling.figures(),
+        "seconds": trainer.seconds,
+        "puzzle_steps_per_second": speed,
+        "memory_peak": peak_memory(trainer.device),
+    }
+    if log is not None:
+        log.write(record | ({} if trainer.balancer is None else trainer.balancer.metrics()))
+    exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
+    return f"loss {means['loss']:.3f}{exact}, {speed:.0f} puzzle-steps/s"
 
 
 def tensorboard(run: Path, step: int) -> Tracker:

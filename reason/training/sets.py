@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from datasets_gen.structure import GridSymmetry
-from reason.data import PuzzleData, Sampler
+from reason.data import PuzzleData, Sampler, task_of
 from reason.models.base import Batch, Shape
 
 
@@ -31,13 +31,11 @@ class TrainingSets:
 class Samplers:
     """A stream of batches for each set: supervision step number i takes the next batch of set i mod n."""
 
-    def __init__(
-        self, data: TrainingSets, batch_size: int, seed: int, symmetries: Sequence[GridSymmetry | None], hints: int = 0
-    ):
+    def __init__(self, data: TrainingSets, batch_size: int, seed: int, augment: bool = False, hints: int = 0):
         self.data, self.batch_size = data, batch_size
         self.each = [
-            Sampler(part, batch_size, seed + number, symmetry, hints)
-            for number, (part, symmetry) in enumerate(zip(data.parts, symmetries, strict=True))
+            Sampler(part, batch_size, seed + number, _symmetry(part) if augment else None, hints)
+            for number, part in enumerate(data.parts)
         ]
 
     def draw(self, index: int) -> Batch:
@@ -57,3 +55,9 @@ class Samplers:
         """Go on where `state_dict` was taken."""
         for sampler, kept in zip(self.each, state["each"], strict=True):
             sampler.load_state_dict(kept)
+
+
+def _symmetry(part: PuzzleData) -> GridSymmetry | None:
+    """That of the set's family, if it maps labels to labels."""
+    task = task_of(part.metadata)
+    return task.symmetry if task is not None and task.symmetry is not None and task.symmetry.keeps_label else None

@@ -16,6 +16,7 @@ from reason.runs.directory import load_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading
+from reason.training.state import restore
 
 CPU = torch.device("cpu")
 
@@ -103,7 +104,7 @@ def test_a_best_that_is_gone_is_forgotten(watched: Config, tmp_path: Path) -> No
         path.unlink()
     best.rmdir()
     trainer = trainer_of(config, tmp_path / "run")
-    trainer.resume(next(checkpoint.readable(tmp_path / "run")))
+    restore(trainer, next(checkpoint.readable(tmp_path / "run")))
     assert trainer.best is None
 
 
@@ -123,6 +124,6 @@ def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Con
     (torn.with_name(".step-000004.partial")).mkdir()
     trainer = trainer_of(config, tmp_path / "run")
     with pytest.warns(UserWarning, match="torn"):
-        trainer.resume(next(checkpoint.readable(tmp_path / "run")))
+        restore(trainer, next(checkpoint.readable(tmp_path / "run")))
     trainer.train(max_steps=4)
     assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-000004"]

@@ -1,0 +1,168 @@
+"""The whole state of a training at one step: what a checkpoint holds, saved and restored bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from reason.errors import ConfigError, Diverged
+from reason.files import read_json
+from reason.models.base import Batch
+from reason.rollout import Carry
+from reason.training import checkpoint
+from reason.training.compatible import refuse_other_config, refuse_other_dtype
+from reason.training.generators import random_states, restore_random_states
+from reason.training.log import MetricsLog
+from reason.training.monitor import Reading
+
+if TYPE_CHECKING:
+    from reason.training.loop import Trainer
+
+_NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, SafetensorError, TypeError, ValueError)
+
+
+def save(trainer: Trainer, log: MetricsLog | None = None) -> Path:
+    """Sync metrics.jsonl, then write a checkpoint of everything.
+
+    Raises:
+        Diverged: a loss since the last log line, a weight, an average or a moment is infinite or NaN; nothing is
+            written.
+    """
+    refuse_broken(trainer)
+    _refuse_infinite(trainer)
+    trainer.log_position = 0 if log is None else log.sync()  # where a later call continues
+    held = _snapshot(trainer)  # by every process: it gathers
+    ema = None if trainer.ema is None else trainer.ema.state_dict()
+    best = None if trainer.best is None else trainer.best.step
+    folder = trainer.run / "checkpoints" / f"step-{trainer.step:06d}"
+    if trainer.world.first:
+        weights, keep = trainer.model.state_dict(), trainer.config.training.keep_checkpoints
+        folder = checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, keep, best)
+    trainer.saved = trainer.step
+    return folder
+
+
+def restore(trainer: Trainer, folder: Path) -> None:
+    """Load a checkpoint; training then continues bit for bit as if it had not stopped.
+
+    Raises:
+        ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
+            another version.
+    """
+    try:
+        tensors = load_file(folder / "state.safetensors")
+        held = checkpoint.unpack(read_json(folder / "state.json"), tensors)
+        _refuse_other(trainer, folder, held)
+        _restore(trainer, folder, held)
+    except ConfigError:
+        raise
+    except KeyError as error:
+        raise ConfigError(
+            f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
+        ) from None
+    except _NOT_OURS as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(
+            f"{folder} does not hold what this training saves ({reason}); remove it to go on with the one before"
+        ) from None
+
+
+def size(trainer: Trainer) -> int:
+    """Approximate bytes of a checkpoint: weights, their average, two moments, the carry."""
+    numbers = sum(p.numel() for p in trainer.model.parameters())
+    states = [z for carry in trainer.carries for z in carry.state]
+    carried = sum(z.numel() * z.element_size() for z in states) * trainer.world.size
+    return 4 * numbers * (3 if trainer.ema is None else 4) + carried
+
+
+def _parts(trainer: Trainer) -> dict[str, Any]:
+    """The stateful parts, by their names in a checkpoint."""
+    parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "sampler": trainer.samplers}
+    parts["meters"] = trainer.meters
+    return parts if trainer.balancer is None else parts | {"balance": trainer.balancer}
+
+
+def _snapshot(trainer: Trainer) -> dict[str, Any]:
+    world = trainer.world
+    return {
+        "device": trainer.device.type,
+        "dtype": trainer.model.computes_in,
+        "config": trainer.config.model_dump(mode="json"),
+        "step": trainer.step,
+        "index": trainer.index,
+        "seconds": trainer.seconds,
+        "log_position": trainer.log_position,
+        "best": None if trainer.best is None else dict(vars(trainer.best)),
+        "carry": [{name: world.gather_rows(_saved(v)) for name, v in vars(carry).items()} for carry in trainer.carries],
+        "random": random_states(trainer.device, world),
+        **{name: part.state_dict() for name, part in _parts(trainer).items()},
+    }
+
+
+def _refuse_other(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
+    if held["device"] != trainer.device.type:
+        raise ConfigError(
+            f"{folder} was made on {held['device']}, this is {trainer.device}: the random streams of the two differ; "
+            f"go on there, or evaluate it here"
+        )
+    refuse_other_config(held.get("config", {}), trainer.config.model_dump(mode="json"), folder)
+    refuse_other_dtype(held.get("dtype", trainer.model.computes_in), trainer.model.computes_in, folder)
+
+
+def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
+    checkpoint.load_into(trainer.model, folder, "raw")
+    if trainer.ema is not None:
+        trainer.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
+    trainer.step, trainer.index, trainer.seconds = held["step"], held["index"], held["seconds"]
+    trainer.log_position, trainer.saved = held["log_position"], trainer.step
+    for name, part in _parts(trainer).items():
+        if name in held:
+            part.load_state_dict(held[name])
+    best = held.get("best")
+    if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
+        trainer.best = Reading(**best)
+    own, kind = trainer.world.own_rows, type(trainer.carry.state)
+    for turn, carry in enumerate(held["carry"]):
+        c = {name: own(value, trainer.device) for name, value in carry.items()}
+        batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
+        trainer.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
+    restore_random_states(held["random"], trainer.device, trainer.world)
+
+
+def refuse_broken(trainer: Trainer) -> None:
+    """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
+    term = trainer.meters.broken()
+    if term is not None:
+        raise diverged(trainer, f"loss {term} is not finite")
+    if trainer.spoiled:
+        raise diverged(trainer, "the gradient is not finite, though every loss is,")
+
+
+def _refuse_infinite(trainer: Trainer) -> None:
+    """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
+    averages = {} if trainer.ema is None else trainer.ema.state_dict()
+    entries = trainer.optimizers.state_dict().items()
+    moments = {f"{i}/{k}": v for i, entry in entries for k, v in entry.items() if isinstance(v, torch.Tensor)}
+    for kind, tensors in (("weight", trainer.model.state_dict()), ("average of", averages), ("moment", moments)):
+        name = checkpoint.first_infinite(tensors)
+        if name is not None:
+            raise diverged(trainer, f"{kind} {name} is not finite")
+
+
+def diverged(trainer: Trainer, what: str) -> Diverged:
+    """The error with step, term, last good checkpoint and what to try."""
+    good = checkpoint.checkpoints(trainer.run)
+    wider = " or training.precision=fp32," if trainer.scaling.enabled else ""
+    return Diverged(
+        f"{what} at step {trainer.step}; last good checkpoint: {good[-1] if good else 'none'}; "
+        f"try a smaller optimizer.lr,{wider} or a longer optimizer.schedule.warmup_steps"
+    )
+
+
+def _saved(part: Any) -> Any:
+    """A field of a carry as stored in a checkpoint: a batch without relations is stored as three tensors."""
+    return part[:3] if isinstance(part, Batch) and not part.relations else part
