@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +26,9 @@ class Puzzle(ABC):
 
     name: ClassVar[str]
     rating_name = "none"  # what a rating counts
-    judges = True  # do the rules alone tell a right answer? Then `solved` and `mistake` may be asked
+    judges = (
+        True  # do the rules alone tell a right answer? If not, the puzzle's identifier does, and `solved` is not asked
+    )
     several = False  # may a question have several right answers, which the rules tell? Else its label is the only one
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
@@ -88,14 +90,6 @@ class Puzzle(ABC):
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps of the family: its name and its fields."""
         return {"name": self.name, **vars(self)}
-
-    @property
-    def vote(self) -> Callable[..., dict[str, Any]] | None:
-        """How copies of a puzzle vote (see datasets_gen/arc/vote.py); None: each example is a puzzle by itself.
-
-        (directory, split, identifiers (N,), inputs (N, S), outputs (N, S), halting (N,)) -> pass_at, tasks, unanswered.
-        """
-        return None
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule of one example (S,), (S,), in words with the cells; None when all rules hold."""

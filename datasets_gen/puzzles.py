@@ -7,12 +7,12 @@ from dataclasses import fields
 from typing import Any
 
 from datasets_gen.addition import Addition
-from datasets_gen.arc import Arc
 from datasets_gen.declared import FACTS, FORMS, Declared
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
 from datasets_gen.pages import pages
+from datasets_gen.plugins import installed, load_parts
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 
@@ -21,8 +21,10 @@ class UnknownPuzzle(DatasetError):
     """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
 
 
-FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition, Arc)} | pages()
-PUBLISHED = {(puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30), Arc(30))}
+FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition)} | pages()
+PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a `task`
+    (puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30))
+}
 
 
 def puzzle_of(metadata: Metadata) -> Puzzle:
@@ -78,7 +80,7 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
             return PUBLISHED[seq_len, vocab_size]
         raise UnknownPuzzle(
             f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
-            f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries"
+            f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries; {installed()}"
         )
     kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
     for key, value in settings.items():
@@ -87,3 +89,6 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
             raise DatasetError(f"task {dict(task)} describes no {name}: {key} is {value!r}, {expected}")
     family: Puzzle = FAMILIES[name](**settings)
     return family
+
+
+load_parts("puzzles")

@@ -7,18 +7,16 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets_gen.addition import Addition
-from datasets_gen.arc import SIDE, Arc
-from datasets_gen.arc.build import arc_splits
-from datasets_gen.arc.tasks import Task, chosen_tasks, read_tasks, task_files
 from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
-from datasets_gen.importers.suites import SUITES, read_suite, suite_split
+from datasets_gen.importers.suites import read_suite, suite_split
 from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
 from datasets_gen.layout import (
     SHARED,
@@ -35,6 +33,7 @@ from datasets_gen.layout import (
     write_dataset,
 )
 from datasets_gen.maze import Maze
+from datasets_gen.plugins import load_parts
 from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.verify import repeated
@@ -48,56 +47,50 @@ HINTS = {
 WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 EXAMPLES = """\
 Nothing is downloaded. What to fetch, and how to import it:
-  Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
-                   python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
-  Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
-                   python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
-  HRM, TRM         a folder that one of their dataset builders wrote
-                   python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
-  ARC-AGI-1, -2    the folders of their repositories, a file for each task
-                   python -m datasets_gen import arc data/training data/evaluation --output-dir data/arc
-                   or the challenges and solutions files of the combined (Kaggle) form, side by side
-                   python -m datasets_gen import arc arc-agi_training_challenges.json \\
-                       arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
-                   a few small tasks on a small board, for training and testing without a GPU:
-                   python -m datasets_gen import arc arc-agi_training_challenges.json --split test \\
-                       --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
-  STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
-                   python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
+{}A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation),
+else one of its folder's name; --split overrides both; without any the split is test. The command prints every split.
+"""
+
+
+class Format(NamedTuple):
+    """Files that `import` reads."""
+
+    read: Callable[[argparse.Namespace], dict[str, Any]]  # the arguments of `write_dataset`
+    example: str  # a part of EXAMPLES
+    options: Mapping[str, Mapping[str, Any]] = {}  # beside --split: names, and arguments of `add_argument`
+    sources: str = "local files"
+
+
+SUITE_EXAMPLE = """\
   reasoning-gym    its entries as JSON, one a line: sudoku, mini_sudoku, futoshiki, n_queens
                    python -m datasets_gen import reasoning-gym futoshiki.jsonl --like data/futoshiki \\
                        --output-dir data/gym-futoshiki
   PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
                    python -m datasets_gen import ppbench golden_300.jsonl --tasks lightup --like data/light-up \\
                        --output-dir data/ppbench-lightup
-A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation), else
-one of its folder's name; --split overrides both; without any the split is test. The command prints every split.
 """
+SUITE_OPTIONS: dict[str, dict[str, Any]] = {
+    "tasks": {"metavar": "ID", "help": "only this kind of puzzle"},
+    "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, for its relations"},
+}
+FORMATS: dict[str, Format] = {}
+BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set, beside its splits, and what reads them: npy copies them
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the commands `import` and `export`."""
+    load_parts("importers")
     description = "Reads puzzles made elsewhere from local files into the layout."
-    parser = add_command(commands, "import", run_import, "read a published set into the layout", description, EXAMPLES)
-    parser.add_argument("format", choices=FORMATS)
-    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="local files; arc and npy: or folders")
-    add_output_dir(parser)
-    parser.add_argument("--split", choices=SPLITS, help="the split that all sources belong to (npy has its own splits)")
-    parser.add_argument(
-        "--augmentations",
-        type=int,
-        default=20,
-        metavar="N",
-        help="arc: copies of every task besides itself (20; papers: 1000)",
-    )
-    parser.add_argument("--tasks", metavar="ID,ID", help="arc: only these tasks; ppbench: only this kind")
-    parser.add_argument(
-        "--like", type=Path, metavar="DIR", help="reasoning-gym, ppbench: a set of the same puzzle, for its relations"
-    )
-    parser.add_argument(
-        "--size", type=int, default=SIDE, metavar="N", help=f"arc: rows and columns of the board (default {SIDE})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="arc: of the augmentations (default 0)")
+    epilog = EXAMPLES.format("".join(dict.fromkeys(form.example for form in FORMATS.values())))
+    parser = add_command(commands, "import", run_import, "read a published set into the layout", description, epilog)
+    formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True, help=", ".join(FORMATS))
+    for name, form in FORMATS.items():
+        own = formats.add_parser(name, epilog=f"example:\n{form.example}")
+        own.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help=form.sources)
+        add_output_dir(own)
+        own.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
+        for option, settings in form.options.items():
+            own.add_argument(f"--{option}", **settings)
 
     description = "Writes Sudoku or mazes as CSV: source, question, answer, rating."
     epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
@@ -110,7 +103,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run_import(options: argparse.Namespace) -> None:
     """Read, and save; nothing is written where a source is faulty."""
     check_free(options.output_dir)
-    contents = FORMATS[options.format](options)
+    contents = FORMATS[options.format].read(options)
     provenance = {
         "command": " ".join(["python -m datasets_gen import", *_typed(options)]),
         "files": _names(options),
@@ -127,13 +120,11 @@ def run_import(options: argparse.Namespace) -> None:
 def _typed(options: argparse.Namespace) -> list[str]:
     """The words of the command, its files by name alone, without the folder that it writes."""
     words = [options.format, *(shlex.quote(name) for name in _names(options))]
-    given = {"--split": options.split, "--tasks": options.tasks, "--like": options.like and options.like.name}
-    if options.format == "arc":
-        given |= {"--augmentations": options.augmentations}
-        given |= {"--size": options.size, "--seed": options.seed}
-    return words + [
-        word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))
-    ]
+    for name in ("split", *FORMATS[options.format].options):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name}", shlex.quote(value.name if isinstance(value, Path) else str(value))]
+    return words
 
 
 def _names(options: argparse.Namespace) -> list[str]:
@@ -142,7 +133,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     name = options.format.removesuffix("-csv")
-    tables = {split: read_table(source, name) for split, source in _by_split(options).items()}
+    tables = {split: read_table(source, name) for split, source in by_split(options).items()}
     first = next(iter(tables.values()))
     sources = sorted({source for table in tables.values() for source in table.sources})
     splits = {}
@@ -162,7 +153,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
-    sums = {split: read_sums(source) for split, source in _by_split(options).items()}
+    sums = {split: read_sums(source) for split, source in by_split(options).items()}
     puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
     splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
     return {"splits": splits, **described(puzzle)}
@@ -170,45 +161,12 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
 
 def _from_suite(options: argparse.Namespace) -> dict[str, Any]:
     splits: dict[str, Split] = {}
-    for name, source in _by_split(options).items():
+    for name, source in by_split(options).items():
         kind, found = read_suite(source, options.format, options.tasks)
         puzzle, splits[name] = suite_split(kind, found, options.like)
         if others := len(found) - len(splits[name].inputs):
             print(f"warning: {source}: {others} puzzles of another size are left out", file=sys.stderr)
     return {"splits": splits, **described(puzzle)}
-
-
-def _from_arc(options: argparse.Namespace) -> dict[str, Any]:
-    if options.split == "validation":
-        raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
-    if options.seed < 0:
-        raise DatasetError(f"--seed {options.seed} is negative; give a whole number from 0")
-    puzzle = Arc(options.size)
-    tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
-    files: dict[str, Path] = {}
-    for split, sources in _placed(task_files(options.sources), options).items():
-        for source in sources:
-            found = read_tasks(source)
-            if twice := sorted(found.keys() & files.keys()):
-                raise DatasetError(f"task {twice[0]} is in {files[twice[0]]} and in {source}; leave one of them out")
-            files |= dict.fromkeys(found, source)
-            tasks[split] |= found
-    if options.tasks is not None:
-        names = [name.strip() for name in options.tasks.split(",")]
-        chosen = chosen_tasks(tasks["train"] | tasks["test"], names)
-        tasks = {part: {name: found[name] for name in found if name in chosen} for part, found in tasks.items()}
-    unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
-    if unsolved:
-        print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
-    made_by = {"augmentations": options.augmentations, "size": options.size, "seed": options.seed}
-    splits, identifiers = arc_splits(tasks["train"], tasks["test"], **made_by)
-    return {
-        "splits": splits,
-        **described(puzzle),
-        "identifiers": identifiers,
-        "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
-        "files": {"test_puzzles.json": tasks["test"]} if tasks["test"] else {},
-    }
 
 
 def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
@@ -229,7 +187,6 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
         task = puzzle_of(metadata).task
     except UnknownPuzzle:
         task = metadata.task
-    asked = source / "test_puzzles.json"
     return {
         "splits": splits,
         "task": task,
@@ -241,17 +198,42 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
         "sources": metadata.sources,
         "structure": structure_of(metadata),
         "provenance": metadata.provenance,
-        "files": {asked.name: read_tasks(asked)} if asked.exists() else {},
+        "files": {name: read(source / name) for name, read in BESIDE.items() if (source / name).exists()},
     }
 
 
-FORMATS = {
-    "sudoku-csv": _from_tables,
-    "maze-csv": _from_tables,
-    "arc": _from_arc,
-    "addition-jsonl": _from_sums,
-    "npy": _from_npy,
-    **dict.fromkeys(SUITES, _from_suite),
+FORMATS |= {
+    "sudoku-csv": Format(
+        _from_tables,
+        """\
+  Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
+                   python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
+""",
+    ),
+    "maze-csv": Format(
+        _from_tables,
+        """\
+  Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
+                   python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
+""",
+    ),
+    "addition-jsonl": Format(
+        _from_sums,
+        """\
+  STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
+                   python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
+""",
+    ),
+    "npy": Format(
+        _from_npy,
+        """\
+  HRM, TRM         a folder that one of their dataset builders wrote
+                   python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
+""",
+        sources="a folder, which has its own splits",
+    ),
+    "reasoning-gym": Format(_from_suite, SUITE_EXAMPLE, SUITE_OPTIONS),
+    "ppbench": Format(_from_suite, SUITE_EXAMPLE, SUITE_OPTIONS),
 }
 
 
@@ -270,30 +252,24 @@ def run_export(options: argparse.Namespace) -> None:
     print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
 
 
-def _split_of(source: Path, options: argparse.Namespace) -> str:
-    words = [word.lower() for name in (source.stem, source.absolute().parent.name) for word in WORD.findall(name)]
-    hint = next((HINTS[word] for word in words if word in HINTS), "test")
-    if options.format == "arc" and hint == "validation":  # ARC has training and test tasks
-        hint = "test"
-    return options.split or hint
-
-
-def _placed(sources: list[Path], options: argparse.Namespace) -> dict[str, list[Path]]:
-    """The sources by split, which is printed."""
-    placed: dict[str, list[Path]] = {}
+def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HINTS) -> dict[str, list[Path]]:
+    """The sources by split, which is printed: the one that is asked for, else by the words of a name."""
+    found: dict[str, list[Path]] = {}
     for source in sources:
-        placed.setdefault(_split_of(source, options), []).append(source)
-    for split, files in placed.items():
+        words = [word.lower() for name in (source.stem, source.absolute().parent.name) for word in WORD.findall(name)]
+        hint = next((hints[word] for word in words if word in hints), "test")
+        found.setdefault(split or hint, []).append(source)
+    for name, files in found.items():
         names = ", ".join(map(str, files)) if len(files) <= 3 else f"{files[0]} to {files[-1]}, {len(files)} files"
-        print(f"split {split}: {names if names.isprintable() else repr(names)}")
-    return placed
+        print(f"split {name}: {names if names.isprintable() else repr(names)}")
+    return found
 
 
-def _by_split(options: argparse.Namespace) -> dict[str, Path]:
+def by_split(options: argparse.Namespace) -> dict[str, Path]:
     """The sources, of which each is a split."""
-    placed = _placed(options.sources, options)
-    if several := next((split for split, files in placed.items() if len(files) > 1), None):
+    found = placed(options.sources, options.split)
+    if several := next((split for split, files in found.items() if len(files) > 1), None):
         raise DatasetError(
             f"two sources are for the split '{several}'; name the files train.csv, test.csv, or join them"
         )
-    return {split: files[0] for split, files in placed.items()}
+    return {split: files[0] for split, files in found.items()}

@@ -22,18 +22,14 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]  # its list.json files, so that the list needs no torch; tests hold them
 START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow", "addition-3-mlp")
-DECLARED = (
-    "declared-puzzle", "killer", "futoshiki", "kakuro", "takuzu", "light-up", "nonogram", "queens", "colouring",
-    "sudoku-diagonal", "sudoku-jigsaw", "latin-10", "sudoku-16",
-)  # fmt: skip
-GROUPS: dict[str, Callable[[str], bool]] = {
+GROUPS: dict[str, Callable[[str], bool]] = {  # of presets without a title
     "Start here: minutes on a laptop": START.__contains__,
-    "Puzzles declared by their constraints (docs/data.md)": DECLARED.__contains__,
     "Sudoku": lambda name: name.startswith("sudoku-"),
     "Mazes": lambda name: name.startswith("maze-"),
-    "Addition, and a few tasks of ARC": lambda name: name.startswith(("addition-", "arc-")),
+    "Addition": lambda name: name.startswith("addition-"),
     "HRM and TRM at their authors' size: hours to days on a GPU": lambda name: name.startswith(("hrm-", "trm-")),
 }
+PAPERS = "The papers' tables and figures, a preset for each row"  # the rest
 DESCRIPTION = """List the presets, show one preset with every setting that it changes, or print a paper's table.
 
   reason presets                 the small presets, the authors' presets, and one line for the tables of each paper
@@ -82,6 +78,7 @@ class Listed(NamedTuple):
     name: str
     parameters: int
     summary: str
+    title: str = ""  # of its group, where its extension states one
 
 
 def listing() -> list[Listed]:
@@ -94,16 +91,16 @@ def computed_lists() -> dict[Path, list[Listed]]:
     """For each folder with presets the list of them, from their configs and descriptions."""
     from reason.presets import LISTS, PRESETS
 
-    def listed(each: Preset) -> Listed:
-        return Listed(each.name, each.parameter_count(), each.summary)
+    def listed(each: Preset, title: str) -> Listed:
+        return Listed(each.name, each.parameter_count(), each.summary, title)
 
-    return {home: [listed(PRESETS[name]) for name in names] for home, names in LISTS.items()}
+    return {home: [listed(PRESETS[name], title) for name, title in of.items()] for home, of in LISTS.items()}
 
 
 def write_lists() -> None:
     """Write every list.json anew, after a change of a preset: a line for each."""
     for home, entries in computed_lists().items():
-        lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+        lines = ",\n".join(json.dumps(list(filter(None, entry)), ensure_ascii=False) for entry in entries)
         (home / "list.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
@@ -128,16 +125,20 @@ def _table(chosen: Sequence[Listed]) -> Table:
     return view
 
 
-def _overview(left: list[Listed]) -> Table:
+def _overview(presets: list[Listed]) -> Table:
     """All presets in groups; of each paper's tables a line."""
     view = _table([])
-    for title, belongs in GROUPS.items():
+    groups: dict[str, list[Listed]] = {title: [] for title in GROUPS}
+    for each in presets:
+        title = each.title or next((title for title, belongs in GROUPS.items() if belongs(each.name)), PAPERS)
+        groups.setdefault(title, []).append(each)
+    left = groups.pop(PAPERS, [])
+    for title, found in groups.items():
         view.add_row("", "", Text(title, style="bold"))
-        for each in filter(lambda preset: belongs(preset.name), left):
+        for each in found:
             view.add_row(each.name, f"{each.parameters:,}", each.summary)
-        left = [each for each in left if not belongs(each.name)]
         view.add_section()
-    view.add_row("", "", Text("The papers' tables and figures, a preset for each row", style="bold"))
+    view.add_row("", "", Text(PAPERS, style="bold"))
     for paper in dict.fromkeys(each.name.split("-")[0] for each in left):
         sizes = [each.parameters for each in left if each.name.split("-")[0] == paper]
         what = f"{len(sizes)} presets; list them with: reason presets {paper}-"

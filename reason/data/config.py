@@ -17,8 +17,8 @@ class GenerateConfig(BaseConfig):
 
     name: str | None = Field(
         None,
-        description="the generator: sudoku, maze, addition, arc (which reads published files) or a declared puzzle; "
-        "none: the set is not generated",
+        description="the generator: sudoku, maze, addition or one of an extension; with sources, the format that they "
+        "have; none: the set is not generated",
     )
     size: OfSets = Field(
         None, description="rows of the board; for several sets one number each, as [7,11,15] (other counts likewise)"
@@ -33,7 +33,7 @@ class GenerateConfig(BaseConfig):
     zero_pad: bool = Field(False, description="addition: operands and sums have a fixed width")
     no_reverse: bool = Field(False, description="addition: the highest digit of the sum comes first")
     blank_answer: bool = Field(False, description="addition: the answer cells are blank, for models that fill cells")
-    sources: tuple[str, ...] = Field((), description="arc: the files with the challenges")
+    sources: tuple[str, ...] = Field((), description="published files that the set is imported from")
     split: str | None = Field(None, description="arc: the split of all tasks; none: derived from the file names")
     tasks: str | None = Field(None, description="arc: only the tasks ID,ID")
     augmentations: Count | None = Field(None, description="arc: augmented copies of every task, besides itself")
@@ -58,7 +58,7 @@ class GenerateConfig(BaseConfig):
         return [self._words(number) for number in range(sets)]
 
     def _words(self, number: int) -> list[str]:
-        words = ["import", "arc", *self.sources] if self.name == "arc" else [str(self.name)]
+        words = [*(["import"] if self.sources else []), str(self.name), *self.sources]
         for key, value in self:
             own = value[number] if isinstance(value, tuple) and key != "sources" else value
             if key not in ("name", "sources") and own is not None and own is not False:

@@ -22,7 +22,6 @@ from reason.evaluation.studies.halting import HALTING, HaltingHead
 from reason.evaluation.studies.policies import POLICIES, Policies
 from reason.evaluation.studies.restarts import RESTARTS, Restarts
 from reason.evaluation.studies.training import TRAINING
-from reason.evaluation.studies.votes import VOTES, Votes
 from reason.plugins import load_parts
 from reason.report.chart import save_png
 from reason.report.page import Drawing, drawn, page
@@ -32,7 +31,6 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Accuracy: lambda _: True,
     Rules: lambda _: True,
     Signals: lambda _: True,
-    Votes: lambda evaluator: evaluator.puzzle and evaluator.puzzle.vote and evaluator.data.split == "test",
     Difficulty: lambda _: True,
     HaltingHead: lambda _: True,
     ExitGate: lambda evaluator: evaluator.heads.gate is not None,
@@ -44,7 +42,7 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
 SECTIONS = [  # in the order of the page
-    BY_STEP, VOTES, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
+    BY_STEP, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
 ]  # fmt: skip
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
 load_parts("report")

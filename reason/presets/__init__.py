@@ -16,10 +16,9 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.plugins import load_parts, own_recipe
+from reason.plugins import installed, load_parts, own_recipe
 from reason.presets import declared, small, structured
 from reason.presets.bases import (
-    ARC_8,
     BLANK_ADDITION_3,
     MAZE_10,
     MAZE_15,
@@ -89,7 +88,6 @@ RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudok
     structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
     small.addition_3: BLANK_ADDITION_3,
     small.addition_3_mlp: MIXED_ADDITION_3,
-    small.arc_few: ARC_8,
 }
 FOR_A_CPU = {
     "trm": "sudoku-6x6",
@@ -105,14 +103,17 @@ FEW = 6  # names that fit an error's line
 HERE = Path(__file__).parent
 PRESETS: dict[str, Preset] = {}
 TABLES: list[PaperTable] = []
-LISTS: dict[Path, list[str]] = {}  # for each folder with presets their names: its list.json holds them
+LISTS: dict[Path, dict[str, str]] = {}  # for each folder with presets, which its list.json holds: titles by name
 
 
-def add_presets(home: Path, presets: Iterable[Preset]) -> None:
-    """Enter presets, whose code and list.json are in the folder `home`."""
+def add_presets(home: Path, presets: Iterable[Preset], title: str = "") -> None:
+    """Enter presets, whose code and list.json are in the folder `home`.
+
+    title: of the group in `reason presets`; without one the names decide (reason/cli/presets.py).
+    """
     for each in presets:
         PRESETS[each.name] = each
-        LISTS.setdefault(home, []).append(each.name)
+        LISTS.setdefault(home, {})[each.name] = title
 
 
 def add_papers(home: Path, *papers: str) -> None:
@@ -147,7 +148,9 @@ def _of_page(page: str) -> Preset:
 add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
 about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
 declared_puzzle = Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
-add_presets(HERE, [declared_puzzle, *map(_of_page, declared.PAGES)])
+add_presets(
+    HERE, [declared_puzzle, *map(_of_page, declared.PAGES)], "Puzzles declared by their constraints (docs/data.md)"
+)
 add_papers(HERE, "authors", "stars", "blindspot", "ouro", "cmm")
 load_parts("presets")
 
@@ -178,4 +181,5 @@ def preset(name: str) -> Preset:
         hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
     if name in FOR_A_CPU:
         hint += f"on a CPU in minutes: {FOR_A_CPU[name]}; "
-    raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}")
+    listed = f"`reason presets` lists all {len(PRESETS)}; {installed()}"
+    raise ConfigError(f"unknown preset {name}; {hint}{listed}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datasets_gen.addition import Addition
-from datasets_gen.arc import Arc
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
@@ -14,7 +13,6 @@ from reason.models.base import Shape
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
 MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
 ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
-ARC_8, ARC_30 = (shape_of_puzzle(Arc(size)) for size in (8, 30))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
@@ -26,11 +24,6 @@ SUDOKU_EXTREME: Changes = {
 MAZE_HARD: Changes = {
     "data.directory": "data/maze-30x30",
     "data.generate": GenerateConfig(name="maze", size=30, min_path=110, train=1000, test=1000),
-}
-CHALLENGES = ("data/arc-agi_training_challenges.json", "data/arc-agi_evaluation_challenges.json")
-ARC: Changes = {  # the two files must be there: `python -m datasets_gen import --help` says where they are from
-    "data.directory": "data/arc",
-    "data.generate": GenerateConfig(name="arc", sources=CHALLENGES, augmentations=1000),
 }
 SUMS_4: Changes = {
     "data.directory": "data/addition-4",
@@ -44,7 +37,6 @@ SUMS_3: Changes = {
 SETS: dict[str, tuple[Changes, Shape]] = {  # that the papers' configs name
     "sudoku-extreme": (SUDOKU_EXTREME, SUDOKU_9),
     "maze-hard": (MAZE_HARD, MAZE_30),
-    "arc": (ARC, ARC_30),
     "addition-4": (SUMS_4, ADDITION_4),
     "addition-3-causal": (SUMS_3, ADDITION_3),
 }

@@ -79,7 +79,7 @@ WRONG = {
     "an option's bad value": (["train", "sudoku-4x4", "--max-steps", "many"], "invalid int value: 'many'"),
     "an option for a word": (["evaluate", "--steps", "64"], "this one steps=64"),
     "help of nothing": (["train", "--help", "schedule"], "did you mean optimizer.schedule?"),
-    "the name of a family": (["train", "trm"], "trm-att-sudoku or trm-mlp-sudoku or trm-att-maze or trm-att-arc?"),
+    "the name of a family": (["train", "trm"], "trm-att-sudoku or trm-mlp-sudoku or trm-att-maze"),
     "the name of many": (["train", "cmm"], "`reason presets cmm-` lists the 82"),
     "wrong type": (["train", "sudoku-4x4", "training.steps=many"], "training.steps=many"),
     "out of range": (["train", "sudoku-4x4", "optimizer.lr=0"], "greater than 0"),

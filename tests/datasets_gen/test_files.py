@@ -101,7 +101,6 @@ FAULTS = [
     (field("task", {"name": "maze", "size": 4.0}), "size is 4.0, int expected"),
     (field("task", {"name": "maze", "size": -4}), "maze size -4"),
     (field("task", {"name": "addition", "digits": 10**8}), "at most 1000"),
-    (field("task", {"name": "arc", "size": 31}), "31x31"),
     (field("vocab_size", 10**30), "vocab_size: Input should be less than or equal to"),
     (field("pad_id", "x"), "pad_id"),
     (field("sets", []), "sets"),
@@ -132,7 +131,7 @@ def test_what_cannot_be_imported_shown_or_exported_is_refused(tmp_path, damaged,
     for name in ("x.foo", "x", "x.", ".png"):
         refused(["show", damaged, "--png", tmp_path / name], "is no kind of picture", "png")
     refused(["import", "npy", damaged, "--split", "test", *new], "leave --split out")
-    for kind in ("sudoku-csv", "arc", "addition-jsonl"):
+    for kind in ("sudoku-csv", "addition-jsonl"):
         refused(["import", kind, tmp_path / "none", *new], f"no file {tmp_path / 'none'}")
     entry("test/dataset.json", "sources", ["somewhere"])(damaged)
     refused(["import", "npy", damaged, *new], "sources is")

@@ -95,7 +95,7 @@ def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
     assert read_identifiers(tmp_path / "set", metadata) == ["<blank>", "a", "b"]
 
 
-@pytest.mark.parametrize("kind", ["sudoku-csv", "maze-csv", "addition-jsonl", "arc", "npy"])
+@pytest.mark.parametrize("kind", ["sudoku-csv", "maze-csv", "addition-jsonl", "npy"])
 def test_missing_files_are_named(tmp_path, refused, kind):
     refused(["import", kind, tmp_path / "none", "--output-dir", tmp_path / "set"], tmp_path / "none")
 

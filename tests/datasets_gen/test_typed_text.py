@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from test_declared import NAMES, drawn
 
 from datasets_gen.addition import Addition
-from datasets_gen.arc import Arc, tokens_of
 from datasets_gen.declared import WithCages
 from datasets_gen.declared.generate import make
 from datasets_gen.declared.relations import gather, rows
+from datasets_gen.extensions.arc.puzzles import Arc, tokens_of
 from datasets_gen.family import Puzzle
 from datasets_gen.importers.tables import read_table
 from datasets_gen.layout import DatasetError

@@ -67,8 +67,6 @@ def test_options_of_a_generator_are_settings() -> None:
         f"maze --size {size} --min-path {path} --train 1000 --validation 200 --test 500 --seed 0"
         for size, path in ((7, 4), (9, 12), (11, 34))
     ]
-    few = preset("arc-few").config().data.generate.commands[0]
-    assert few[:5] == ["import", "arc", "data/arc-agi_training_challenges.json", "--size", "8"]
     with pytest.raises(ConfigError, match="lists of 2 and 3 numbers: give one for each set"):
         override(config, {"data.generate.test": "[5,5]"})
     with pytest.raises(ConfigError, match=r"data\.generate\.train=-1"):

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from datasets_gen.arc import SEPARATOR, SIDE, Augmentation, board_of, crop
+from datasets_gen.extensions.arc.puzzles import SEPARATOR, SIDE, Augmentation, board_of, crop
 from datasets_gen.layout import DatasetError, Split, brief, read_json
 
+TASKS = "test_puzzles.json"  # of a set: the tasks that it asks about
 Grid = list[list[int]]
 Task = dict[str, list[dict[str, Grid]]]  # {"train": [{"input", "output"} …], "test": …}, whose outputs may be missing
 
@@ -128,7 +129,7 @@ def tasks_asked(directory: Path, identifiers: list[str], split: Split) -> dict[s
     Raises:
         DatasetError: the file is faulty.
     """
-    path = directory / "test_puzzles.json"
+    path = directory / TASKS
     if path.exists():
         return read_tasks(path)
     tasks: dict[str, Task] = {}

@@ -8,7 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from datasets_gen.extensions.arc.puzzles import Arc
+from datasets_gen.extensions.arc.vote import vote
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
+from reason.evaluation.suite import CONSUMERS, SECTIONS
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import StepRecord, exact_logit
 
@@ -40,13 +43,11 @@ class Votes(Consumer):
     def result(self, seen: Columns) -> dict[str, Any]:
         """pass@K at each of these steps."""
         evaluator = self.evaluator
-        assert evaluator.puzzle is not None
-        assert evaluator.puzzle.vote is not None
         inputs, _ = evaluator.data.tokens_of(evaluator.examples)
         rows = []
         for step, answers, halting in zip(self.at, seen["votes/answers"], seen["votes/halting"], strict=True):
             cast = (seen["votes/identifiers"], inputs, np.ascontiguousarray(answers.T), halting)
-            rows.append({"step": step, **evaluator.puzzle.vote(evaluator.data.directory, evaluator.data.split, *cast)})
+            rows.append({"step": step, **vote(evaluator.data.directory, evaluator.data.split, *cast)})
         return {"votes": rows}
 
 
@@ -63,3 +64,6 @@ NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean 
 whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
 VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE)
+
+CONSUMERS[Votes] = lambda evaluator: isinstance(evaluator.puzzle, Arc) and evaluator.data.split == "test"
+SECTIONS.insert(1, VOTES)  # after the accuracy by step

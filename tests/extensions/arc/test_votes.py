@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 import torch
+from evaluation.test_evaluator import MORE
 from evaluators import evaluator_of, read, small
 from rich.console import Console
-from test_evaluator import FIXTURES, MORE
+from test_arc import ARC
 
 from datasets_gen.__main__ import main as generate
 from datasets_gen.layout import read_identifiers
 from reason.data import PuzzleData
-from reason.evaluation.studies.votes import Votes
 from reason.evaluation.suite import CONSUMERS, print_results, write_report
+from reason.extensions.arc.report import Votes
+from reason.presets import preset
 
 
 @pytest.fixture(scope="module")
 def arc(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
     directory = tmp_path_factory.mktemp("sets") / "arc"
-    challenges = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
-    words = ["import", "arc", *challenges, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
+    words = ["import", "arc", *ARC, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
     assert generate(words) == 0
     return PuzzleData(directory, "test")
 
@@ -64,3 +65,8 @@ def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
     print_results(results, console)
     assert "pass@1" in console.export_text()
     assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(arc.directory, "train"), 4, 5))
+
+
+def test_a_preset_imports_its_set() -> None:
+    few = preset("arc-few").config().data.generate.commands[0]
+    assert few[:5] == ["import", "arc", "data/arc-agi_training_challenges.json", "--size", "8"]

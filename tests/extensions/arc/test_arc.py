@@ -10,14 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datasets_gen.__main__ import main
-from datasets_gen.arc import Arc, Augmentation, crop, grid_of, tokens_of
-from datasets_gen.arc.build import arc_splits
-from datasets_gen.arc.tasks import tasks_asked
-from datasets_gen.arc.vote import score
+from datasets_gen.extensions.arc.build import arc_splits
+from datasets_gen.extensions.arc.puzzles import Arc, Augmentation, crop, grid_of, tokens_of
+from datasets_gen.extensions.arc.tasks import tasks_asked
+from datasets_gen.extensions.arc.vote import score
 from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
+from datasets_gen.puzzles import family_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
+
+
+@pytest.mark.parametrize("puzzle", [Arc(), Arc(8)])
+def test_the_family_is_found_again(puzzle):
+    assert family_of(puzzle.task, puzzle.seq_len, puzzle.vocab_size) == puzzle
+    assert family_of({}, 900, 12) == Arc()
+    assert puzzle.structure.fault(puzzle.seq_len, puzzle.vocab_size) is None
+    none = np.zeros((0, puzzle.seq_len), np.uint8)
+    assert puzzle.valid(none, none).shape == puzzle.signatures(none, none).shape == (0,)
 
 
 @given(st.integers(1, 30).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 30))), st.integers(0, 2**32))

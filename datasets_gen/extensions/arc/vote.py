@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.arc import Augmentation, board_of, crop
-from datasets_gen.arc.tasks import Task, tasks_asked
+from datasets_gen.extensions.arc.puzzles import Augmentation, board_of, crop
+from datasets_gen.extensions.arc.tasks import Task, tasks_asked
 from datasets_gen.layout import DatasetError, read_identifiers, read_split
 
 Key = tuple[tuple[int, ...], bytes]  # a grid, hashable
@@ -35,13 +35,13 @@ def score(
 ) -> Score:
     """pass@K of predictions for augmented puzzles.
 
-    A prediction is cropped (`datasets_gen.arc.crop`), its augmentation undone, and the grid that results has one vote
+    A prediction is cropped (`crop`), its augmentation undone, and the grid that results has one vote
     for the test input that the cropped, turned back question is. Grids are ordered by (votes, mean halting value), both
     high first, at equality by which came first; the first K are the attempts.
 
     identifiers: N names of puzzles, `TASK|||t3|||0918273645`. inputs, outputs: (N, S) questions and predicted tokens.
     halting: (N,) in [0, 1], the sigmoid of the halting logit; zeros for a model without one. tasks: the test tasks
-    with their outputs (`datasets_gen.arc.tasks.tasks_asked`).
+    with their outputs (`datasets_gen.extensions.arc.tasks.tasks_asked`).
 
     Raises:
         DatasetError: an identifier or an input of no test task, or a test input without its output.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from datasets_gen.family import SquareBoard, drawn_lines, unframed
 from datasets_gen.layout import DatasetError
+from datasets_gen.puzzles import FAMILIES, PUBLISHED
 from datasets_gen.structure import Structure
 
 SIDE = 30  # the largest grid's
@@ -98,13 +98,6 @@ class Arc(SquareBoard):
         """The grid; colours are not interchangeable, since the identifier fixes them."""
         return Structure(grid=self.grid_shape, outside=PAD)
 
-    @property
-    def vote(self) -> Callable[..., dict[str, Any]]:
-        """Augmentations undone, pass@1 and pass@2 as TRM computes them."""
-        from datasets_gen.arc.vote import vote  # which reads boards
-
-        return vote
-
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What is wrong with the first of the boards (S,), (S,) that is no grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
@@ -130,7 +123,7 @@ class Arc(SquareBoard):
         Raises:
             DatasetError: always.
         """
-        raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.arc.vote")
+        raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.extensions.arc.vote")
 
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: none: the answer is another grid."""
@@ -217,3 +210,7 @@ def hash_of(*grids: np.ndarray) -> int:
     for grid in grids:
         digest.update(bytes(grid.shape) + grid.astype(np.uint8).tobytes())
     return int.from_bytes(digest.digest(), "little")
+
+
+FAMILIES[Arc.name] = Arc
+PUBLISHED[Arc().seq_len, Arc().vocab_size] = Arc()

@@ -6,8 +6,8 @@ from math import factorial
 
 import numpy as np
 
-from datasets_gen.arc import SIDE, Augmentation, tokens_of
-from datasets_gen.arc.tasks import Grid, Task
+from datasets_gen.extensions.arc.puzzles import SIDE, Augmentation, tokens_of
+from datasets_gen.extensions.arc.tasks import Grid, Task
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import seeded
 

@@ -1,0 +1,1 @@
+"""ARC-AGI: presets, and the votes of augmented copies in an evaluation."""
