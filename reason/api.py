@@ -23,10 +23,10 @@ from reason.config.schema import Config
 from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.plugins import extension
 from reason.presets import preset
 from reason.pretrained import find_run
 from reason.rollout import StepRecord, unroll
-from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume as resume_run
 from reason.runs.build import start
 from reason.runs.directory import accept_shape, is_archive, load_run, read_shape
@@ -220,10 +220,7 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     run, changes = find_run(source), flattened(settings)
     refuse_unreadable(changes)
     if is_archive(run):
-        archive, run = run, folder_of(run)
-        if run.exists():
-            raise ConfigError(f"{run} is there already, from {archive} or another: load that folder")
-        unpack_run(archive, run)
+        run = extension("pack", "archive").unpacked(run, None)
     config = derive(read_config(run / "config.json"), changes | {"device": device})
     read_shape(run)
     with _torch_as_it_was():

@@ -41,7 +41,6 @@ CORE = {
     "models": Command(
         "reason.cli.models:main", "list the trained models that come with the package, for solve and evaluate"
     ),
-    "pack": Command("reason.cli.pack:main", "pack a run into one file; --resume continues it on any machine"),
     "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
     "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
     "demo": Command(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import math
-import os
 import shlex
 from pathlib import Path
 
@@ -14,14 +13,13 @@ from reason.cli.help import Parser
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import IMPORTED, command, own_fault
+from reason.plugins import IMPORTED, command, extension, own_fault
 from reason.presets import preset
-from reason.runs.archive import folder_of, unpack_run
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive
 from reason.training.checkpoint import readable
-from reason.training.distributed import goes_on
 from reason.training.loop import Outcome, Trainer
+from reason.training.world import goes_on
 
 PARSER = Parser("train.py", ("data", "run"))  # the options are described in reason.cli.help
 PARSER.add_argument("--resume", action="store_true")
@@ -143,12 +141,6 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
             raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({PACKED})")
         return Path(str(run_name)), words
     archive = Path(archives[0])
-    run = Path(run_name) if run_name else folder_of(archive)
-    rest = [word for word in words if word != archives[0]]
-    if int(os.environ.get("RANK", "0")):
-        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
-    if (run / "config.json").exists():
-        raise ConfigError(f"{run} is there already, from this archive or another: {_resume_line(run)}, or name run=DIR")
-    unpack_run(archive, run)
+    run = extension("pack", "archive").unpacked(archive, Path(run_name) if run_name else None)
     print(f"{archive} unpacked to {run}")
-    return run, rest
+    return run, [word for word in words if word != archives[0]]

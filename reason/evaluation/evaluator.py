@@ -30,8 +30,8 @@ from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
 from reason.rollout import Decimation, Halting, StepRecord, unroll
 from reason.training.device import await_device
-from reason.training.distributed import World
 from reason.training.generators import seeded
+from reason.training.world import World
 
 
 class PuzzleSeeds:

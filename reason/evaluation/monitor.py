@@ -13,9 +13,9 @@ from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator
 from reason.models.base import Reasoner
-from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.monitor import Reading
+from reason.training.world import World
 
 
 class SplitMonitor:

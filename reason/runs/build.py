@@ -42,12 +42,12 @@ from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
 from reason.training.device import pick_device
-from reason.training.distributed import World, device_of_process, joined
 from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
 from reason.training.state import restore, size
 from reason.training.warm_start import train_gate_alone, warm_start
+from reason.training.world import World, device_of_process, joined
 
 
 def start(

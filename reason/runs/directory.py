@@ -34,6 +34,7 @@ from reason.training.checkpoint import (
     readable,
     saved_state,
     step_of,
+    torn,
 )
 from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes
@@ -269,3 +270,14 @@ def read_record(run: Path) -> dict[str, Any]:
     if not isinstance(record["task"], dict):
         raise ConfigError(f"{run / 'config.json'}: task={record['task']} is no table; put the file back")
     return record
+
+
+def refuse_no_run(folder: Path, source: str, mend: str) -> None:
+    """Raises ConfigError where what came from `source` is no run, or holds no checkpoint that is whole."""
+    try:
+        read_record(folder)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace(str(folder), source)) from None
+    faults = [torn(saved) for saved in checkpoints(folder)] or ["none is in it"]
+    if None not in faults:
+        raise ConfigError(f"{source} holds no checkpoint to go on with ({faults[-1]}); {mend}")

@@ -28,7 +28,7 @@ from reason.settings.base import Mark
 from reason.training.auto import resolve_reading
 from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
-from reason.training.distributed import device_of_process, joined
+from reason.training.world import device_of_process, joined
 from reason.version import __version__
 
 

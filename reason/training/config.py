@@ -29,7 +29,7 @@ class TrainingConfig(BaseConfig):
         description="torch.compile of every network call; on a CPU inductor needs a C++ compiler; auto: inductor if it "
         "works and training takes minutes; the choice is recorded",
     )
-    tracker: Outside[Literal["none", "tensorboard", "wandb"]] = Field(
+    tracker: Outside[str] = Field(
         "none", description="log the metrics also to TensorBoard (folder RUN/tensorboard) or Weights & Biases"
     )
     log_every: Outside[int] = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")

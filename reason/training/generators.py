@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reason.training.distributed import World
+from reason.training.world import World
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

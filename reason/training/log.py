@@ -1,4 +1,4 @@
-"""metrics.jsonl, TensorBoard and Weights & Biases as further destinations of its lines, and the sums they are of."""
+"""metrics.jsonl, further destinations of its lines, and the sums they are of."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import contextlib
 import json
 import math
 import os
-import uuid
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,14 +18,13 @@ from reason.errors import ConfigError
 from reason.losses.halting import correct_cells
 from reason.models.base import IGNORE
 from reason.nn.dtypes import widest_float
+from reason.plugins import installed
 from reason.rollout import Carry, Unroll
 from reason.training.device import peak_memory
-from reason.training.distributed import World
+from reason.training.world import World
 
 if TYPE_CHECKING:
     from reason.training.loop import Trainer
-
-TrackerName = Literal["none", "tensorboard", "wandb"]
 
 
 class Tracker(NamedTuple):
@@ -34,6 +32,9 @@ class Tracker(NamedTuple):
 
     write: Callable[[Mapping[str, Any]], None]  # of one of its lines
     close: Callable[[], None]
+
+
+TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # (run, step, config) ↦; extensions add
 
 
 class MetricsLog:
@@ -193,54 +194,18 @@ def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog | None) -> str:
     return f"loss {means['loss']:.3f}{exact}, {speed:.0f} puzzle-steps/s"
 
 
-def tensorboard(run: Path, step: int) -> Tracker:
-    """Scalars under RUN/tensorboard; a resumed run purges the steps after its checkpoint."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)
-
-    def write(record: Mapping[str, Any]) -> None:
-        for name, value in numbers(record).items():
-            writer.add_scalar(name, value, record["step"])
-
-    return Tracker(write, writer.close)
-
-
-def weights_and_biases(run: Path, config: dict[str, Any]) -> Tracker:
-    """One run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
-
-    `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. W&B cannot delete the steps logged after the
-    checkpoint, and ignores them when they are trained again.
-    """
-    import wandb
-
-    file = run / "wandb-id"
-    if not file.exists():
-        file.write_text(uuid.uuid4().hex, encoding="utf-8")
-    name = {"name": run.name, "id": file.read_text(encoding="utf-8"), "dir": str(run)}
-    there = wandb.init(project="reason", resume="allow", config=config, **name)
-    return Tracker(lambda record: there.log(numbers(record), step=record["step"]), there.finish)
-
-
-def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a line, without its step."""
-    return {name: value for name, value in record.items() if isinstance(value, int | float) and name != "step"}
-
-
-def tracker_of(name: TrackerName, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
+def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
     """The tracker named by training.tracker, continuing after optimizer step `step`.
 
     Raises:
-        ConfigError: its package is not installed.
+        ConfigError: there is none of that name, or its package is not installed.
     """
+    if name == "none":
+        return None
+    if name not in TRACKERS:
+        raise ConfigError(f"training.tracker={name}: one of {', '.join(['none', *TRACKERS])} is needed; {installed()}")
     try:
-        match name:
-            case "tensorboard":
-                return tensorboard(run, step)
-            case "wandb":
-                return weights_and_biases(run, config)
-            case "none":
-                return None
+        return TRACKERS[name](run, step, config)
     except ImportError as error:
         raise ConfigError(
             f"training.tracker={name}: {error}; type pip install 'recursive-reasoners[log]', or training.tracker=none"

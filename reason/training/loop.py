@@ -30,7 +30,6 @@ from reason.settings.schedules import Horizon
 from reason.training import state
 from reason.training.accelerate import accelerate
 from reason.training.compiling import compile_model
-from reason.training.distributed import World
 from reason.training.ema import Ema
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, MetricsLog, log_line, tracker_of
@@ -38,6 +37,7 @@ from reason.training.monitor import Monitor, Reading
 from reason.training.optim import Optimizers, unscaled_gradient
 from reason.training.precision import LossScaling, dtypes
 from reason.training.sets import Samplers, TrainingSets
+from reason.training.world import World
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("words", "writer", "path"), [
     ("evaluate half steps=1 evaluation.boards=0 name=e", "runs.evaluation.write_report", "half/evaluation/e"),
     ("export half out steps=1", "extensions.export.model.write_card", "out"),
-    ("pack half out.tar.gz", "runs.archive._pack", "out.tar.gz"),
+    ("pack half out.tar.gz", "extensions.pack.archive._pack", "out.tar.gz"),
 ])  # fmt: skip
 def test_a_full_disk_names_what_was_written(
     words: str, writer: str, path: str, half: Path, here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch

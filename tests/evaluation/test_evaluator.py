@@ -28,7 +28,7 @@ from reason.models.base import Shape
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
 from reason.rollout import StepRecord, unroll
-from reason.training.distributed import World
+from reason.training.world import World
 
 Trained = tuple[Any, PuzzleData]
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"

@@ -20,8 +20,11 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
+    "pack": (["pack", "run"], 2, "unknown command pack"),
     "play": (["play"], 2, "unknown command play"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
+    "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
+    "trackers": (["train", "sudoku-4x4", "training.tracker=wandb"], 1, "training.tracker=wandb: one of none is needed"),
 }
 
 
@@ -46,6 +49,9 @@ def package_without(folder: Path, *names: str) -> Path:
 def said(package: Path, folder: Path, *words: str, status: int = 0) -> str:
     """What `reason WORDS` prints, run in `folder`."""
     environment = os.environ | {"PYTHONPATH": str(package)}
+    if words[0].startswith("WORLD_SIZE"):
+        environment |= {"WORLD_SIZE": "2"}
+        words = words[1:]
     command = [sys.executable, "-P", "-m", "reason", *words]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr

@@ -25,7 +25,7 @@ from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, sha
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
 from reason.rollout import StepRecord
-from reason.training.distributed import World
+from reason.training.world import World
 
 FIXED = "fixed"
 CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal

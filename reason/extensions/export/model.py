@@ -30,8 +30,7 @@ from reason.errors import ConfigError
 from reason.files import read_json
 from reason.presets import PRESETS
 from reason.pretrained.card import FILE, write_card
-from reason.runs.archive import refuse_no_run
-from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
+from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, refuse_no_run, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path
 from reason.runs.reading import refuse_unreadable

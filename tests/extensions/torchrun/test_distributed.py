@@ -20,12 +20,13 @@ from reason.cli import main
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.torchrun.world import Processes, _buckets
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
-from reason.training.distributed import World, _buckets, device_of_process, goes_on
 from reason.training.log import read_metrics
 from reason.training.state import restore
+from reason.training.world import World, device_of_process, goes_on
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
 DETERMINISTIC = TINY | pairs(
@@ -140,13 +141,13 @@ def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatc
 def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of sparse gradients merge rows or do not, as the puzzles fall; what is added changes no row."""
     monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor, *_, **__: tensor.fill_(5))
-    rows, values = World(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
+    rows, values = Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
     assert rows.tolist() == [[7], [2], [7], [7], [7]]
     assert values.sum(1).tolist() == [4, 4, 4, 0, 0]
 
 
 def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reason.training.distributed.BUCKET", 10)
+    monkeypatch.setattr("reason.extensions.torchrun.world.BUCKET", 10)
     sizes = [4, 5, 3, 20, 1]
     lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
     assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]

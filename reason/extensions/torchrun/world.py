@@ -11,110 +11,72 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from reason.errors import ConfigError, PartnerLost
+from reason.training.world import Item, Rows, World
 
 PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
 LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
 A_DAY = timedelta(days=1)  # for the first one to make the set
-Rows = TypeVar("Rows", bound=tuple[Any, ...])
-Item = TypeVar("Item")
 BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
 
 
 @dataclass(frozen=True)
-class World:
-    """Rank and number of processes. With one process every collective returns its argument."""
+class Processes(World):
+    """Several processes."""
 
-    rank: int = 0
-    size: int = 1
     control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
     patient: Any = None  # another, with a timeout of a day
     tensors: Any = None  # the group whose tensors are summed and gathered; none: NCCL's
 
-    @property
-    def first(self) -> bool:
-        """Is this rank 0, which writes files and prints?"""
-        return self.rank == 0
-
     def mine(self, rows: Rows) -> Rows:
         """This process's rows of a named tuple of (B, ...) tensors."""
-        if self.size == 1:
-            return rows
-        return type(rows)(*(self._own(part) for part in rows))
+        own = self.portion(len(rows[0]))
+        return type(rows)(*(_cut(part, own) for part in rows))
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""
-        if self.size == 1:
-            return tensor
         total = tensor.clone()
         dist.all_reduce(total, group=self.tensors)
         return total
 
     def mean(self, tensor: Tensor) -> Tensor:
         """The mean over all processes."""
-        return tensor if self.size == 1 else self.sum(tensor) / self.size
+        return self.sum(tensor) / self.size
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Concatenate every process's tensor, of one shape, along dim 0."""
-        if self.size == 1:
-            return tensor
         here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
         parts = [torch.empty_like(here) for _ in range(self.size)]
         dist.all_gather(parts, here.contiguous(), group=self.tensors)
         return torch.cat(parts).to(tensor.device)
 
-    def gather_rows(self, value: Any) -> Any:
-        """A carry's field over all processes: a (B, ...) tensor, or a named tuple of them as a list."""
-        return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
-
-    def own_rows(self, value: Any, device: torch.device) -> Any:
-        """This process's rows, on its device, of a result of `gather_rows`."""
-        if isinstance(value, list):
-            return [self.own_rows(part, device) for part in value]
-        return self._own(value).to(device)
-
-    def portion(self, rows: int) -> range:
-        """This process's part of `rows`, which need not divide evenly; the parts partition the rows."""
-        return range(self.rank * rows // self.size, (self.rank + 1) * rows // self.size)
-
-    def _own(self, rows: Any) -> Any:
-        own = self.portion(len(rows))
-        return rows[own.start : own.stop]
-
     def collect(self, items: list[Item]) -> list[Item]:
         """The items of all processes, the first process's first."""
-        if self.size == 1:
-            return items
         parts: list[list[Item]] = [[] for _ in range(self.size)]
         dist.all_gather_object(parts, items, group=self.control)
         return [item for part in parts for item in part]
 
     def any(self, flag: bool) -> bool:
         """Is `flag` true in any process? All then stop at the same step."""
-        if self.size == 1:
-            return flag
         flags = torch.tensor(int(flag))
         dist.all_reduce(flags, dist.ReduceOp.MAX, group=self.control)
         return bool(flags)
 
     def tell(self, text: str) -> str:
         """Broadcast the text of rank 0."""
-        if self.size == 1:
-            return text
         box = [text]
         dist.broadcast_object_list(box, group=self.control)
         return box[0]
 
     def await_first(self) -> None:
         """Wait until the first process is here too, however long its work takes."""
-        if self.size > 1:
-            dist.broadcast(torch.zeros(1), 0, group=self.patient)
+        dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Entries of a sparse gradient (n, 1), (n, D), as many in every process: its first row again, with zeros."""
@@ -126,8 +88,6 @@ class World:
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
-        if self.size == 1:
-            return
         dense: list[Tensor] = []
         for parameter in parameters:
             gradient = parameter.grad
@@ -147,6 +107,11 @@ class World:
             torch._foreach_copy_(bucket, [part.view_as(g) for part, g in zip(parts, bucket, strict=True)])
 
 
+def _cut(part: Any, own: range) -> Any:
+    rows = slice(own.start, own.stop)
+    return part[rows] if isinstance(part, Tensor) else tuple(each[rows] for each in part)
+
+
 def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
     """The tensors in order, in buckets of one type and at most BUCKET numbers (or one tensor)."""
     lot: list[Tensor] = []
@@ -161,21 +126,18 @@ def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The process group of torchrun; without torchrun, this process alone.
+    """The process group of torchrun.
 
     Raises:
         PartnerLost: another process has stopped, or is gone.
     """
     size = world_size()
-    if size == 1:
-        yield World()
-        return
     if device.type == "cuda":
         torch.cuda.set_device(device)
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGER)
         control, patient = (dist.new_group(backend="gloo", timeout=t) for t in (PATIENCE, A_DAY))
-        yield World(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
+        yield Processes(dist.get_rank(), size, control, patient, None if device.type == "cuda" else control)
     except RuntimeError as error:
         lost = _lost(str(error))
         if lost is None:
@@ -218,9 +180,7 @@ def goes_on(run: str | None) -> bool:
     Raises:
         ConfigError: the run has no name that every attempt knows, or torchrun keeps its store.
     """
-    most = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")
-    if most == "0":
-        return False
+    most = os.environ["TORCHELASTIC_MAX_RESTARTS"]
     if run is None:
         raise ConfigError(f"--max-restarts={most} of torchrun, and no name of the run to go on with: type run=DIR")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # github.com/pytorch/pytorch/issues/135712
@@ -237,8 +197,7 @@ def device_of_process(name: str) -> str:
     Raises:
         ConfigError: one named GPU, and several processes.
     """
-    if world_size() == 1:
-        return name
+    world_size()
     if name.startswith("cuda:"):
         raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")
     if name == "cuda" or (name == "auto" and torch.cuda.is_available()):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
+from reason.extensions.pack.archive import pack_run
 from reason.files import readable_size
-from reason.runs.archive import pack_run
 from reason.runs.directory import PACKED, is_archive, read_record
 from reason.training.checkpoint import best_checkpoint, readable
 

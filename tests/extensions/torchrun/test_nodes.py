@@ -68,7 +68,7 @@ def launch(node: int, words: list[str], met: str, restarts: int) -> "subprocess.
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.213.0.1:29500", "--rdzv-id", "test"]
     # the host of the store by word, since the nodes' names are in no directory
     command += ["--rdzv-conf", f"is_host={1 - node}", "--local-addr", f"10.213.0.{node + 1}"]
-    command += [str(ROOT / "tests/training/node.py"), *met.split(), *words]
+    command += [str(ROOT / "tests/extensions/torchrun/node.py"), *met.split(), *words]
     environment = os.environ | {"GLOO_SOCKET_IFNAME": interface, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

@@ -6,6 +6,7 @@ A gzipped tar of a run's own files. gzip's CRC covers all of them, and the check
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import tarfile
 import zlib
@@ -14,9 +15,9 @@ from pathlib import Path
 from datasets_gen.scratch import scratch_beside
 from reason.errors import ConfigError
 from reason.files import naming
-from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing
+from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing, refuse_no_run
 from reason.runs.folders import new_path
-from reason.training.checkpoint import FILES, MANIFEST, NEEDED, checkpoints, readable, torn
+from reason.training.checkpoint import FILES, MANIFEST, NEEDED, readable
 
 BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
@@ -27,6 +28,23 @@ MEMBER = re.compile(
 def folder_of(archive: Path) -> Path:
     """The folder under runs/ that an archive unpacks to unless another is named."""
     return ROOT / archive.name.removesuffix(PACKED)
+
+
+def unpacked(archive: Path, run: Path | None) -> Path:
+    """The folder that an archive is unpacked to: `run`, or `folder_of`.
+
+    Raises:
+        ConfigError: the folder is there already, or torchrun has started this process.
+    """
+    run = run or folder_of(archive)
+    if int(os.environ.get("RANK", "0")):
+        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
+    if (run / "config.json").exists():
+        raise ConfigError(
+            f"{run} is there already, from this archive or another: go on with run={run}, or name run=DIR"
+        )
+    unpack_run(archive, run)
+    return run
 
 
 def pack_run(run: Path, out: Path) -> None:
@@ -89,14 +107,3 @@ def unpack_run(archive: Path, run: Path) -> None:
         if run.exists():
             run.rmdir()
         scratch.rename(run)
-
-
-def refuse_no_run(folder: Path, source: str, mend: str) -> None:
-    """Raises ConfigError where what came from `source` is no run, or holds no checkpoint that is whole."""
-    try:
-        read_record(folder)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace(str(folder), source)) from None
-    faults = [torn(saved) for saved in checkpoints(folder)] or ["none is in it"]
-    if None not in faults:
-        raise ConfigError(f"{source} holds no checkpoint to go on with ({faults[-1]}); {mend}")

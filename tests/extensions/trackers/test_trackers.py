@@ -12,7 +12,8 @@ from test_loop import interrupted
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.training.log import numbers, read_metrics, tracker_of
+from reason.extensions.trackers.settings import numbers
+from reason.training.log import read_metrics, tracker_of
 
 
 def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: Path) -> None:

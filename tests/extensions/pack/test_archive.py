@@ -13,7 +13,7 @@ from survivors import entry, flip, same, snapshot
 
 from reason.cli import main
 from reason.errors import ConfigError
-from reason.runs.archive import pack_run, unpack_run
+from reason.extensions.pack.archive import pack_run, unpack_run
 
 Members = dict[str, bytes]
 

@@ -1,0 +1,1 @@
+"""Data parallelism: one training, or one evaluation, on several processes that torchrun starts."""

@@ -1,0 +1,1 @@
+"""The metrics of a training, also in TensorBoard or Weights & Biases."""
