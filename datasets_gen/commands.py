@@ -6,13 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from datasets_gen import importers, show, verify
 from datasets_gen.addition import generate as addition
-from datasets_gen.declared import generate as declared
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
-from datasets_gen.pages import pages
 from datasets_gen.plugins import load_parts
 from datasets_gen.sudoku import generate as sudoku
 from datasets_gen.typed import Parser, typed
@@ -34,6 +33,7 @@ NOTHING_WRITTEN = ": nothing was written"
 COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
     module.add_parser for module in (sudoku, maze, addition, importers, show, verify)
 ]
+FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # the same of a file, by the end of its name
 
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -43,8 +43,9 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in COMMANDS:
         add(commands)
-    for name in [*pages(), *(word for word in words[:1] if word.endswith(".py"))]:
-        declared.add_parser(commands, name)
+    for name in words[:1]:
+        if Path(name).suffix in FILES:
+            FILES[Path(name).suffix](commands, name)
     return parser
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from datasets_gen.addition import Addition
-from datasets_gen.declared import FACTS, FORMS, Declared
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
-from datasets_gen.pages import pages
 from datasets_gen.plugins import installed, load_parts
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
@@ -21,7 +19,8 @@ class UnknownPuzzle(DatasetError):
     """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
 
 
-FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition)} | pages()
+FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition)}
+READERS: list[Callable[[Mapping[str, Any], Structure | None], Puzzle | None]] = []  # of a `task`, before FAMILIES
 PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a `task`
     (puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30))
 }
@@ -63,18 +62,17 @@ def structure_of(metadata: Metadata) -> Structure:
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure: Structure | None = None) -> Puzzle:
     """The family that a `task` field names; without a name, the published set of that shape.
 
-    structure: that of the set; declared puzzles judge by its relations.
+    structure: that of the set, whose relations may be a puzzle's rules.
 
     Raises:
         UnknownPuzzle: no family fits.
         DatasetError: the family that is named has no such settings.
     """
+    for read in READERS:
+        if (found := read(task, structure)) is not None:
+            return found
     settings = {key: value for key, value in task.items() if key != "labels"}
     name = settings.pop("name", None)
-    typed = FORMS.get(str(settings.pop("form", "")), Declared)  # of a page of one's own
-    page = FAMILIES.get(name, typed) if isinstance(name, str) else None
-    if isinstance(page, type) and issubclass(page, Declared) and FACTS.keys() <= settings.keys():
-        return page.of_task(task, structure)
     if not isinstance(name, str) or name not in FAMILIES:
         if name is None and (seq_len, vocab_size) in PUBLISHED:
             return PUBLISHED[seq_len, vocab_size]

@@ -10,11 +10,7 @@ from conftest import trainer_of
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.data import PuzzleData
-from reason.models import build_model
-from reason.models.base import IGNORE
-from reason.models.layout import IMPOSSIBLE
-from reason.presets import PRESETS, declared, preset
+from reason.presets import LISTS, PRESETS, preset
 from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
@@ -27,16 +23,23 @@ FIRST = {  # of a paper's rows that change the same settings
 }.values()
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in PRESETS])
+OTHERS = [name for home, names in LISTS.items() if home.name != "declared" for name in names]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in OTHERS])
 def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (4, shape.seq_len))
+    two_steps(name, {"train": Split.of_puzzles(tokens, tokens)}, tmp_path)
+
+
+def two_steps(name: str, sets: dict[str, Split], tmp_path: Path) -> None:
+    """The preset trains on the splits, and its weights change."""
+    shape = preset(name).shape
     own = preset(name).config()
     few = {"rollout.grad_steps": str(min(2, own.rollout.grad_steps))}  # tables average over as many as 64
     config = override(own, NARROW | BRIEF | few)
     task = {"causal": getattr(config.model, "causal", False)}
-    page = {"declared-puzzle": "killer"}.get(name, name)
-    sets = declared.sample(page)[1] if page in declared.PAGES else {"train": Split.of_puzzles(tokens, tokens)}
     write_dataset(tmp_path / "set", sets, task=task, vocab_size=shape.vocab_size, structure=shape.structure)
     config = override(config, {"data.directory": str(tmp_path / "set")})
     if config.init_from is not None:
@@ -62,19 +65,3 @@ def _source(config: Config, tmp_path: Path) -> Path:
 def test_a_preset_states_the_sizes_that_its_papers_state() -> None:
     counts = {name: preset(name).parameter_count() for name in ("hrm-sudoku", "trm-att-sudoku", "trm-mlp-sudoku")}
     assert counts == {"hrm-sudoku": 27_275_266, "trm-att-sudoku": 6_828_034, "trm-mlp-sudoku": 5_028_866}
-
-
-@pytest.mark.parametrize("name", declared.PAGES)
-def test_the_network_of_a_page_can_give_every_label(name: str, tmp_path: Path) -> None:
-    """Walls too, which are no values of an open cell."""
-    shape = preset(name).shape
-    write_dataset(
-        tmp_path / "set", declared.sample(name)[1], task={}, vocab_size=shape.vocab_size, structure=shape.structure
-    )
-    data = PuzzleData(tmp_path / "set", "train")
-    model = build_model(override(preset(name).config(), NARROW).model, data.shape, torch.float32, None)
-    batch = data.take(torch.arange(len(data)))
-    context = model.encode(batch)
-    logits = model.readout(model.initial_state(context), context).logits
-    scored = batch.labels != IGNORE
-    assert (logits[scored].gather(-1, batch.labels[scored][:, None]) > IMPOSSIBLE).all()

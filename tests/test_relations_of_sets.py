@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from datasets_gen.declared.relations import partitioned
+from datasets_gen.extensions.declared.relations import partitioned
 from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure

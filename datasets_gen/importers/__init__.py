@@ -16,7 +16,6 @@ import numpy as np
 
 from datasets_gen.addition import Addition
 from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
-from datasets_gen.importers.suites import read_suite, suite_split
 from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
 from datasets_gen.layout import (
     SHARED,
@@ -61,18 +60,6 @@ class Format(NamedTuple):
     sources: str = "local files"
 
 
-SUITE_EXAMPLE = """\
-  reasoning-gym    its entries as JSON, one a line: sudoku, mini_sudoku, futoshiki, n_queens
-                   python -m datasets_gen import reasoning-gym futoshiki.jsonl --like data/futoshiki \\
-                       --output-dir data/gym-futoshiki
-  PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
-                   python -m datasets_gen import ppbench golden_300.jsonl --tasks lightup --like data/light-up \\
-                       --output-dir data/ppbench-lightup
-"""
-SUITE_OPTIONS: dict[str, dict[str, Any]] = {
-    "tasks": {"metavar": "ID", "help": "only this kind of puzzle"},
-    "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, for its relations"},
-}
 FORMATS: dict[str, Format] = {}
 BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set, beside its splits, and what reads them: npy copies them
 
@@ -159,16 +146,6 @@ def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
     return {"splits": splits, **described(puzzle)}
 
 
-def _from_suite(options: argparse.Namespace) -> dict[str, Any]:
-    splits: dict[str, Split] = {}
-    for name, source in by_split(options).items():
-        kind, found = read_suite(source, options.format, options.tasks)
-        puzzle, splits[name] = suite_split(kind, found, options.like)
-        if others := len(found) - len(splits[name].inputs):
-            print(f"warning: {source}: {others} puzzles of another size are left out", file=sys.stderr)
-    return {"splits": splits, **described(puzzle)}
-
-
 def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     if len(options.sources) != 1:
         raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
@@ -232,8 +209,6 @@ FORMATS |= {
 """,
         sources="a folder, which has its own splits",
     ),
-    "reasoning-gym": Format(_from_suite, SUITE_EXAMPLE, SUITE_OPTIONS),
-    "ppbench": Format(_from_suite, SUITE_EXAMPLE, SUITE_OPTIONS),
 }
 
 

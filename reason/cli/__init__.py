@@ -32,9 +32,6 @@ CORE = {
         "datasets_gen.__main__:main",
         "generate, import, verify, merge or show a puzzle set (= python -m datasets_gen)",
     ),
-    "new-puzzle": Command(
-        "reason.cli.new_puzzle:main", "write a template for a puzzle of your own: cells, values, constraints"
-    ),
     "train": Command("reason.cli.train:main", "train a reasoner from a preset (= python train.py)"),
     "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step (= python evaluate.py)"),
     "solve": Command("reason.cli.solve:main", "solve a puzzle from the command line, step by step"),

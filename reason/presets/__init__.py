@@ -17,7 +17,7 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
 from reason.plugins import installed, load_parts, own_recipe
-from reason.presets import declared, small, structured
+from reason.presets import small, structured
 from reason.presets.bases import (
     BLANK_ADDITION_3,
     MAZE_10,
@@ -140,17 +140,7 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), config, partial(getattr, table.base, "shape"), about, row)
 
 
-def _of_page(page: str) -> Preset:
-    config, find_shape = partial(declared.of_page, page), partial(declared.shape, page)
-    return Preset(page, config, find_shape, partial(declared.about, page))
-
-
 add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
-about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
-declared_puzzle = Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
-add_presets(
-    HERE, [declared_puzzle, *map(_of_page, declared.PAGES)], "Puzzles declared by their constraints (docs/data.md)"
-)
 add_papers(HERE, "authors", "stars", "blindspot", "ouro", "cmm")
 load_parts("presets")
 

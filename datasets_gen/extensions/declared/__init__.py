@@ -1,0 +1,12 @@
+"""Puzzles that a CPMpy model declares: its constraints are the checker, the solver, the generator and the structure."""
+
+from datasets_gen.extensions.declared import shapes
+from datasets_gen.extensions.declared.expressions import Runs, unseen
+from datasets_gen.extensions.declared.lazily import cp
+from datasets_gen.extensions.declared.puzzle import FACTS, Declared, Drawn
+from datasets_gen.extensions.declared.text import FORMS, WithCages, WithEdges, WithRuns, WithSigns, labelled
+
+__all__ = [
+    "FACTS", "FORMS", "Declared", "Drawn", "Runs", "WithCages", "WithEdges", "WithRuns", "WithSigns", "cp",
+    "labelled", "shapes", "unseen",
+]  # fmt: skip

@@ -1,0 +1,300 @@
+"""`python -m datasets_gen NAME`: puzzles of a page, each with the clues that leave one solution."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets_gen.arguments import add_command, add_output, check_counts, save
+from datasets_gen.extensions.declared.expressions import Instance
+from datasets_gen.extensions.declared.pages import page_named
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, NoSolution, signature
+from datasets_gen.extensions.declared.relations import gather, partitioned, rows
+from datasets_gen.extensions.declared.rules import evaluate, named
+from datasets_gen.extensions.declared.solver import LIGHT, Solver, TooHard
+from datasets_gen.layout import DatasetError, Split
+from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.progress import Progress
+from datasets_gen.puzzles import FAMILIES
+from datasets_gen.structure import units
+
+CHUNK = 4  # random puzzles of a task
+PATIENCE = 25  # tasks in a row that bring nothing before giving up
+ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
+REASONS = {  # why a draw brings no puzzle, and what mends it
+    "unsatisfiable": "{} have no solution: its rules contradict one another or what is shown",
+    "ambiguous": "{} have several solutions even with every clue: show more, or declare unique = False",
+    "too hard": "{} take CP-SAT too long: make the puzzle smaller, or show more",
+    "known": "{} were made before: ask for fewer",
+}
+
+
+def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
+    """Add the command of one page."""
+    page = page_named(name)
+    if name not in FAMILIES:  # a file of one's own
+        page.refuse_faults(FAMILIES)
+    summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
+    solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
+    parser = add_command(
+        commands,
+        name,
+        partial(run, name),
+        summary,
+        f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same"
+        f"{' up to a renaming of the values' if page.interchangeable else ''}. "
+        "The same options and seed give the same bytes, with the same OR-Tools.",
+        f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
+    )
+    add_output(parser, train=1000, test=1000)
+    if page.unique:
+        parser.add_argument(
+            "--clues",
+            type=int,
+            metavar="N",
+            help=f"leave N or more of the clues that could go (default {page.fewest}; 0: no clue is superfluous)",
+        )
+
+
+def run(name: str, options: argparse.Namespace) -> None:
+    """Generate and save."""
+    counts = check_counts(options)
+    clues = getattr(options, "clues", None)
+    if clues is not None and clues < 0:
+        raise DatasetError(f"--clues {clues} is negative; give a whole number from 0")
+    puzzle, splits = declared_splits(name, counts, clues=clues, seed=options.seed, processes=options.processes)
+    rated = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
+    facts = {
+        "rating": "branches of CP-SAT: one worker, no presolve",
+        "mean_rating": {name: round(float(ratings.mean()), 2) for name, ratings in rated.items()},
+    }
+    save(options, puzzle, splits, {} if clues is None else {"clues": clues}, facts, command=name)
+
+
+class Made(NamedTuple):
+    """One finished puzzle."""
+
+    question: np.ndarray  # (S,) tokens
+    answers: np.ndarray  # (n, S), different
+    own: list[Instance]  # beside those of every puzzle
+    rating: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One task: `CHUNK` random puzzles, drawn from the generator that (seed, split, number) names."""
+
+    page: str
+    clues: int | None
+    seed: int
+    split: int
+    number: int
+
+
+def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
+    """(signature, puzzle) of a task's draws, and why the other draws gave none."""
+    puzzle = page_named(chunk.page)()
+    puzzle.fewest = puzzle.fewest if chunk.clues is None else chunk.clues
+    rng = seeded(chunk.seed, chunk.split, chunk.number)
+    found, failed = [], Counter[str]()
+    answers = ANSWERS if ORDER[chunk.split] == "train" else 1
+    for _ in range(CHUNK):
+        try:
+            made = make(puzzle, rng, answers)
+        except NoSolution:
+            failed["unsatisfiable"] += 1
+        except TooHard:
+            failed["too hard"] += 1
+        else:
+            if made is None:
+                failed["ambiguous"] += 1
+            else:
+                own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
+                found.append((signature(made.question, own, puzzle.interchangeable), made))
+    return found, failed
+
+
+def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made | None:
+    """A random puzzle; None where it has several solutions with every clue shown, and may not.
+
+    Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
+
+    Raises:
+        NoSolution: the page asked for a grid that does not exist.
+        TooHard: CP-SAT needs too long.
+        DatasetError: the page contradicts itself.
+    """
+    with puzzle.code():
+        drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    if not isinstance(drawn, Drawn):
+        raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, optional=…)")
+    answer = np.asarray(drawn.answer, np.int64).ravel()
+    absent = np.zeros(answer.shape, bool) if drawn.absent is None else np.asarray(drawn.absent).ravel()
+    givens, own = puzzle.read(drawn.shown)
+    clues = [puzzle.read(clue) for clue in drawn.optional]
+    _check(puzzle, answer, absent, [(givens, own), *clues])
+    optional = [index for index, (_, instances) in enumerate(clues) if instances]
+    solver = Solver(
+        puzzle.cells.flat,
+        puzzle.domains(givens, absent),
+        puzzle.posted([*puzzle.always_instances, *own]),
+        [each for index in optional for each in puzzle.posted(clues[index][1])],
+    )
+
+    def show(kept: Iterable[int]) -> None:
+        shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
+        solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
+
+    kept: Iterable[int] | None = range(len(clues))
+    if puzzle.unique:
+        solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
+        kept = _needed(puzzle.fewest, clues, show, solver, rng)
+        solver.include()
+    if kept is None:
+        return None
+    show(kept)
+    solver.answer(**LIGHT)
+    for index in sorted(kept):
+        givens = givens | clues[index][0]
+        own = own + clues[index][1]
+    branches, found = solver.branches, {answer.tobytes(): answer}
+    others = rng.spawn(1)[0]  # the next puzzle does not depend on how many answers this one has
+    with contextlib.suppress(TooHard):
+        for _ in range(0 if puzzle.unique else answers - 1):
+            other = solver.random(others)
+            assert other is not None, "the first answer is one"
+            other = np.where(absent, answer, other)
+            found[other.tobytes()] = other
+    tokens = np.where(absent, ABSENT, np.stack([*found.values()]) - puzzle.lowest + FIRST).astype(np.uint8)
+    question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens[0], BLANK)
+    return Made(question.astype(np.uint8), tokens, own, branches)
+
+
+Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
+
+
+def _check(puzzle: Declared, answer: np.ndarray, absent: np.ndarray, clues: list[Clue]) -> None:
+    """Refuse a page whose clues contradict its answer."""
+    shown = {cell for givens, _ in clues for cell in givens}
+    for cell, value in enumerate(answer.tolist()):
+        allowed = range(puzzle.lowest, puzzle.lowest + len(puzzle.values)) if cell in shown else puzzle.open_values
+        if not absent[cell] and value not in allowed:
+            raise DatasetError(f"{puzzle.name}: the answer has {value} in cell {cell}, where it may have {[*allowed]}")
+    for givens, instances in [({}, puzzle.always_instances), *clues]:
+        wrong = next((cell for cell, value in givens.items() if answer[cell] != value or absent[cell]), None)
+        if wrong is not None:
+            raise DatasetError(f"{puzzle.name}: the clue of cell {wrong} is not what the answer has")
+        for each in instances:
+            if not _true(each, answer):
+                raise DatasetError(f"{puzzle.name}: the answer breaks {named(each.folded.rule)} of cells {each.cells}")
+
+
+def _true(each: Instance, answer: np.ndarray) -> bool:
+    return bool(evaluate(each.rule, answer[list(each.cells)], np.array(each.numbers, np.int64)))
+
+
+def _needed(
+    fewest: int, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
+) -> set[int] | None:
+    """Indices of clues that leave one solution; None: all of them do not.
+
+    Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these is kept, and a quarter as
+    many others as are kept already, at random, until no other solution is left. Then superfluous clues go, in random
+    order, down to `fewest`.
+    """
+
+    def other(kept: set[int]) -> np.ndarray | None:
+        show(kept)
+        return solver.answer(**LIGHT)
+
+    order = rng.random(len(clues)).argsort().tolist()
+    kept = set(order[:fewest])
+    while True:
+        rest = [index for index in order if index not in kept]
+        try:
+            found = other(kept)
+        except TooHard:
+            if not rest:
+                raise
+            broken = rest
+        else:
+            if found is None:
+                break
+            broken = [index for index in rest if _breaks(found, clues[index])]
+        if not broken:
+            return None
+        kept.add(broken[int(rng.random() * len(broken))])
+        kept.update(rest[: len(kept) // 4])
+    for index in order:
+        if index in kept and len(kept) > fewest:
+            with contextlib.suppress(TooHard):
+                if other(kept - {index}) is None:
+                    kept.remove(index)
+    return kept
+
+
+def _breaks(found: np.ndarray, clue: Clue) -> bool:
+    givens, instances = clue
+    return any(found[cell] != value for cell, value in givens.items()) or not all(_true(i, found) for i in instances)
+
+
+def declared_splits(
+    name: str, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
+) -> tuple[Declared, dict[str, Split]]:
+    """The puzzle with the relations of its set, and splits of `counts` puzzles each.
+
+    Raises:
+        DatasetError: the page contradicts itself, or brings too few puzzles.
+    """
+    puzzle = page_named(name)()
+    seen: set[int] = set()
+    made: dict[str, list[Made]] = {}
+    failed = Counter[str]()
+
+    def found(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
+        failed.update(chunk[1], known=len(chunk[0]))
+        return chunk[0]
+
+    def hopeless(barren: int) -> str | None:
+        if not barren:
+            failed.clear()
+        if barren < PATIENCE:
+            return None
+        told = ", ".join(text.format(failed[reason]) for reason, text in REASONS.items() if failed[reason])
+        return f"{name}: of {failed.total()} draws in a row none is new ({len(seen)} were found before); {told}"
+
+    for split in (split for split in ORDER if counts.get(split)):
+        tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())
+        with Progress(total=counts[split], desc=f"{split}: {name}", unit="puzzle") as bar:
+            chunks = map(found, ordered_map(declared_chunk, tasks, processes))
+            made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
+    every = [each for split in made.values() for each in split]
+    drawn = [each.own for each in every]
+    of_grid = units(puzzle.grid, puzzle.box_shape)
+    groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
+    puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
+    table = rows(relations, drawn)
+    splits, start = {}, 0
+    for split, some in made.items():
+        sizes = [len(each.answers) for each in some]
+        questions = np.array([each.question for each in some]).repeat(sizes, axis=0)
+        splits[split] = Split(
+            questions,
+            np.concatenate([each.answers for each in some]),
+            puzzle_identifiers=np.zeros(len(some), np.int64),
+            puzzle_indices=np.cumsum([0, *sizes]),
+            group_indices=np.arange(len(some) + 1),
+            ratings=np.array([each.rating for each in some], np.int32),
+            relations=None if table is None else table[start : start + len(some)].repeat(sizes, axis=0),
+        )
+        start += len(some)
+    return puzzle, splits

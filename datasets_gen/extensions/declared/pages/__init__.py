@@ -1,0 +1,53 @@
+"""Puzzles by declaration, one file each; a file more is a puzzle more."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import traceback
+from functools import cache
+from pathlib import Path
+
+from datasets_gen.extensions.declared import Declared
+from datasets_gen.layout import DatasetError
+
+
+@cache
+def pages() -> dict[str, type[Declared]]:
+    """The pages of this folder by name."""
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    found = [each for module in modules for each in vars(module).values() if _is_page(each, module.__name__)]
+    return {page.name: page for page in found}
+
+
+@cache
+def page_named(name: str) -> type[Declared]:
+    """The page of that name, or the one in a Python file of one's own.
+
+    Raises:
+        DatasetError: there is none.
+    """
+    if name in pages():
+        return pages()[name]
+    path = Path(name).resolve()
+    spec = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
+    if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
+        raise DatasetError(f"no page {name}; there are {', '.join(pages())}, or name a Python file of your own")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise DatasetError(f"{name} cannot be imported{where}: {type(error).__name__}: {error}") from error
+    found = [each for each in vars(module).values() if _is_page(each, module.__name__)]
+    if len(found) != 1:
+        raise DatasetError(f"{name} has {len(found)} classes on Declared; one page is one class")
+    return found[0]
+
+
+def _is_page(each: object, module: str) -> bool:
+    return isinstance(each, type) and issubclass(each, Declared) and each.__module__ == module

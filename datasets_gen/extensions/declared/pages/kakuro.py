@@ -1,0 +1,50 @@
+"""Kakuro 8×8: runs of different digits with their sums."""
+
+import numpy as np
+
+from datasets_gen.extensions.declared import Declared, Drawn, cp, labelled, shapes
+from datasets_gen.family import whole
+from datasets_gen.layout import DatasetError
+
+
+class Kakuro(Declared):
+    """Kakuro 8×8: different digits in every run of cells between walls, with the sum of each run."""
+
+    name = "kakuro"
+    grid, values = (8, 8), "123456789#"
+    shown_only = "#"
+
+    def puzzle(self, x, rng, fill):
+        """Walls that leave no run of one cell, all sums, and digits where these leave several solutions."""
+        walls = shapes.walls(self.grid, rng, 0.4, shortest=2)
+        answer = fill(self.runs(x, walls, ()))
+        across, down = shapes.segments(~walls)
+        sums = [int(answer.flat[run].sum()) for run in across + down]
+        digits = [cell == value for cell, value in zip(x[~walls], answer[~walls], strict=True)]
+        return Drawn(answer, shown=self.runs(x, walls, sums), optional=digits)
+
+    def runs(self, x, walls, sums):
+        """Walls, and runs of different digits with their sums: rows first, then columns."""
+        across, down = shapes.segments(~walls)
+        runs = [x.flat[run] for run in across + down]
+        totals = [cp.sum(run) == total for run, total in zip(runs, sums, strict=False)]
+        return [*(cell == 10 for cell in x[walls]), *map(cp.AllDifferent, runs), *totals]
+
+    def draw(self, tokens, question=None, relations=None):
+        """The board, then the sums of the runs in rows and in columns."""
+        board = super().draw(tokens)
+        sums = {each.ordered: each.numbers[0] for each in self.own(relations) if each.numbers}
+        lines = shapes.segments(np.array([list(line) for line in board.split()]) != "#")
+        told = [" ".join(str(sums.get(tuple(run), "?")) for run in runs) for runs in lines]
+        return f"{board}\nrows: {told[0]}\ncolumns: {told[1]}"
+
+    def typed(self, text):
+        """A board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
+        board, found = labelled(text, "rows", "columns")
+        clues = self.clues("\n".join(board))
+        walls = np.array(list("".join("".join(board).split()))).reshape(self.grid) == "#"
+        sums = [[whole(word, "sum") for word in found[head].split()] for head in ("rows", "columns")]
+        for head, runs, given in zip(("rows", "columns"), shapes.segments(~walls), sums, strict=True):
+            if len(given) != len(runs):
+                raise DatasetError(f"{len(given)} sums of {head}; the board has {len(runs)} runs in {head}")
+        return self.of_constraints([*clues, *self.runs(self.cells, walls, [*sums[0], *sums[1]])])

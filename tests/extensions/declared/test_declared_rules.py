@@ -1,0 +1,186 @@
+"""Constraints as data: CPMpy's expressions, rules in JSON, and numpy agree."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from datasets_gen.extensions.declared import Runs, cp, unseen
+from datasets_gen.extensions.declared.expressions import instances
+from datasets_gen.extensions.declared.relations import gather, holds, listed, rows
+from datasets_gen.extensions.declared.rules import PLAIN, SYMMETRIC, check, constraint, evaluate, named
+from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
+
+cp_module = pytest.importorskip("cpmpy")
+X = cp_module.intvar(0, 4, shape=5, name="x")
+CELLS = {cell.name: number for number, cell in enumerate(X)}
+a, b, c, d, e = X
+
+# Every kind of constraint: its rule, and the cells of the instance.
+KINDS = {
+    "alldifferent": (cp.AllDifferent(X), ["alldifferent", "x"]),
+    "alldifferent of two": (a != b, ["alldifferent", "x"]),
+    "allequal": (cp.AllEqual(X[:3]), ["allequal", "x"]),
+    "allequal of two": (b == a, ["allequal", "x"]),
+    "not allequal": (~cp.AllEqual(X[:3]), ["not", ["allequal", "x"]]),
+    "sum": (cp.sum(X) == 9, ["==", ["sum", "x"], "n"]),
+    "sum of two": (a + b == 5, ["==", ["sum", "x"], "n"]),
+    "sum below": (sum(X) < 8, ["<", ["sum", "x"], "n"]),
+    "sum in": (cp.InDomain(cp.sum(X[:3]), [1, 2, 7]), ["in", ["sum", "x"], [1, 2, 7]]),
+    "odd sum": (cp.sum(X) % 2 == 1, ["==", ["mod", ["sum", "x"], 2], "n"]),
+    "equal weights": (2 * a + 2 * b + 2 * c <= 12, ["<=", ["sum", ["*", 2, "x"]], "n"]),
+    "product": (a * b * c == 8, ["==", ["*", "x"], "n"]),
+    "count": (cp.Count(X, 2) >= 2, [">=", ["sum", ["==", "x", 2]], "n"]),
+    "count by hand": (cp.sum(X == 2) != 1, ["!=", ["sum", ["==", "x", 2]], "n"]),
+    "among": (cp.Among(X, [1, 3]) == 2, ["==", ["sum", ["in", "x", [1, 3]]], "n"]),
+    "min": (cp.min(X) >= 1, [">=", ["min", "x"], "n"]),
+    "max": (cp.max(X) > 3, [">", ["max", "x"], "n"]),
+    "nvalue": (cp.NValue(X) == 3, ["==", ["nvalue", "x"], "n"]),
+    "or": (cp.any(X == 4), ["or", ["==", "x", 4]]),
+    "and": (cp.all([cell > 0 for cell in X[:2]]), ["and", [">", "x", 0]]),
+    "xor": (cp.Xor([cell >= 2 for cell in X]), ["xor", [">=", "x", 2]]),
+    "less": (b < a, ["<", "x0", "x1"]),
+    "greater": (a > b, ["<", "x0", "x1"]),
+    "at least": (a >= b, ["<=", "x0", "x1"]),
+    "constant first": (a < 3, ["<", "x0", "n"]),
+    "one cell": (a != 3, ["!=", "x0", "n"]),
+    "distance": (abs(a - b) == 2, ["==", ["abs", ["-", "x0", "x1"]], "n"]),
+    "difference": (a - b == 1, ["==", ["-", "x0", "x1"], "n"]),
+    "negative constant": (a - b == -1, ["==", ["-", "x0", "x1"], -1]),
+    "quotient": ((a + 1) // (b + 1) == 2, ["==", ["div", ["sum", "x0", 1], ["sum", "x1", 1]], "n"]),
+    "remainder": (a % (b + 1) == 1, ["==", ["mod", "x0", ["sum", "x1", 1]], "n"]),
+    "power": (a**2 == 4, ["==", ["pow", "x0", 2], "n"]),
+    "weights": (2 * a + b == 6, ["==", ["sum", ["*", 2, "x0"], "x1"], "n"]),
+    "offset": (a == b + 1, ["==", "x0", ["sum", "x1", 1]]),
+    "implication": ((a == 2).implies(b == 3), ["->", ["==", "x0", 2], ["==", "x1", 3]]),
+    "three": (a + b == c, ["==", ["sum", "x0", "x1"], "x2"]),
+    "table": (cp.Table([a, b], [[0, 1], [2, 3], [4, 4]]), ["table", [[0, 1], [2, 3], [4, 4]], "x0", "x1"]),
+    "opposite": (-a <= -2, ["<=", ["-", "x0"], -2]),
+}  # fmt: skip
+
+
+def values(count=300):
+    return np.random.default_rng(0).integers(0, 5, (count, len(X)))
+
+
+def told(expression, row):
+    """CPMpy's own value of an expression."""
+    for cell, value in zip(X, row.tolist(), strict=True):
+        cell._value = value
+    return bool(expression.value())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rule_says_what_its_expression_says(kind):
+    expression, rule = KINDS[kind]
+    (found,) = instances(expression, CELLS)
+    assert found.rule == rule
+    assert json.loads(json.dumps(found.rule)) == rule
+    check(found.rule, kind)
+    drawn = values()
+    right = evaluate(found.rule, drawn[:, found.cells], np.tile(np.array(found.numbers, int), (len(drawn), 1)))
+    again = constraint(found.rule, [X[cell] for cell in found.cells], found.numbers)
+    assert right.tolist() == [told(expression, row) for row in drawn]
+    assert right.tolist() == [told(again, row) for row in drawn]
+    assert 0 < right.sum() < len(drawn), "the draw says nothing"
+    folded = evaluate(found.folded.rule, drawn[:, found.cells], np.zeros((len(drawn), 0), int))
+    assert (folded == right).all()
+
+
+def test_every_operator_is_tried():
+    used = json.dumps([rule for _, rule in KINDS.values()])
+    assert [operator for operator in (*PLAIN, *SYMMETRIC) if f'"{operator}"' not in used] == []
+
+
+def test_runs_are_a_nonogram_line():
+    grids = np.array(list(itertools.product((0, 1), repeat=5)))
+    for numbers in [(), (1,), (5,), (2, 1), (1, 1, 1)]:
+        (found,) = instances(Runs(X, numbers), CELLS)
+        (relation,) = gather((), [[found]])  # the numbers stay clues, even where every line has the same
+        assert (relation.name, relation.places, relation.clues) == ("runs", 5, len(numbers))
+        clues = np.tile(np.array([*numbers, *[-1] * (3 - len(numbers))]), (len(grids), 1))
+        right = evaluate(found.rule, grids, clues)
+        lengths = [tuple(len(run) for run in "".join(map(str, row)).split("0") if run) for row in grids]
+        assert right.tolist() == [each == numbers for each in lengths]
+        assert (evaluate(found.rule, grids, np.tile(np.array(numbers, int), (len(grids), 1))) == right).all()
+        again = constraint(found.rule, list(X), numbers)
+        assert right.tolist() == [told(again, row) for row in grids]
+
+
+def test_an_and_of_different_things_is_several_constraints():
+    assert [each.rule for each in instances([[(a < b) & (cp.sum(X) == 3)]], CELLS)] == [
+        ["<", "x0", "x1"],
+        ["==", ["sum", "x"], "n"],
+    ]
+
+
+REFUSED = {
+    "order of four": (a + 2 * b + 3 * c == 4 * d, "ordered constraint of 4 cells"),
+    "another variable": (cp.intvar(0, 3, name="y") < a, "y is no cell of the puzzle"),
+    "unknown": (cp.Circuit(list(X)), "no relation for circuit; write AllDifferent"),
+    "count of a cell": (cp.Count(X[:2], c) == 1, "counts a value that is no number"),
+    "no constraint": (3, "is no constraint over cells"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_constraint_without_a_relation_is_refused_in_one_line(case):
+    expression, words = REFUSED[case]
+    with pytest.raises(DatasetError, match=words) as raised:
+        instances(expression, CELLS)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unseen_constraint_may_have_any_form():
+    (found,) = instances(unseen(a + 2 * b + 3 * c == 4 * d), CELLS)
+    assert (found.places, found.seen, found.numbers) == (4, False, ())
+    drawn = values()
+    right = evaluate(found.rule, drawn[:, found.cells], np.zeros((len(drawn), 0), int))
+    assert right.tolist() == [told(a + 2 * b + 3 * c == 4 * d, row) for row in drawn]
+
+
+@pytest.mark.parametrize("rule", [["foo", "x"], [], "x y", ["sum"], ["==", ["sum", "y"], 3], None, ["in", "q", [1]]])
+def test_a_rule_of_an_edited_file_is_refused(rule):
+    with pytest.raises(DatasetError, match="relation mine: no rule is"):
+        check(rule, "mine")
+
+
+def test_a_constant_that_never_varies_is_part_of_the_rule():
+    always = instances([cp.AllDifferent(X), cp.sum(X) == 9], CELLS)
+    drawn = [instances([a < b, cp.sum(X[:2]) == 3, d - e == 1], CELLS), instances([cp.sum(X[1:]) == 4, e < a], CELLS)]
+    relations = gather(always, drawn)
+    assert {relation.name: (relation.clues, relation.highest) for relation in relations} == {
+        "alldifferent": (0, 0), "sum_eq_9": (0, 0), "lt": (0, 0), "sum_eq": (1, 4), "minus_eq_1": (0, 0)
+    }  # fmt: skip
+    assert [len(relation.instances) for relation in relations] == [1, 1, 0, 0, 0]
+    table = rows(relations, drawn)
+    assert table.shape == (2, 3, 1 + 1 + 4)
+    structure = Structure(relations=relations)
+    assert [(relation.name, *rest) for relation, *rest in listed(structure, table[1])] == [
+        ("sum_eq", (4,), [1, 2, 3, 4]), ("lt", (), [4, 0])
+    ]  # fmt: skip
+    grids = values(5000)
+    with pytest.raises(ValueError, match=r"lt, sum_eq, minus_eq_1|sum_eq, .*the instances of each puzzle are needed"):
+        holds(structure, None, grids)
+    for number, own in enumerate(drawn):
+        right = holds(structure, np.tile(table[number], (len(grids), 1, 1)), grids)
+        each = [
+            evaluate(i.rule, grids[:, i.cells], np.tile(np.array(i.numbers), (len(grids), 1))) for i in always + own
+        ]
+        assert (right == np.all(each, 0)).all()
+
+
+def test_a_clue_beyond_those_of_a_set_is_refused():
+    drawn = [instances([cp.sum(X[:2]) == 3, cp.sum(X[:3]) == 4], CELLS)]
+    relations = gather([], drawn)
+    with pytest.raises(DatasetError, match="sum_eq 5: the clues of this set are at most 1 numbers from 0 to 4"):
+        rows(relations, [instances([cp.sum(X) == 5], CELLS)])
+    with pytest.raises(DatasetError, match="no relation of this set holds lt; it has sum_eq"):
+        rows(relations, [instances([a < b], CELLS)])
+
+
+def test_names_tell_rules_apart():
+    assert named(["==", ["abs", ["-", "x0", "x1"]], "n"]) == "abs_minus_eq"
+    assert named([">=", ["sum", ["==", "x", 1]], 1]) == "count_1_ge_1"
