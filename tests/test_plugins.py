@@ -1,4 +1,4 @@
-"""The files of docs/extending.md: a model, a term and a puzzle of one's own train, resume and evaluate."""
+"""The files of docs/extending.md: a model, a term, a mixer and a puzzle of one's own train, resume and evaluate."""
 
 import json
 import re
@@ -17,7 +17,9 @@ from reason.cli import main
 from reason.config.overrides import read_config
 from reason.errors import ConfigError
 from reason.losses import TERMS
-from reason.models import FAMILIES
+from reason.models import FAMILIES, build_model
+from reason.models.base import Shape
+from reason.models.mixing import MIXERS
 from reason.training.log import read_metrics
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
@@ -27,7 +29,7 @@ SHORT = ["training.steps=4", "training.batch_size=8", "training.log_every=1", "t
 
 @pytest.fixture(autouse=True)
 def _registries_as_they_were() -> Iterator[None]:
-    registries = (FAMILIES, TERMS, puzzles.FAMILIES, plugins.IMPORTED)
+    registries = (FAMILIES, TERMS, MIXERS, puzzles.FAMILIES, plugins.IMPORTED)
     before = [dict(registry) for registry in registries]
     yield
     for registry, kept in zip(registries, before, strict=True):
@@ -42,7 +44,7 @@ def _files_of_the_page(here: Path) -> None:
 
 
 def test_each_is_shown_in_few_lines() -> None:
-    assert set(FILES) == {"my_model.py", "my_term.py", "my_puzzle.py"}
+    assert set(FILES) == {"my_model.py", "my_term.py", "my_mixer.py", "my_puzzle.py"}
     assert all(sum(bool(line) for line in text.splitlines()) <= 36 for text in FILES.values())
 
 
@@ -66,6 +68,19 @@ def test_a_term_trains(here: Path, sudoku_4x4: Path) -> None:
     plugins.IMPORTED.clear()
     told = f"run was made with {own}, which may change what is trained: add --import {own}"
     refusal("train run=run --resume", told)
+
+
+def test_a_mixer_trains_evaluates_and_is_listed(here: Path, sudoku_4x4: Path) -> None:
+    typed = ["model.mixer=cross", "model.positions=none", "model.puzzle_emb_len=0"]
+    own = ["--import", "my_mixer.py"]
+    output(["train", *own, "--help", "model.mixer"], "cross")
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *own, *typed, *SHORT]) == 0
+    assert main(["evaluate", "run", "steps=2", *own]) == 0
+    with pytest.raises(ConfigError, match=r"model\.mixer=cross looks at a grid"):
+        build_model(read_config("run/config.json").model, Shape(seq_len=16, vocab_size=6))
+    del MIXERS["cross"]
+    plugins.IMPORTED.clear()
+    refusal("evaluate run", "a mixer is attention, mlp, local, groups", f"--import {here / 'my_mixer.py'}")
 
 
 def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
-from reason.config.overrides import read_config
 from reason.data.puzzles import PuzzleData
 from reason.evaluation.evaluator import decimation
 
@@ -125,13 +124,6 @@ def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(
         )
         == 0
     )
-
-
-def test_relations_without_any_in_the_set_are_groups(sudoku_4x4: Path, tmp_path: Path) -> None:
-    for mixer in ("relations", "groups"):
-        words = TINY.replace("mixer=relations", f"mixer={mixer}").split()
-        assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run={tmp_path}/{mixer}"]) == 0
-    assert read_config(tmp_path / "relations" / "config.json") == read_config(tmp_path / "groups" / "config.json")
 
 
 def test_a_declared_puzzle_is_solved_as_it_is_typed(

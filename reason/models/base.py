@@ -129,6 +129,10 @@ class ModelConfig(BaseConfig):
     def check(self, config: Any) -> None:
         """Raise ConfigError (by `require`) where the rest of the whole config does not fit this section."""
 
+    def constraints(self, shape: Shape) -> dict[str, tuple[Any, ...]]:
+        """What tells the constraint behind each part of the mixers' messages, by the part's name; {}: no such parts."""
+        return {}
+
 
 class Reasoner(nn.Module, ABC):
     """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""

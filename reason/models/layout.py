@@ -8,15 +8,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
-from datasets_gen.structure import Relation
 from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
-from reason.models.mixing import MixingConfig
+from reason.models.mixing import MIXERS, MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
-from reason.nn.relations import Links, links
 from reason.nn.rope import rotary_2d_table, rotary_table
 
 IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
@@ -43,14 +40,8 @@ class Layout(nn.Module):
         self.outside = structure.outside if config.mixer == "local" else None
         self.open_symbols, self.open_cells = config.leaves_symbols_out, config.leaves_cells_out
         self.symbols = len(structure.alphabet) if config.symbols else 1
-        self.values = config.mixer == "relations" and config.values_of(shape) > 0
-        by_group = config.mixer in ("groups", "relations")
-        groups = [structure.partition(name) for name in structure.groups] if by_group else []
-        self.seen = {
-            index: relation
-            for index, relation in enumerate(structure.relations)
-            if relation.seen and config.mixer == "relations"
-        }
+        groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
+        self.own = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
         axes = factored(structure.grid, groups) if groups and structure.grid else None
@@ -63,32 +54,18 @@ class Layout(nn.Module):
             "columns": torch.tensor(structure.alphabet) if config.symbols else None,
             "others": torch.tensor(others) if config.symbols and (others := config.others(shape)) else None,
         }
-        for index, relation in self.seen.items():
-            of_set = _instances(relation)
-            constants[f"instances_{index}"] = of_set
-            named = links(of_set, relation, shape.seq_len)._asdict()
-            constants |= {f"{name}_{index}": constant for name, constant in named.items()}
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
 
     def geometry(self, context: Context) -> Geometry:
-        """The constants, and of each puzzle the positions that take part and its instances of the relations."""
+        """The constants, and of each puzzle the positions that take part and what the mixer has constants for."""
         inside = context.mask
         company = inside if self.open_cells or self.open_symbols else None
-        if company is not None and self.open_symbols and not self.seen:
+        if company is not None and self.open_symbols and self.own is None:
             company = self._company(company)
+        own = None if self.own is None else self.own(context)
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
-        return Geometry(self.rotary, self.grid, inside, company, *by_group, self._links(context), self.kept)
-
-    def _links(self, context: Context) -> tuple[tuple[Links, ...], ...]:
-        """For each relation that networks read its instances: those of the set, and those of each puzzle."""
-        own, dtype = context.relations, context.x.dtype
-        found = []
-        for index, relation in self.seen.items():
-            of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
-            of_each = [links(rows, relation, self.shape.seq_len, dtype) for rows in own[index : index + 1]]
-            found.append(tuple(each for each in (of_set, *of_each) if each.pool.shape[-2]))
-        return tuple(found)
+        return Geometry(self.rotary, self.grid, inside, company, *by_group, own, self.kept)
 
     def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
@@ -102,18 +79,6 @@ class Layout(nn.Module):
         member, senders = self.spread.float(), inside.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
         met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
         return (met * senders).flatten(1)[..., None].to(inside.dtype)
-
-    def all_instances(self, context: Context) -> tuple[Tensor | None, Tensor | None]:
-        """For the kernel, of the relations that networks read: all instances of each puzzle (B, N), sizes (n, 5)."""
-        own, count = context.relations, len(context.x)
-        rows, kinds = [], []
-        for index, relation in self.seen.items():
-            found = [getattr(self, f"instances_{index}").expand(count, -1, -1), *own[index : index + 1]]
-            most = max(each.shape[-1] for each in found)
-            every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in found], dim=1)
-            rows.append(every.flatten(1))
-            kinds.append((max(1, relation.places), relation.clues, relation.highest + 2, *every.shape[1:]))
-        return (torch.cat(rows, dim=1).int(), torch.tensor(kinds)) if kinds else (None, None)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
@@ -168,13 +133,6 @@ def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> 
     return rotary_table(length, config.head_dim, config.rope_theta) if config.positions == "rotary" else None
 
 
-def _instances(relation: Relation) -> Tensor:
-    """(M, C + P'): the instances of every puzzle, which carry no numbers."""
-    most = max(map(len, relation.instances), default=0)
-    rows = [[-1] * relation.clues + [*cells] + [-1] * (most - len(cells)) for cells in relation.instances]
-    return torch.tensor(rows, dtype=torch.int16).view(len(rows), relation.clues + most)
-
-
 def _kinds(shape: Shape) -> np.ndarray:
     """(V, K): the embedding of a position for symbol k whose cell holds token v."""
     same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)
@@ -226,8 +184,9 @@ class Layouts(nn.Module):
             fits = same.structure == shape.structure or not self.config.structured
             return fits and same.vocab_size == shape.vocab_size
         tokens = self.config.embeddings(shape) == self.config.embeddings(own)
-        relations = self.config.relations_of(shape) == self.config.relations_of(own)
-        return self.config.size_free and tokens and relations and self.config.lacking(shape) is None
+        values = self.config.values_of(shape) == self.config.values_of(own)
+        same_weights = tokens and values and self.config.constraints(shape) == self.config.constraints(own)
+        return self.config.size_free and same_weights and self.config.lacking(shape) is None
 
     def add(self, shape: Shape) -> None:
         """Serve puzzles of this shape, which the model `reads`, from now on."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from reason.context import Context
 from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Shape
 from reason.models.layout import LaidOut, Layouts, masked
-from reason.models.mixing import MixingConfig, Positions, inner_of, refuse_unfit, structured_mixer
+from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.cache import Recall
 from reason.nn.gate import build_gate
@@ -63,14 +63,10 @@ class LoopedConfig(MixingConfig):
     def _fits(self) -> LoopedConfig:
         refuse_unfit(self)
         if self.mixer == "mlp":
-            raise ValueError(
-                "a looped model has no MLP over cells: type model.mixer=attention, local, groups or relations"
-            )
+            raise ValueError(f"a looped model has no MLP over cells: type model.mixer=attention, {' or '.join(MIXERS)}")
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
-        if self.coda and self.mixer in ("local", "relations"):
-            raise ValueError("a coda reads the state alone, not what belongs to its puzzle: type model.coda=0")
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
@@ -145,8 +141,7 @@ class LoopedModel(LaidOut):
             return TransformerBlock(
                 c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
             )
-        mixer = structured_mixer(c, self.shape, std=c.init_std)
-        return StructuredLayer(mixer, c.block, c.norm_placement, c.norm)
+        return StructuredLayer(MIXERS[c.mixer].build(c, self.shape), c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
@@ -171,7 +166,7 @@ class LoopedModel(LaidOut):
             x = x + self.positions.weight[start : start + x.shape[1]]
         mask = layout.mask(tokens, self.dtype)
         x = masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), mask)
-        if self.config.mixer in ("groups", "relations"):
+        if self.config.by_group:
             x = sequence_first(x)
         context = Context(x, mask, relations, layout)
         with self.autocast():

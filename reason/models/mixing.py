@@ -1,34 +1,82 @@
-"""How positions see each other: the settings that both families have, and what they ask of a puzzle."""
+"""How positions see each other: the table of mixers, the settings of both families, and what they ask of a puzzle."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic.fields import FieldInfo
+from torch import nn
 
 from reason.models.base import ModelConfig, Shape
-from reason.nn.block import Mixer, StructuredMixer
 from reason.nn.gate import GateKind
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
-from reason.nn.relations import RelationMixer
+from reason.plugins import installed
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-STRUCTURED = ("local", "groups", "relations")
+Constraints = dict[str, tuple[Any, ...]]  # by the name of a part of a mixer's messages: what tells its constraint
+
+
+class StructuredMixer(NamedTuple):
+    """A mixer along the puzzle's structure: an entry of MIXERS.
+
+    The module that `build` makes is called with a state h (B, S', D) and a `Geometry`, and returns what is added to h.
+    Its last layer is a `Linear` of the name `out`. It is the MLP of a layer, too.
+    """
+
+    build: Callable[[MixingConfig, Shape], nn.Module]
+    description: str
+    lacking: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # what a shape must declare
+    by_group: bool = False  # reads groups (`Geometry.pool` and others), and may have a position for every symbol
+    by_value: bool = False  # reads the order of values
+    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a context: `Geometry.own`
+    constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
+
+
+def constraints_of_groups(shape: Shape) -> Constraints:
+    """The names of the groups: `relations.INDEX` of `GroupMixer` holds the messages of each."""
+    return {f"relations.{index}": (name,) for index, name in enumerate(shape.structure.groups)}
+
+
+def _local(c: MixingConfig, shape: Shape) -> nn.Module:
+    return LocalMixer(c.hidden_size, inner_of(c), c.kernel, *gating(c), c.neighbourhood)
+
+
+def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:
+    return None if shape.structure.grid else f"model.mixer={c.mixer} looks at a grid, and the set declares none"
+
+
+def _groups(c: MixingConfig, shape: Shape) -> nn.Module:
+    return GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, *gating(c))
+
+
+def _lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
+    there = shape.structure.groups or c.symbols
+    return None if there else f"model.mixer={c.mixer} looks at groups of cells, and the set declares none"
+
+
+MIXERS: dict[str, StructuredMixer] = {  # a mixer of one's own is one entry more
+    "local": StructuredMixer(_local, "a gated k×k convolution on the grid", _lacks_grid),
+    "groups": StructuredMixer(
+        _groups,
+        "messages within the set's groups (Sudoku: rows, columns, boxes)",
+        _lacks_groups,
+        by_group=True,
+        constraints=constraints_of_groups,
+    ),
+}
+OTHERS = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
 
 
 class MixingConfig(ModelConfig):
     """The settings that both families have."""
 
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
-    mixer: Mixer = Field(
-        "attention",
-        description="how cells exchange information: attention; mlp: an MLP over the cells; local: a gated k×k "
-        "convolution on the grid; groups: messages within the set's groups (Sudoku: rows, columns, boxes); relations: "
-        "as groups, and messages within every instance of the set's relations (less than, sum with a number), if any",
-    )
+    mixer: str = Field("attention", description="how cells exchange information")
     kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="mixer=local: k")
     neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
         "moore",
@@ -37,7 +85,7 @@ class MixingConfig(ModelConfig):
     )
     symbols: bool = Field(
         False,
-        description="mixers groups and relations: one position for every (cell, symbol) or (cell, value); if the "
+        description="mixers along groups: one position for every (cell, symbol) or (cell, value); if the "
         "symbols of a puzzle are renamed, the symbols of the answer are renamed in the same way",
     )
     num_heads: Annotated[int, When("mixer", "attention")] = Field(8, ge=1, description="attention heads")
@@ -45,13 +93,28 @@ class MixingConfig(ModelConfig):
         4.0,
         gt=0,
         description="sets the inner width I: mixers attention and mlp: expansion · 2/3 · D, rounded up to a multiple "
-        "of 256, as in HRM and TRM; mixers local, groups and relations: expansion · D",
+        "of 256, as in HRM and TRM; the other mixers: expansion · D",
     )
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: rotary over row and column")
     rope_theta: Annotated[float, When("positions", "rotary", "rotary-2d")] = Field(
         10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base"
     )
     gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
+
+    @field_validator("mixer")
+    @classmethod
+    def _known(cls, mixer: str) -> str:
+        if mixer not in OTHERS | MIXERS:
+            raise ValueError(f"a mixer is {', '.join(OTHERS | MIXERS)}; got {mixer}; {installed()}")
+        return mixer
+
+    @classmethod
+    def settings(cls) -> Mapping[str, FieldInfo]:
+        """Every setting; the mixers with those that were added."""
+        mixers, literal = OTHERS | {name: each.description for name, each in MIXERS.items()}, cast(Any, Literal)
+        told = "; ".join(f"{name}: {text}" for name, text in mixers.items())
+        field = Field("attention", description=f"how cells exchange information: {told}")
+        return {**cls.model_fields, "mixer": FieldInfo.from_annotated_attribute(literal[tuple(mixers)], field)}
 
     @property
     def heads(self) -> frozenset[str]:
@@ -74,9 +137,14 @@ class MixingConfig(ModelConfig):
         return self.mixer != "mlp" and self.positions != "learned"
 
     @property
+    def by_group(self) -> bool:
+        """Does the mixer read groups?"""
+        return self.mixer in MIXERS and MIXERS[self.mixer].by_group
+
+    @property
     def structured(self) -> bool:
         """Does the model look at grid, groups or symbols at all?"""
-        return self.mixer in STRUCTURED or self.positions == "rotary-2d"
+        return self.mixer in MIXERS or self.positions == "rotary-2d"
 
     def positions_of(self, shape: Shape) -> int:
         """S': prefix + S cells, K positions each with symbols."""
@@ -114,23 +182,17 @@ class MixingConfig(ModelConfig):
         """K of values whose order means something, each with an embedding; 0: symbols, or no positions for them."""
         return len(shape.structure.values) if self.symbols else 0
 
-    def relations_of(self, shape: Shape) -> list[Any]:
-        """What the weights of messages depend on: the groups' names, and the relations without their instances."""
-        structure = shape.structure
-        groups = list(structure.groups) if self.mixer in ("groups", "relations") else []
-        seen = [(each.name, each.places, each.clues, each.highest) for each in structure.relations if each.seen]
-        return [groups, seen if self.mixer == "relations" else [], self.values_of(shape)]
+    def constraints(self, shape: Shape) -> Constraints:
+        """The constraint behind each part of the mixer's messages."""
+        return MIXERS[self.mixer].constraints(shape) if self.mixer in MIXERS else {}
 
     def lacking(self, shape: Shape) -> str | None:
         """What the model cannot do without and `shape` does not declare; None: nothing."""
         structure = shape.structure
-        if (self.mixer == "local" or self.positions == "rotary-2d") and structure.grid is None:
-            key = "model.mixer=local" if self.mixer == "local" else "model.positions=rotary-2d"
-            return f"{key} looks at a grid, and the set declares none"
-        if self.mixer == "groups" and not structure.groups and not self.symbols:
-            return "model.mixer=groups looks at groups of cells, and the set declares none"
-        if self.mixer == "relations" and not (structure.groups or structure.relations or self.symbols):
-            return "model.mixer=relations looks at groups and relations of cells, and the set declares none"
+        if self.mixer in MIXERS and (reason := MIXERS[self.mixer].lacking(self, shape)):
+            return reason
+        if self.positions == "rotary-2d" and structure.grid is None:
+            return "model.positions=rotary-2d looks at a grid, and the set declares none"
         if self.leaves_cells_out and structure.outside is None:
             return "model.open_cells=true leaves out what lies beyond the edge, and the set declares no token for it"
         if self.leaves_symbols_out and structure.values:
@@ -139,18 +201,9 @@ class MixingConfig(ModelConfig):
             return "model.open_symbols=true looks at groups of cells, and the set declares none"
         if self.symbols and not structure.alphabet:
             return "model.symbols=true takes a position for every symbol or value, and the set declares none"
-        if self.symbols and structure.values and self.mixer != "relations":
-            return "the values of the set have an order, which model.mixer=relations alone reads"
+        if self.symbols and structure.values and not MIXERS[self.mixer].by_value:
+            return f"the values of the set have an order, which model.mixer={self.mixer} does not read"
         return None
-
-
-def constraints_of(c: ModelConfig, shape: Shape) -> dict[str, tuple[Any, ...]]:
-    """The constraint behind each part of a mixer's messages: (name of a group,), or a relation's name and sizes."""
-    if not isinstance(c, MixingConfig) or c.mixer not in ("groups", "relations"):
-        return {}
-    groups, relations, _ = c.relations_of(shape)
-    found = {f"relations.{index}": (name,) for index, name in enumerate(groups)}
-    return found | {f"messages.{index}": kind for index, kind in enumerate(relations)}
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
@@ -172,22 +225,12 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
     if c.kernel % 2 == 0:
         raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
-    if c.symbols and c.mixer not in ("groups", "relations"):
+    if c.symbols and not c.by_group:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.symbols and c.gate == "position":
         raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
-    if c.mixer in STRUCTURED and inner_of(c) < 1:
+    if c.mixer in MIXERS and inner_of(c) < 1:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
-
-
-def same_mixer(c: ModelConfig, shape: Shape) -> dict[str, Any]:
-    """The change from the mixer `relations` to `groups`, which computes the same where a set has no relations.
-
-    `groups` may leave out symbols that the clues exclude.
-    """
-    if not isinstance(c, MixingConfig) or c.mixer != "relations" or c.values_of(shape):
-        return {}
-    return {} if any(relation.seen for relation in shape.structure.relations) else {"model.mixer": "groups"}
 
 
 def inner_of(c: MixingConfig) -> int:
@@ -195,15 +238,6 @@ def inner_of(c: MixingConfig) -> int:
     return round(c.expansion * c.hidden_size)
 
 
-def structured_mixer(
-    c: MixingConfig, shape: Shape, activation: Activation = "silu", std: float | None = None
-) -> StructuredMixer:
-    """The mixer along the puzzle's structure that the settings name."""
-    if c.mixer == "local":
-        return LocalMixer(c.hidden_size, inner_of(c), c.kernel, activation, std, c.neighbourhood)
-    groups = len(shape.structure.groups)
-    if c.mixer == "groups":
-        return GroupMixer(c.hidden_size, inner_of(c), groups, c.symbols, activation, std)
-    seen = [relation for relation in shape.structure.relations if relation.seen]
-    values = c.values_of(shape) > 0
-    return RelationMixer(c.hidden_size, inner_of(c), groups, seen, c.symbols, values, activation, std)
+def gating(c: MixingConfig) -> tuple[Activation, float | None]:
+    """The activation of gates, and the deviation of initial weights (None: by their fan-in), of either family."""
+    return getattr(c, "activation", "silu"), getattr(c, "init_std", None)

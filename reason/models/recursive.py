@@ -13,7 +13,7 @@ from reason.context import Context
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate
 from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, Layouts, masked
-from reason.models.mixing import STRUCTURED, structured_mixer
+from reason.models.mixing import MIXERS
 from reason.models.recursion import (
     Cycles,
     Move,
@@ -72,10 +72,8 @@ class RecursiveModel(LaidOut):
 
     def _network(self, length: int, layers: int) -> Stack:
         c = self.config
-        if c.mixer in STRUCTURED:
-            return Stack(
-                [StructuredBlock(structured_mixer(c, self.shape, c.activation)) for _ in range(layers)], c.repeats
-            )
+        if c.mixer in MIXERS:
+            return Stack([StructuredBlock(MIXERS[c.mixer].build(c, self.shape)) for _ in range(layers)], c.repeats)
         blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
         return Stack(blocks, c.repeats)
 
@@ -96,7 +94,7 @@ class RecursiveModel(LaidOut):
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         mask = layout.mask(batch.inputs, x.dtype)
         x = masked(math.sqrt(self.config.hidden_size) * x, mask)
-        if self.config.mixer in ("mlp", "groups", "relations"):
+        if self.config.mixer == "mlp" or self.config.by_group:
             x = sequence_first(x)
         return Context(x, mask, batch.relations, layout)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from reason.dynamics.integrate import Integrator, Noise
-from reason.models.mixing import STRUCTURED, MixingConfig, refuse_unfit
+from reason.models.mixing import MIXERS, MixingConfig, refuse_unfit
 from reason.models.recursion import Cycles
 from reason.nn.mlp import Activation
 from reason.settings.base import Readable, Resumable, When
@@ -88,7 +88,7 @@ class RecursiveConfig(MixingConfig):
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
         refuse_unfit(self)
-        if self.mixer in STRUCTURED and self.puzzle_emb_len:
+        if self.mixer in MIXERS and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         calls = self.h_cycles * (self.l_cycles + 1)
         if isinstance(self.gradient, int) and self.gradient > calls:

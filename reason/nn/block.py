@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 from torch import Tensor, nn
 
 from reason.nn.attention import Attention
 from reason.nn.geometry import Geometry
-from reason.nn.groups import GroupMixer
-from reason.nn.local import LocalMixer
 from reason.nn.mlp import Activation, SwiGLU, inner_width
 from reason.nn.norms import rms_norm
-
-Mixer = Literal["attention", "mlp", "local", "groups", "relations"]
-StructuredMixer = LocalMixer | GroupMixer
 
 
 class Block(nn.Module):
@@ -23,7 +18,7 @@ class Block(nn.Module):
     `mix` is attention, or a SwiGLU over the sequence whose norm is also taken over the sequence (TRM).
     """
 
-    def __init__(self, width: int, cells: int, mixer: Mixer, num_heads: int, expansion: float, activation: Activation):
+    def __init__(self, width: int, cells: int, mixer: str, num_heads: int, expansion: float, activation: Activation):
         super().__init__()
         self.attention = Attention(width, num_heads) if mixer == "attention" else None
         self.mixer = SwiGLU(cells, inner_width(cells, expansion), activation) if mixer == "mlp" else None
@@ -46,7 +41,9 @@ class Block(nn.Module):
 class StructuredBlock(nn.Module):
     """Post-norm: h ← rms(h + mix(h)), `mix` a gated mixer along the puzzle's structure, which is its MLP too."""
 
-    def __init__(self, mixer: StructuredMixer):
+    mixer: Any  # of reason.models.mixing.MIXERS
+
+    def __init__(self, mixer: nn.Module):
         super().__init__()
         self.mixer = mixer
 
@@ -60,7 +57,8 @@ class StructuredBlock(nn.Module):
     @property
     def output(self) -> nn.Parameter:
         """The output projection."""
-        return self.mixer.out.weight
+        weight: nn.Parameter = self.mixer.out.weight
+        return weight
 
 
 class Stack(nn.Module):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from reason.nn.relations import Links
 
 
 class Geometry(NamedTuple):
@@ -25,7 +22,7 @@ class Geometry(NamedTuple):
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
     axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
-    links: tuple[tuple[Links, ...], ...] = ()  # for each relation its instances: those of the set, of each puzzle
+    own: Any = None  # what the `constants` of a mixer (reason.models.mixing) return for these puzzles
     kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
 
     def sent(self, h: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.models.mixing import constraints_of, same_mixer
 from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
@@ -74,7 +73,6 @@ def start(
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    config, asked = (derive(each, same_mixer(each.model, data.shape)) for each in (config, asked))
     reserved = reserve_run(asked.name) if run is None and world.first else None
     run = Path(world.tell(str(run or reserved or "")))
     try:
@@ -207,8 +205,8 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
 def _begin(model: Reasoner, config: Config, shape: Shape) -> list[str]:
     """Warm start from config.init_from; what it says of constraints that the two puzzles do not share."""
     run = Path(config.init_from or "")
-    had = constraints_of(read_config(run / "config.json").model, read_shape(run))
-    has = constraints_of(config.model, shape)
+    had = read_config(run / "config.json").model.constraints(read_shape(run))
+    has = config.model.constraints(shape)
     warm_start(model, run, config.init_layers, had, has)
     own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
     told = (("messages that start at zero", own), ("messages of the run that are left out", other))

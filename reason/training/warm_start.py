@@ -16,7 +16,7 @@ from reason.training.checkpoint import load_weights, readable
 
 LayerOrder = Literal["same", "cycle", "repeat"]
 _LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
-_MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>(relations|messages)\.\d+)\.(?P<rest>.*)$")
+_MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>\w+\.\d+)\.(?P<rest>.*)$")
 
 
 def warm_start(
@@ -64,15 +64,15 @@ def moved(
     found, mixers = {}, set()
     for name, tensor in weights.items():
         part = _MESSAGES.match(name)
-        if part is None:
+        if part is None or part["messages"] not in had:
             found[name] = tensor
             continue
         mixers.add(part["mixer"])
-        if (constraint := had.get(part["messages"])) in where:
+        if (constraint := had[part["messages"]]) in where:
             found[f"{part['mixer']}.{where[constraint]}.{part['rest']}"] = tensor
     for name, tensor in own.items():
         part = _MESSAGES.match(name)
-        if part is not None and part["mixer"] in mixers and name not in found:
+        if part is not None and part["messages"] in has and part["mixer"] in mixers and name not in found:
             last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
             found[name] = torch.zeros_like(tensor) if last else tensor
     return found

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 LACKING = {  # of each extension: words that need it, the exit status, a part of the one line that they get
     "ablation": (["ablate", "sudoku-4x4", "model.h_cycles=2,1"], 2, "unknown command ablate"),
     "arc": (["generate", "import", "arc", "tasks.json", "--output-dir", "set"], 2, "unknown format arc"),
+    "declared": (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),

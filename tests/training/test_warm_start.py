@@ -16,7 +16,6 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import LoopedConfig, LoopedModel, RecursiveConfig, Shape, build_model
 from reason.models.base import Reasoner
-from reason.models.mixing import constraints_of
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
@@ -173,7 +172,7 @@ def of_constraints(groups: dict[str, tuple[int, ...]], *relations: Relation) -> 
         hidden_size=8, mixer="relations" if relations else "groups", symbols=True, positions="none", num_heads=1,
         expansion=1, puzzle_emb_len=0, h_cycles=1, l_cycles=2, num_layers=1, states=1, gradient="all-cycles",
     )  # fmt: skip
-    return shaken(build_model(config, shape)), constraints_of(config, shape)
+    return shaken(build_model(config, shape)), config.constraints(shape)
 
 
 def test_a_constraint_that_the_run_did_not_have_says_nothing_at_first() -> None:

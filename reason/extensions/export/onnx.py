@@ -225,8 +225,8 @@ def _unfit(model: Reasoner) -> str | None:
     config: Any = model.config
     if getattr(config, "noise", "none") != "none" and config.noise_when == "always":
         return "model.noise_when=always draws within a step; type model.noise_when=training"
-    if getattr(config, "mixer", None) == "relations":
-        return "model.mixer=relations reads the constraints of each puzzle beside its cells, and the graphs read cells"
+    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts.known):
+        return f"model.mixer={config.mixer} reads the constraints of each puzzle, and the graphs only read its cells"
     if getattr(config, "readout", None) == "final-only":
         return "model.readout=final-only reads early and late steps in two ways; the graph of a step knows no number"
     return None

@@ -80,8 +80,10 @@ class WholeStep:
         groups, taps = self.constants[cells]
         opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
         idle = layout.outside is None or layout.open_cells
-        instances = layout.all_instances(context)
-        return Wiring(opened.to(torch.uint8), *groups, taps, *instances, layout.symbols, layout.values, idle)
+        own: Any = layout.own
+        instances, kinds = (None, None) if own is None else own.all_instances(context)
+        values = config.values_of(layout.shape) > 0
+        return Wiring(opened.to(torch.uint8), *groups, taps, instances, kinds, layout.symbols, values, idle)
 
 
 def matrices(mixer: Any) -> tuple[Tensor, Tensor]:

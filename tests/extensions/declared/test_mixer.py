@@ -12,10 +12,10 @@ from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
 from reason.context import Context
 from reason.errors import ConfigError
+from reason.extensions.declared.mixer import Messages, RelationMixer, links
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.geometry import Geometry
-from reason.nn.relations import Messages, RelationMixer, links
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
@@ -164,7 +164,7 @@ def test_weights_serve_other_sizes_and_name_what_they_lack() -> None:
     assert not model.reads(Shape(seq_len=8, vocab_size=5, structure=other))
     with pytest.raises(ConfigError, match="the set declares none"):
         build_model(RECURSIVE, Shape(seq_len=6, vocab_size=5), torch.float32)
-    with pytest.raises(ConfigError, match=r"model\.mixer=relations alone reads"):
+    with pytest.raises(ConfigError, match=r"which model\.mixer=groups does not read"):
         build_model(
             RECURSIVE.model_copy(update={"mixer": "groups", "symbols": True}),
             Shape(seq_len=6, vocab_size=5, structure=VALUES),
@@ -185,6 +185,6 @@ def test_gradients_reach_every_weight() -> None:
     of = tuple((links(rows, relation, 6),) for rows, relation in ((less, LESS), (sums, SUM)))
     numbers = torch.tensor(ROWS["row"])
     member = (numbers == torch.arange(2)[:, None]).float()
-    geometry = Geometry(pool=member, spread=member.T, relations=(2,), symbols=3, links=of)
+    geometry = Geometry(pool=member, spread=member.T, relations=(2,), symbols=3, own=of)
     mixer(torch.randn(3, 18, 4), geometry).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in mixer.parameters())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from datasets_gen.structure import Relation
+from reason.context import Context
 from reason.nn.geometry import Geometry
 from reason.nn.groups import GroupMixer
 from reason.nn.linear import Embedding, Linear
@@ -38,6 +40,48 @@ def links(instances: Tensor, relation: Relation, cells: int, dtype: torch.dtype 
     held = held.scatter(-1, torch.where(places < 0, cells, places), 1.0)[..., :cells]  # (..., M·P, S)
     count = held.sum(-1, keepdim=True).clamp(min=1)
     return Links(held * count.rsqrt(), held.transpose(-1, -2).contiguous(), numbers.long())
+
+
+class Instances(nn.Module):
+    """The instances of the relations that networks read: those of the set as constants, those of each puzzle added."""
+
+    def __init__(self, relations: Mapping[int, Relation], cells: int):
+        """`relations` by their index in the structure, and in `Context.relations`."""
+        super().__init__()
+        self.relations, self.cells = relations, cells
+        for index, relation in relations.items():
+            rows = _instances(relation)
+            named = {"rows": rows} | links(rows, relation, cells)._asdict()
+            for name, constant in named.items():
+                self.register_buffer(f"{name}_{index}", constant, persistent=False)
+
+    def forward(self, context: Context) -> tuple[tuple[Links, ...], ...]:
+        """For each relation its instances: those of the set, and those of each puzzle."""
+        dtype, found = context.x.dtype, []
+        for index, relation in self.relations.items():
+            of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
+            of_each = [links(rows, relation, self.cells, dtype) for rows in context.relations[index : index + 1]]
+            found.append(tuple(each for each in (of_set, *of_each) if each.pool.shape[-2]))
+        return tuple(found)
+
+    def all_instances(self, context: Context) -> tuple[Tensor, Tensor]:
+        """For the kernel of a whole step: all instances of each puzzle (B, N), and their sizes (n, 5)."""
+        found, kinds = [], []
+        for index, relation in self.relations.items():
+            of_set = getattr(self, f"rows_{index}").expand(len(context.x), -1, -1)
+            parts = [of_set, *context.relations[index : index + 1]]
+            most = max(each.shape[-1] for each in parts)
+            every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in parts], dim=1)
+            found.append(every.flatten(1))
+            kinds.append((max(1, relation.places), relation.clues, relation.highest + 2, *every.shape[1:]))
+        return torch.cat(found, dim=1).int(), torch.tensor(kinds)
+
+
+def _instances(relation: Relation) -> Tensor:
+    """(M, C + P'): the instances of every puzzle, which carry no numbers."""
+    most = max(map(len, relation.instances), default=0)
+    rows = [[-1] * relation.clues + [*cells] + [-1] * (most - len(cells)) for cells in relation.instances]
+    return torch.tensor(rows, dtype=torch.int16).view(len(rows), relation.clues + most)
 
 
 class Messages(nn.Module):
@@ -118,7 +162,7 @@ class RelationMixer(GroupMixer):
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)
         cells = geometry.sent(h).unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
-        for messages, of_relation in zip(self._kinds, geometry.links, strict=True):
+        for messages, of_relation in zip(self._kinds, geometry.own or (), strict=True):
             for each in of_relation:
                 got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
                 y = y + got.transpose(0, 1)
