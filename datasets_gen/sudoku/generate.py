@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +12,16 @@ import numpy as np
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.plugins import installed
 from datasets_gen.progress import Progress
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.mix import CHUNK, mixed_splits
-from datasets_gen.sudoku.neighbours import Puzzle
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import full_grid
+from datasets_gen.sudoku.solver import full_grid, thin
 from datasets_gen.sudoku.tables import BOXES
 
+CHUNK = 64  # random boards per task
+Puzzle = tuple[np.ndarray, np.ndarray]  # question and answer (S,)
+MIXES: dict[str, Callable[..., dict[str, Split]]] = {}  # of extensions: (counts, *, seed, processes) -> splits
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
 EXAMPLES = """\
 examples:
@@ -53,8 +55,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     kind.add_argument(
         "--mix",
-        choices=["extreme"],
-        help="9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have",
+        help="extreme: 9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have",
     )
 
 
@@ -62,10 +63,12 @@ def run(options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
     size, processes = options.size, options.processes
+    if options.mix and options.mix not in MIXES:
+        raise DatasetError(f"--mix {options.mix}: no extension has such a mix; {installed()}")
     if options.mix and size != 9:
         raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; drop it, or --size {size}")
     if options.mix:
-        splits = mixed_splits(counts, seed=options.seed, processes=processes)
+        splits = MIXES[options.mix](counts, seed=options.seed, processes=processes)
     else:
         splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)
     chosen = {name: value for name in ("clues", "mix") if (value := getattr(options, name)) is not None}
@@ -87,7 +90,7 @@ def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
     """The puzzles of one task with their signatures: `CHUNK`, or fewer where thinning ended above the asked clues."""
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
-    questions = np.array([thin(answer, answer, rng, clues=chunk.clues or 0) for answer in answers])
+    questions = np.array([thin(answer, rng, clues=chunk.clues or 0) for answer in answers])
     kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
     return list(zip(signatures(questions, answers).tolist(), zip(questions, answers, strict=True), strict=True))

@@ -347,3 +347,28 @@ def shuffled_order(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.
 def size_of(boards: np.ndarray) -> int:
     """n of boards (..., n²)."""
     return round(boards.shape[-1] ** 0.5)
+
+
+@compiled
+def _thin(board, order, fewest, rank, table):
+    """Blank the cells of `board` (S,) in place, in the given order, where one solution remains, to `fewest` clues."""
+    clues, nowhere = (board > 0).sum(), np.empty((0, len(board)), np.uint8)
+    for cell in order:
+        digit = board[cell]
+        if digit and clues > fewest:
+            board[cell] = 0
+            if _search(_masks(board, rank.shape[1]), 2, order, rank, nowhere, table) > 1:
+                board[cell] = digit
+            else:
+                clues -= 1
+
+
+def thin(board: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
+    """Take clues (S,) away in random order while one solution remains.
+
+    Stops at `clues` clues; with 0 the result is minimal: no clue can go.
+    """
+    thinned, size = board.copy(), size_of(board)
+    order, rank = shuffled_order(rng, size)
+    _thin(thinned, order, clues, rank, geometry(size))
+    return thinned

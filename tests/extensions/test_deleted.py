@@ -18,6 +18,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "arc": (["generate", "import", "arc", "tasks.json", "--output-dir", "set"], 2, "unknown format arc"),
     "declared": (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
+    "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),

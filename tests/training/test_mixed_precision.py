@@ -18,6 +18,7 @@ from reason.losses import evaluate_terms
 from reason.models import LoopedConfig, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.training import checkpoint
+from reason.training.state import restore
 
 LINES = {"row": (0, 0, 0, 1, 1, 1, 2, 2, 2), "column": (0, 1, 2) * 3}
 SHAPE = Shape(seq_len=9, vocab_size=5, structure=Structure(grid=(3, 3), groups=LINES, outside=0))
@@ -145,7 +146,7 @@ def test_scaled_mixed_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) 
     resumes_to_the_bit(config, tmp_path)
     single = trainer_of(override(config, {"training.precision": "fp16"}), tmp_path / "parts")
     with pytest.raises(ConfigError, match=r"float32, products in float16.*type training\.precision=amp-fp16"):
-        single.resume(next(checkpoint.readable(tmp_path / "parts")))
+        restore(single, next(checkpoint.readable(tmp_path / "parts")))
 
 
 def test_compiled_equals_eager(tiny: Config, tmp_path: Path) -> None:

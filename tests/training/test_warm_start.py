@@ -20,6 +20,7 @@ from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
+from reason.training.state import restore
 from reason.training.warm_start import duplicated, moved
 
 NARROW = pairs(
@@ -67,7 +68,7 @@ def test_stage_two_resumes_without_the_run_it_came_from(
     whole, run = trained(config, tmp_path / "whole"), tmp_path / "stopped"
     trainer_of(config, run).train(max_steps=2)
     again = trainer_of(config.model_copy(update={"init_from": str(tmp_path / "nowhere")}), run)
-    again.resume(checkpoints(run)[-1])
+    restore(again, checkpoints(run)[-1])
     again.train()
     for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(a, b)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from test_depth import HARD, board_of
 
+from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
+from datasets_gen.extensions.extreme.guesses import shuffles
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.exocet import exocet_puzzle, holds_exocet
-from datasets_gen.sudoku.guesses import shuffles
-from datasets_gen.sudoku.solver import full_grid, solve
+from datasets_gen.sudoku.solver import full_grid, solve, thin
 
 
 def left(grid):
@@ -70,7 +69,7 @@ def made():
 def test_exocets_are_those_of_the_definition(made):
     rng = np.random.default_rng(1)
     grid = full_grid(9, rng)
-    boards = [question for question, _ in made] + [board_of(text) for text in HARD] + [thin(grid, grid, rng)]
+    boards = [question for question, _ in made] + [board_of(text) for text in HARD] + [thin(grid, rng)]
     for question, answer in made:  # a clue more, a clue less: some hold one still
         for cell in rng.permutation(81)[:20]:
             board = question.copy()

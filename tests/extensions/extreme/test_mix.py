@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from datasets_gen import parallel
-from datasets_gen.sudoku import Sudoku, mix
-from datasets_gen.sudoku.deep import Lineage
+from datasets_gen.extensions.extreme import mix
+from datasets_gen.extensions.extreme.deep import Lineage
+from datasets_gen.extensions.extreme.guesses import guesses
+from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.generate import Chunk, random_chunk
-from datasets_gen.sudoku.guesses import guesses
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets_gen.extensions.extreme.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
 from datasets_gen.parallel import seeded
-from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, search
 
 RULES = (MIXED, BAND, CELL)
 SCALES = (0.4, 1.0, 1.0)  # what makes the rules' means equal on hard published puzzles

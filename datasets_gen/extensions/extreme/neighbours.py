@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from datasets_gen.sudoku.branching import completions, minimise, the_solution, thin
+from datasets_gen.extensions.extreme.branching import completions, minimise, the_solution
 from datasets_gen.sudoku.signature import solution_classes
-from datasets_gen.sudoku.solver import a_solution, full_grid
+from datasets_gen.sudoku.solver import a_solution, full_grid, thin
 
 WORK = 800  # guesses after which the search for a last clue is given up
 FEW = 19  # clues; random minimal puzzles have 21 to 28, and no puzzle has fewer than 17
@@ -50,7 +50,7 @@ def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
     steps replace one. The number of clues never rises above the larger of FEW and the least so far.
     """
     answer = full_grid(9, rng)
-    question = thin(answer, answer, rng)
+    question = thin(answer, rng)
     found: dict[int, Puzzle] = {}
     for step in range(WALK):
         clues = np.flatnonzero(question)

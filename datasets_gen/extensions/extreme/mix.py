@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datasets_gen.extensions.extreme.deep import Lineage, deepen
+from datasets_gen.extensions.extreme.guesses import guesses
+from datasets_gen.extensions.extreme.neighbours import Puzzle, of_few_clues
 from datasets_gen.layout import Split
 from datasets_gen.parallel import ORDER, ordered_map, seeded, share
 from datasets_gen.progress import Progress
-from datasets_gen.sudoku.branching import thin
-from datasets_gen.sudoku.deep import Lineage, deepen
-from datasets_gen.sudoku.guesses import guesses
-from datasets_gen.sudoku.neighbours import Puzzle, of_few_clues
 from datasets_gen.sudoku.signature import signatures
-from datasets_gen.sudoku.solver import full_grid
+from datasets_gen.sudoku.solver import full_grid, thin
 
 NO_GUESS, FEW_GUESSES, DEEP = range(3)  # kinds of puzzles
 SHARES = (0.15, 0.12, 0.73)  # of each kind in a split
@@ -51,7 +50,7 @@ def easy_puzzles(task: Lineage) -> list[Found]:
     """
     rng = seeded(task.seed, task.split, task.number, 0)
     answers = np.array([full_grid(9, rng) for _ in range(CHUNK)])
-    questions = np.array([thin(answer, answer, rng) for answer in answers])
+    questions = np.array([thin(answer, rng) for answer in answers])
     needed = guesses(questions)
     for index in np.flatnonzero(needed == 0):  # more clues leave it 0
         blanks = np.flatnonzero(questions[index] == 0)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasets_gen.extensions.extreme.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, completions, search
+from datasets_gen.extensions.extreme.guesses import guesses, shuffles
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, completions, search, thin
-from datasets_gen.sudoku.guesses import guesses, shuffles
-from datasets_gen.sudoku.solver import full_grid, solve
+from datasets_gen.sudoku.solver import full_grid, solve, thin
 
 SIZES = [4, 6, 9]
 EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
@@ -21,7 +21,7 @@ HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1.
 def test_every_rule_finds_as_many_solutions_as_the_other_solver(size, rule, seed):
     rng = seeded(seed)
     board = full_grid(size, rng)
-    board = thin(board, board, rng)
+    board = thin(board, rng)
     clues = np.flatnonzero(board)
     board[clues[: 1 + seed % 2]] = 0  # minimal: several solutions now
     if seed % 3 == 0:
@@ -36,7 +36,7 @@ def test_every_rule_finds_as_many_solutions_as_the_other_solver(size, rule, seed
 def test_completions_are_the_clues_that_leave_one_solution(size):
     rng = seeded(size, 1)
     answer = full_grid(size, rng)
-    board = thin(answer, answer, rng)
+    board = thin(answer, rng)
     board[np.flatnonzero(board)[0]] = 0
     tried = [(cell, digit) for cell in np.flatnonzero(board == 0) for digit in range(1, size + 1)]
     filled = np.array([np.where(np.arange(size**2) == cell, digit, board) for cell, digit in tried])

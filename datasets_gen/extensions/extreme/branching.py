@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.solver import shuffled_order, size_of
+from datasets_gen.sudoku.solver import size_of
 from datasets_gen.sudoku.tables import (
     ALONE,
     BAND_OF,
@@ -425,16 +425,6 @@ def minimise(board, solution, order, fewest):
 def the_solution(board: np.ndarray) -> np.ndarray:
     """The solution (S,) of a board that has exactly one."""
     return _seen(board, 1, NO_CAP)[0].argmax(0).astype(np.uint8) + 1
-
-
-def thin(board: np.ndarray, solution: np.ndarray, rng: np.random.Generator, *, clues: int = 0) -> np.ndarray:
-    """Take clues away in random order while the solution stays the only one.
-
-    board, solution: (S,) digits. Stops at `clues` clues; with 0 the result is minimal: no clue can go.
-    """
-    thinned = board.copy()
-    minimise(thinned, solution, shuffled_order(rng, size_of(board))[0], clues)
-    return thinned
 
 
 def completions(board: np.ndarray, cap: int) -> np.ndarray:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.branching import minimise
-from datasets_gen.sudoku.neighbours import Puzzle
+from datasets_gen.extensions.extreme.branching import minimise
+from datasets_gen.extensions.extreme.neighbours import Puzzle
 from datasets_gen.sudoku.solver import full_grid
 
 

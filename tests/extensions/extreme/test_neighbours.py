@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.neighbours import boards, digits
 from benchmarks.real_sudoku import imported, write
+from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues
 from datasets_gen.sudoku.depth import depths
-from datasets_gen.sudoku.neighbours import FEW, neighbour, of_few_clues
 from datasets_gen.sudoku.signature import solution_classes
 from datasets_gen.sudoku.solver import solve
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from test_depth import HARD, board_of
 
-from datasets_gen.sudoku import deep
-from datasets_gen.sudoku.branching import PASSES, endurance
-from datasets_gen.sudoku.deep import Lineage
+from datasets_gen.extensions.extreme import deep
+from datasets_gen.extensions.extreme.branching import PASSES, endurance
+from datasets_gen.extensions.extreme.deep import Lineage
 from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.signature import solution_classes
 from datasets_gen.sudoku.solver import solve

@@ -1,0 +1,6 @@
+"""`--mix extreme` of the command sudoku."""
+
+from datasets_gen.extensions.extreme.mix import mixed_splits
+from datasets_gen.sudoku.generate import MIXES
+
+MIXES["extreme"] = mixed_splits
