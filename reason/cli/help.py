@@ -96,6 +96,7 @@ def show_settings(command: str, asked: list[str]) -> int:
         for family in dict.fromkeys(row.family for row in chosen):
             console.print(f"\n{family} models" if family else "", markup=False)
             view = Table.grid(padding=(0, 2, 0, 0))
+            view.add_column(overflow="fold")  # a name is typed: it is never cut
             for row in chosen:
                 if row.family == family:
                     view.add_row(*map(Text, (f"{row.key}={row.default}", row.allowed, row.text)))

@@ -255,6 +255,8 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     else:  # the section's name is right, so it says nothing of the spelling
         inside = [name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}.")]
         near = [f"{section}.{each}" for each in difflib.get_close_matches(rest, inside, n=1, cutoff=0.7)]
+        if not near and (ours := name_here(key)) is not None:
+            return ours
     return next(iter(near or alike), None)
 
 
