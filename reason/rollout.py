@@ -6,26 +6,26 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
+from pydantic.fields import FieldInfo
 from torch import Tensor
 
 from reason.context import Context
 from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
-from reason.settings.base import BaseConfig, Need, When
+from reason.settings.base import BaseConfig, TabledConfig
 from reason.settings.loops import LoopsConfig
 
-Halting = Literal["bce", "q-learning", "gate", "none"]
-
-
+Halting = Literal["bce", "q-learning", "none"]
+SECTIONS: dict[str, type[BaseConfig]] = {"loops": LoopsConfig}  # an extension may put one with more settings here
 DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
 TINY = 1e-9  # probabilities below count as this in a logarithm
 
 
-class RolloutConfig(BaseConfig):
-    """Supervision steps, accumulation, carry, halting and random loops."""
+class RolloutConfig(TabledConfig):
+    """Supervision steps, accumulation, carry, halting and loops."""
 
     supervision_steps: int = Field(
         16, ge=1, le=100_000, description="N_super: maximum number of supervision steps per puzzle"
@@ -40,11 +40,7 @@ class RolloutConfig(BaseConfig):
     )
     halting: Halting = Field(
         "bce",
-        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); gate: when the "
-        "cumulative exit probability exceeds gate_quantile (Ouro); none: at N_super",
-    )
-    gate_quantile: Annotated[float, When("halting", "gate")] = Field(
-        0.5, ge=0, le=1, description="halting=gate: the quantile q; 1 never halts before N_super"
+        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); none: at N_super",
     )
     halt_exploration_prob: float = Field(
         0.1,
@@ -53,7 +49,11 @@ class RolloutConfig(BaseConfig):
         description="ε: probability, at each step, that a row may halt only if m ≥ a random number, uniform in "
         "{2..N_super}",
     )
-    loops: LoopsConfig = LoopsConfig()
+
+    @classmethod
+    def table(cls) -> dict[str, FieldInfo]:
+        """The section `loops`."""
+        return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in SECTIONS.items()}
 
     @model_validator(mode="after")
     def _accumulates(self) -> RolloutConfig:
@@ -74,20 +74,10 @@ class RolloutConfig(BaseConfig):
         return self
 
     @property
-    def several_loops(self) -> bool:
-        """Whether a backward pass may go through more than one step of the model."""
-        return self.loops.distribution != "fixed" or self.loops.count > 1
-
-    @property
-    def every_readout(self) -> Need:
-        """A readout of every loop."""
-        met = not self.several_loops or self.loops.supervision == "per-loop"
-        return Need(met, "a readout of every loop", "rollout.loops.supervision=per-loop")
-
-    @property
     def trained_steps(self) -> int:
         """Model steps from the initial state in training: N_super · T, of a random T the typical one."""
-        return self.supervision_steps * self.loops.typical
+        typical: int = self.loops.typical
+        return self.supervision_steps * typical
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,6 @@ class Carry:
     steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
     halted: Tensor  # (B,) bool
     loader: Batch  # with `same-batch` the current loader batch, which refills halted rows
-    survival: Tensor  # (B,) float32, log probability that the exit gate has not exited so far: Σ log(1 − λ)
 
 
 @dataclass(frozen=True)
@@ -132,8 +121,8 @@ def first_carry(model: Reasoner, batch: Batch) -> Carry:
     with torch.no_grad():
         state = model.initial_state(model.encode(batch))
     steps = torch.zeros(rows, dtype=torch.int32, device=device)
-    halted, survival = torch.ones(rows, dtype=torch.bool, device=device), torch.zeros(rows, device=device)
-    return Carry(batch, _detached(state), steps, halted, batch, survival)
+    halted = torch.ones(rows, dtype=torch.bool, device=device)
+    return Carry(batch, _detached(state), steps, halted, batch)
 
 
 def supervise(
@@ -166,12 +155,9 @@ def supervise(
                 ahead = model.step(ahead, fixed)
             further = model.readout(ahead, fixed)
     with torch.no_grad():
-        survival = torch.where(carry.halted, 0.0, carry.survival)
-        for each in readouts:
-            survival = _survival(each, survival)
-        halted = _halts(readout, steps, last, survival, config) | ~active
+        halted = _halts(readout, steps, last, config) | ~active
     return (
-        replace(carry, state=kept, steps=steps, halted=halted, survival=survival),
+        replace(carry, state=kept, steps=steps, halted=halted),
         Unroll(model, carry.batch, context, tuple(states), tuple(readouts), active, last, further, before, steps=steps),
     )
 
@@ -198,31 +184,22 @@ def _refilled(
             return replace(carry, batch=draw()), all_rows
 
 
-def _survival(readout: Readout, before: Tensor) -> Tensor:
-    """log Π(1 − λ) of each row after one more step, where the gate is one per puzzle."""
-    if readout.gate is None or readout.gate.shape[1] != 1:
-        return before
-    return before + torch.nn.functional.logsigmoid(-readout.gate.squeeze(1))
-
-
-def _halts(readout: Readout, steps: Tensor, last: Tensor, survival: Tensor, config: RolloutConfig) -> Tensor:
-    """Which rows (B,) halt: m ≥ N_super, or head or gate say so and m ≥ m_min.
+def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig) -> Tensor:
+    """Which rows (B,) halt: m ≥ N_super, or the head says so and m ≥ m_min.
 
     m_min is uniform in {2..N_super} with probability ε, else 1.
     """
     if config.supervision_steps == 1 or config.halting == "none":
         return last
-    if config.halting == "gate":
-        done = 1 - survival.exp() > config.gate_quantile
-    elif readout.q_halt is None:
+    if readout.q_halt is None:
         return last
-    elif config.halting == "q-learning":
+    if config.halting == "q-learning":
         assert readout.q_continue is not None, "the config checks that the model has both Q values"
         done = readout.q_halt > readout.q_continue
     else:
         done = readout.q_halt > 0
     # Exploration: some rows go on although the head says halt, so that it also learns from later steps.
-    explores = torch.rand_like(survival) < config.halt_exploration_prob
+    explores = torch.rand(steps.shape, device=steps.device) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
 

@@ -21,7 +21,6 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import PuzzleSeeds, decimation, default_steps
 from reason.evaluation.probes import random_like
 from reason.evaluation.studies.boards import Thought, think
-from reason.generation.decoding import generate
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record
@@ -184,7 +183,7 @@ def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, d
     """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
     asked, question = int((prompt != PAD).sum()), prompt.copy()
     tokens = torch.from_numpy(prompt[:asked].astype(np.int64))[None].to(device)
-    said = generate(model, tokens, len(prompt) - asked, steps, end=puzzle.end).tokens[0]
+    said = model.write_on(tokens, len(prompt) - asked, steps, puzzle.end)[0]
     question[asked : asked + len(said)] = said.cpu().numpy()
     return question
 

@@ -30,7 +30,7 @@ options
   --import FILE.py    your own models, terms and puzzles; FILE.py:NAME as PRESET: your own preset
   --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
 
-settings, section.key=value; without a section: seed, device, init_from, init_layers
+settings, section.key=value; without a section: seed, device, init_from
 {LISTED}
 
   python train.py --help model           every setting of a section, or of optimizer.lr alone
@@ -52,8 +52,6 @@ beyond accuracy, at the cost of more passes
   evaluation.policies=true      calibrated stopping policies: when to halt, and what that saves
   evaluation.restarts=8         more than one try at every puzzle
   evaluation.probes=true        norms, residuals, spectral radius, how failures end
-  evaluation.blind_spot=true    norms, radial gradients, clamps: what the readout does not see
-  evaluation.caches=true        decode with keys and values per loop, and shared
   model.integrator=rk4 model.substeps=4                           as an ODE, not its Euler map
   model.noise=additive model.noise_when=always model.sigma=0.1    with noise
 

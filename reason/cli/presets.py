@@ -33,7 +33,7 @@ PAPERS = "The papers' tables and figures, a preset for each row"  # the rest
 DESCRIPTION = """List the presets, show one preset with every setting that it changes, or print a paper's table.
 
   reason presets                 the small presets, the authors' presets, and one line for the tables of each paper
-  reason presets stars-          all presets whose names start with stars-
+  reason presets cmm-5-          all presets whose names start with cmm-5-
   reason presets cmm-6-4         one preset, with every setting that it changes
   reason presets --table cmm-6   a paper's table, row by row
   reason presets --departures    for each row: what the paper states, our decisions, our departures (Markdown)
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason presets", description=DESCRIPTION)
     parser.add_argument("name", nargs="?", help="a preset to show whole, or how the names to list begin")
     parser.add_argument(
-        "--table", metavar="TABLE", help="a paper's table or figures: cmm-1 … cmm-11, stars, blindspot-44m, ouro"
+        "--table", metavar="TABLE", help="a paper's table or figures, such as cmm-6; an unknown name lists all"
     )
     parser.add_argument(
         "--departures", action="store_true", help="row by row: stated, ours where nothing is stated, departures from it"

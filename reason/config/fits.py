@@ -29,19 +29,11 @@ def refuse_unfit(config: Config) -> None:
     _loops(config)
     _balance(config)
     _compiled(config)
-    optimizer, gate_only = config.optimizer, config.training.only == "gate"
+    optimizer = config.optimizer
     if optimizer.freeze_embedding_after is not None:
         setting = f"optimizer.freeze_embedding_after={optimizer.freeze_embedding_after:g}"
         there = config.model_has("freeze_embedding")
         require(there, setting, "an embedding that can be frozen alone", "optimizer.freeze_embedding_after=none")
-    if gate_only:
-        mends = "loss.weights.exit_gate=1", "training.only=all"
-        require(config.loss.trains("gate"), "training.only=gate", "a loss that trains an exit gate", *mends)
-    for asked, setting, without in (
-        (gate_only, "training.only=gate", "training.only=all"),
-        (config.init_layers != "same", f"init_layers={config.init_layers}", "init_layers=same"),
-    ):
-        require(not asked or bool(config.init_from), setting, "a trained run to start from", "init_from=RUN", without)
     if isinstance(every := config.evaluation.decimation, int):
         causal = getattr(config.model, "causal", False)
         mends = "model.causal=false", "evaluation.decimation=none"
@@ -49,7 +41,7 @@ def refuse_unfit(config: Config) -> None:
 
 
 def _halting(config: Config) -> None:
-    """A halting rule needs the head or gate that it reads, and a loss that trains it."""
+    """A halting rule needs the head that it reads, and a loss that trains it."""
     setting, without = f"rollout.halting={config.rollout.halting}", "rollout.halting=none"
     heads, loss = config.model.heads, config.loss
     match config.rollout.halting:
@@ -61,23 +53,14 @@ def _halting(config: Config) -> None:
                 require("q_continue" in heads, setting, "a value of going on (q_continue)", without)
                 trained = loss.trains("q_continue")
                 require(trained, setting, "a loss that trains q_continue", "loss.weights.q_continue=1", without)
-        case "gate":
-            gate = "model.gate=puzzle" if hasattr(config.model, "gate") else ""
-            require("puzzle-gate" in heads, setting, "an exit gate per puzzle", gate, without)
-            learned = "loss.weights.exit_gate=1"
-            require(config.learned_gate, setting, "an exit gate that learns or has learned", learned, without)
-            every = config.rollout.every_readout
-            require(every.met, setting, every.what, every.mend, without)
 
 
 def _loops(config: Config) -> None:
     """Several loops need a gradient through all of them."""
-    loops, mend = config.rollout.loops, config.model.gradient_crosses_steps
-    if config.rollout.several_loops:
-        fixed = loops.distribution == "fixed"
-        setting = f"rollout.loops.{f'count={loops.count}' if fixed else f'distribution={loops.distribution}'}"
+    several, mend = config.rollout.loops.several, config.model.gradient_crosses_steps
+    if several:
         what = "a gradient from one step of the model to the one before"
-        require(mend is None, setting, what, mend or "", "rollout.loops.distribution=fixed rollout.loops.count=1")
+        require(mend is None, f"rollout.loops.{several}", what, mend or "")
 
 
 def _balance(config: Config) -> None:

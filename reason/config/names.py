@@ -4,14 +4,14 @@ from __future__ import annotations
 
 SECTIONS = {
     "data": "the puzzle set: its directory, the command that makes it, augmentation",
-    "model": "recursive (HRM, TRM, CMM) or looped: sizes, mixer, cycles, gradient, noise, exit gate",
-    "rollout": "supervision steps, carry, halting, gradient accumulation, random loops",
+    "model": "recursive (HRM, TRM, CMM) or of an extension: sizes, mixer, cycles, gradient, noise",
+    "rollout": "supervision steps, carry, halting, gradient accumulation, loops",
     "loss": "likelihood, the weight λ of every term, schedules of the weights",
     "balance": "AlgGradNorm: weights λ that follow gradient norms",
     "optimizer": "Adam-atan2, AdamW or Muon: learning rates, weight decay, clipping, schedule",
     "ema": "the exponential moving average of the weights",
     "training": "steps, batch size, precision, compilation, logs, checkpoints, monitor",
-    "evaluation": "steps, split, weights read; policies, restarts, probes, blind spot, caches",
+    "evaluation": "steps, split, weights read; policies, restarts, probes",
 }
 
 STEPS = "training.steps (optimizer steps: epochs × puzzles × N_accum / (batch_size × N_grad))"
@@ -61,13 +61,24 @@ NAMES = {
     "wandb": "training.tracker=wandb",
 }
 
-LEFT: dict[str, object] = {  # settings of earlier versions, each with the one value that is computed now
+LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, each with the value that it has without
     "model.tolerance": 1e-4,
     "model.gradient_checkpointing": "auto",
+    "model.gate": "none",
+    "init_layers": "same",
+    "rollout.gate_quantile": 0.5,
+    "rollout.loops.distribution": "fixed",
+    "rollout.loops.start": 0,
+    "rollout.loops.mu": 2.0,
+    "rollout.loops.sigma": 0.7,
+    "rollout.loops.mean": 5.0,
+    "rollout.loops.min": 1,
+    "rollout.loops.max": 100,
     "loss.trace.method": "hutchinson",
     "loss.exit": {"first": False},
     "optimizer.a": 1.0,
     "optimizer.backend": "auto",
+    "training.only": "all",
     "training.monitor.split": "validation",
     "evaluation.calibration": "auto",
     "evaluation.budget": "auto",

@@ -18,7 +18,9 @@ from pydantic.fields import FieldInfo
 from reason.config.names import LEFT, SECTIONS, name_here
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.evaluation.config import EvaluationConfig
 from reason.files import read_json
+from reason.losses import TERMS
 from reason.models import FAMILIES
 from reason.plugins import IMPORTED
 from reason.settings.base import BaseConfig
@@ -282,6 +284,8 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def read_config(path: Path | str) -> Config:
     """A config from the `config` field of a run's config.json, without the settings of earlier versions in `LEFT`.
 
+    What this installation lacks is left out where the run did without it: terms of weight 0, studies not asked for.
+
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
     """
@@ -298,6 +302,12 @@ def read_config(path: Path | str) -> Config:
                 node = node.get(part, {})
             if node.get(leaf) == value:
                 del node[leaf]
+        loss, asked = (record["config"].get(name, {}) for name in ("loss", "evaluation"))
+        for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
+            del loss["weights"][name]
+            loss.pop(name, None)
+        for name in [name for name, on in asked.items() if name not in EvaluationConfig.settings() and on is False]:
+            del asked[name]
         return validated(record["config"])
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None

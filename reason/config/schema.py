@@ -17,7 +17,6 @@ from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
-from reason.training.warm_start import LayerOrder
 
 load_parts("settings")
 
@@ -31,11 +30,6 @@ class Config(BaseConfig):
         None,
         description="a run whose trained weights are the initial weights; its puzzle may have other constraints; none: "
         "random initial weights",
-    )
-    init_layers: LayerOrder = Field(
-        "same",
-        description="with init_from: how L layers fill a stack of n·L layers: same: n = 1; cycle: 1…L 1…L, so that one "
-        "loop equals n loops of the old stack; repeat: 1 1 … L L",
     )
     device: Readable[Outside[str]] = Field(
         "auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1"
@@ -53,11 +47,6 @@ class Config(BaseConfig):
     def model_has(self, method: str) -> bool:
         """Whether the family of the model has a method for which `Reasoner` has no default: map, networks, …"""
         return getattr(FAMILIES[self.model.kind].model, method) is not getattr(Reasoner, method)
-
-    @property
-    def learned_gate(self) -> bool:
-        """Whether an exit gate learns, or may have learned in the run to start from."""
-        return self.loss.trains("gate") or bool(self.init_from)
 
     @model_validator(mode="after")
     def _sections_fit(self) -> Config:

@@ -22,11 +22,6 @@ class Study(NamedTuple):
     undecimated: bool = False  # does it read steps of a puzzle that stays as it is?
 
 
-def _caches(config: Config) -> Iterator[Need]:
-    causal = getattr(config.model, "causal", False)
-    yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
-
-
 def _maps(config: Config) -> Iterator[Need]:
     yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
@@ -34,10 +29,7 @@ def _maps(config: Config) -> Iterator[Need]:
 STUDIES: dict[str, Study] = {  # a study of one's own is one entry more
     "policies": Study("calibrate and time stopping policies; each costs at most one pass", undecimated=True),
     "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, undecimated=True),
-    "blind_spot": Study(
-        "also measure the readout blind spot in float64: norms, radial gradients, clamps", undecimated=True),
-    "caches": Study("causal models: also decode with each way of sharing keys and values", _caches),
-}  # fmt: skip
+}
 
 
 class EvaluationConfig(TabledConfig):

@@ -6,7 +6,7 @@ Every signal is (B,) and grows with sureness: a policy stops a row at the first 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ from reason.rollout import Halting, StepRecord, exact_logit
 
 SIGNALS = {
     "q": "halting head: q_halt (of Q-learning: q_halt − q_continue)",
-    "gate": "exit gate: mean over the scored cells of the probability of having left, 1 − Π(1 − λ)",
     "margin": "logit margin, mean over the scored cells of top1 − top2",
     "max-probability": "mean over the scored cells of the largest probability",
     "certainty": "1 − H/log V, mean over the scored cells",
     "residual": "−‖z_k − z_{k−1}‖/‖z_{k−1}‖",
 }
+
+Past = dict[str, Tensor]  # what a signal keeps of a batch's earlier steps, (B, …) each; empty at the first
+ADDED: dict[str, Callable[[StepRecord, Past], Tensor | None]] = {}  # functions of signals that are entered in SIGNALS
 
 LOSS = "loss"  # beside the signals: −ln p
 OF_PROBABILITIES = ("max-probability", "certainty", LOSS)
@@ -40,24 +42,16 @@ def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
     return q - readout.q_continue.float()
 
 
-def survived(before: Tensor | None, readout: Readout) -> Tensor | None:
-    """log Π(1 − λ) of an exit gate after one more step, (B, S) or (B, 1); None: the model has none."""
-    if readout.gate is None:
-        return None
-    stays = torch.nn.functional.logsigmoid(-readout.gate.float())
-    return stays if before is None else before + stays
-
-
 def signals(
     record: StepRecord,
     likelihood: Likelihood,
     halting: Halting | None,
-    survival: Tensor | None = None,
+    past: Past | None = None,
     names: Iterable[str] = (*SIGNALS, LOSS),
 ) -> dict[str, Tensor]:
     """Those of `names` that the model has, (B,) float32: signals, and `loss`, the mean −ln p of the scored cells.
 
-    `survival` is what `survived` gives after this step. Of the labels the signals look at the places alone: what the
+    `past` is the same dictionary at every step of a batch. Of the labels the signals look at the places alone: what the
     set scores.
     """
     labels, names = record.batch.labels, frozenset(names)
@@ -70,8 +64,6 @@ def signals(
     found: dict[str, Tensor] = {}
     if "q" in names and (q := halt_signal(record.readout, halting)) is not None:
         found["q"] = q
-    if "gate" in names and survival is not None:
-        found["gate"] = mean((-survival.expm1()).expand(scored.shape))
     if "margin" in names:
         top = record.logits.float().topk(min(2, record.logits.shape[-1]), dim=-1).values
         found["margin"] = mean(top[..., 0] - top[..., -1])
@@ -87,7 +79,8 @@ def signals(
         if LOSS in names:
             right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
             found[LOSS] = mean(-right.clamp(min=tiny).log())
-    return found
+    added = {name: function(record, {} if past is None else past) for name, function in ADDED.items() if name in names}
+    return found | {name: value for name, value in added.items() if value is not None}
 
 
 class Signals(Consumer):
@@ -95,16 +88,16 @@ class Signals(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept, self._survival = evaluator.steps, StepColumns(evaluator.steps), None
+        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
         self._names = (*SIGNALS, LOSS) if evaluator.settings.policies else ("q", "residual", LOSS)
 
-    _survival: Tensor | None
     _names: tuple[str, ...]
+    _past: Past
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the signals of a step."""
-        self._survival = survived(None if record.step == 1 else self._survival, record.readout)
-        asked = self.evaluator.likelihood, self.evaluator.halting, self._survival, self._names
+        self._past = {} if record.step == 1 else self._past
+        asked = self.evaluator.likelihood, self.evaluator.halting, self._past, self._names
         self._kept.add(signals(record, *asked))
         return self._kept.take() if record.step == self.steps else None
 

@@ -11,13 +11,10 @@ from rich.console import Console
 
 from reason.evaluation.evaluator import Accuracy, Consumer, Evaluator
 from reason.evaluation.signals import Signals
-from reason.evaluation.studies.blind_spot import BLIND_SPOT, BlindSpot
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import BY_STEP, Rules
-from reason.evaluation.studies.caches import CACHES, Caches
 from reason.evaluation.studies.difficulty import DIFFICULTY, Difficulty
 from reason.evaluation.studies.dynamics import DYNAMICS, Dynamics
-from reason.evaluation.studies.exits import EXITS, ExitGate
 from reason.evaluation.studies.halting import HALTING, HaltingHead
 from reason.evaluation.studies.policies import POLICIES, Policies
 from reason.evaluation.studies.restarts import RESTARTS, Restarts
@@ -33,17 +30,12 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Signals: lambda _: True,
     Difficulty: lambda _: True,
     HaltingHead: lambda _: True,
-    ExitGate: lambda evaluator: evaluator.heads.gate is not None,
     Policies: lambda evaluator: evaluator.settings.policies,
     Restarts: lambda evaluator: evaluator.settings.restarts > 1,
-    Caches: lambda evaluator: evaluator.settings.caches,
     Dynamics: lambda evaluator: evaluator.settings.probes,
-    BlindSpot: lambda evaluator: evaluator.settings.blind_spot,
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
-SECTIONS = [  # in the order of the page
-    BY_STEP, DIFFICULTY, HALTING, POLICIES, RESTARTS, EXITS, CACHES, DYNAMICS, BLIND_SPOT, TRAINING,
-]  # fmt: skip
+SECTIONS = [BY_STEP, DIFFICULTY, HALTING, POLICIES, RESTARTS, DYNAMICS, TRAINING]  # in the order of the page
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
 load_parts("report")
 

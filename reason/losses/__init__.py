@@ -12,12 +12,9 @@ from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z, maps
-from reason.losses.exit import every_readout, exit_entropy, exit_gate_loss, exit_loss, several_readouts
 from reason.losses.halting import halt_loss, halting_head, next_value, q_continue_loss
-from reason.losses.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import low_state, repulsion_x, repulsion_z, repulsion_z_l
-from reason.losses.scale import norm_penalty
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig, Need, TabledConfig
@@ -138,10 +135,6 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
     "q_continue": Term(
         q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=next_value,
         trains="q_continue"),
-    "jsrr": Term(
-        jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", section=JsrrConfig,
-        needs=constant_weights),
-    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
     "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=maps),
     "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=maps),
     "rh_unstable_x": Term(
@@ -152,16 +145,6 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
     "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)"),
     "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)"),
     "rep_z_l": Term(repulsion_z_l, "low states z_L repel each other", needs=low_state),
-    "exit": Term(
-        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
-        settings=("likelihood", "reduction"), needs=several_readouts, trains="gate"),
-    "exit_entropy": Term(
-        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
-        needs=several_readouts, trains="gate"),
-    "exit_gate": Term(
-        exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
-        settings=("likelihood", "reduction"), needs=every_readout, trains="gate"),
-    "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationError, Validatio
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from reason.models.base import ModelConfig, Reasoner, Shape
-from reason.models.looped import LoopedConfig, LoopedModel
 from reason.models.recursive import RecursiveModel
 from reason.models.recursive_config import RecursiveConfig
 
@@ -23,7 +22,6 @@ class Family(NamedTuple):
 
 FAMILIES: dict[str, Family] = {  # a family of one's own is one entry more
     "recursive": Family(RecursiveConfig, RecursiveModel),
-    "looped": Family(LoopedConfig, LoopedModel),
 }
 
 

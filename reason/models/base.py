@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
 from reason.context import Context
+from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
 from reason.settings.base import BaseConfig
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
-ReadoutKind = Literal["norm", "raw", "final-only"]
 
 
 class Shape(BaseConfig):
@@ -98,7 +98,7 @@ class ModelConfig(BaseConfig):
 
     @property
     def heads(self) -> frozenset[str]:
-        """The values that a Readout has beside the logits: q_halt, q_continue, gate; puzzle-gate: one per puzzle."""
+        """The values that a Readout has beside the logits: q_halt, q_continue, gate."""
         return frozenset()
 
     @property
@@ -140,7 +140,6 @@ class Reasoner(nn.Module, ABC):
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
     products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
-    final_from: int = 0  # of a model with two readouts: steps before this one use the intermediate readout
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
     random_start: bool = False  # are the initial states unit normals?
 
@@ -169,6 +168,18 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
         """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
+
+    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
+        """Up to `count` tokens (B, n) after those of a prompt, each the likeliest after `steps` steps; ends at `end`.
+
+        Raises:
+            ConfigError: the model is not causal.
+        """
+        raise ConfigError(f"{type(self).__name__} is not causal, so it writes no text; give it cells to fill")
+
+    def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The weights of a trained run as this model starts from them; a family may fill parts that the run lacks."""
+        return weights
 
     def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state.

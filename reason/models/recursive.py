@@ -28,7 +28,6 @@ from reason.models.recursion import (
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.draws import normal_like
-from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
 
@@ -66,7 +65,6 @@ class RecursiveModel(LaidOut):
         with torch.no_grad():
             self.q_head.weight.zero_()
             self.q_head.bias.fill_(-5.0)
-        self.gate = build_gate(width, config.gate)
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
 
@@ -184,7 +182,7 @@ class RecursiveModel(LaidOut):
         with self.autocast():
             logits = self.layout(context).logits(self.head(read), context.mask)
         logits = logits if self.training else unmarked(logits, self.shape.marks)
-        return Readout(logits, halt, q_continue, None if self.gate is None else self.gate(read))
+        return Readout(logits, halt, q_continue)
 
     def networks(self) -> list[Stack]:
         """F_L, and F_H where it has weights of its own."""

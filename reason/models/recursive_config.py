@@ -156,8 +156,8 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def heads(self) -> frozenset[str]:
-        """Both Q values, and the gate that the settings name."""
-        return super().heads | {"q_halt", "q_continue"}
+        """Both Q values."""
+        return frozenset({"q_halt", "q_continue"})
 
     @property
     def parts(self) -> int:

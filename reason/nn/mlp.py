@@ -54,16 +54,3 @@ class SwiGLU(nn.Module):
         if self.kernel is not None and (y := self.kernel(self, x, over_sequence)) is not None:
             return y
         return rms_norm(x + self.over_sequence(x), dim=0) if over_sequence else rms_norm(x + self(x))
-
-
-class GeluMLP(nn.Module):
-    """down(gelu(up)) with biases, GPT's feed-forward layer."""
-
-    def __init__(self, width: int, inner: int, std: float | None = None):
-        super().__init__()
-        self.up = Linear(width, inner, bias=True, std=std)
-        self.down = Linear(inner, width, bias=True, std=std)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
-        return self.down(torch.nn.functional.gelu(self.up(x)))

@@ -70,7 +70,6 @@ RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudok
     small.sudoku_6x6: SUDOKU_6,
     small.sudoku_6x6_attention: SUDOKU_6,
     small.sudoku_6x6_hrm: SUDOKU_6,
-    small.sudoku_6x6_looped: SUDOKU_6,
     small.sudoku_6x6_cmm_node: SUDOKU_6,
     small.sudoku_6x6_cmm_nsde: SUDOKU_6,
     structured.maze_10x10: MAZE_10,
@@ -89,12 +88,10 @@ RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudok
     small.addition_3: BLANK_ADDITION_3,
     small.addition_3_mlp: MIXED_ADDITION_3,
 }
-FOR_A_CPU = {
+FOR_A_CPU = {  # names that people type, each with a preset of minutes
     "trm": "sudoku-6x6",
     "hrm": "sudoku-6x6-hrm",
     "cmm": "sudoku-6x6-cmm-node",
-    "stars": "stars-small",
-    "ouro": "ouro-small-stage-1",
     "sudoku": "sudoku-6x6",
     "maze": "maze-10x10",
     "addition": "addition-3",
@@ -141,7 +138,16 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
 
 
 add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
+<<<<<<< HEAD
 add_papers(HERE, "authors", "stars", "blindspot", "ouro", "cmm")
+=======
+about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
+declared_puzzle = Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
+add_presets(
+    HERE, [declared_puzzle, *map(_of_page, declared.PAGES)], "Puzzles declared by their constraints (docs/data.md)"
+)
+add_papers(HERE, "authors", "cmm")
+>>>>>>> 76ccc91 (Looped transformers are an extension)
 load_parts("presets")
 
 
@@ -164,8 +170,8 @@ def preset(name: str) -> Preset:
     if name in PRESETS:
         return PRESETS[name]
     family = [each for each in PRESETS if each.startswith(f"{name}-")]
-    alike = [each for each in PRESETS if each.split("-")[0] == name.split("-")[0]] or PRESETS
-    near = family or difflib.get_close_matches(name, alike, n=1, cutoff=0.6)
+    alike = [each for each in PRESETS if each.split("-")[0] == name.split("-")[0]]
+    near = family or difflib.get_close_matches(name, alike or PRESETS, n=1, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     if len(family) > FEW:
         hint = f"`reason presets {name}-` lists the {len(family)} of that name; "

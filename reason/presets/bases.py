@@ -1,4 +1,4 @@
-"""What several presets share: data sets, the shapes of their puzzles, the rollout of a looped transformer."""
+"""What several presets share: data sets, and the shapes of their puzzles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from reason.models.base import Shape
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
 MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
-ADDITION_3, ADDITION_4 = (shape_of_puzzle(Addition(digits)) for digits in (3, 4))
 BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
 MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
@@ -25,29 +24,12 @@ MAZE_HARD: Changes = {
     "data.directory": "data/maze-30x30",
     "data.generate": GenerateConfig(name="maze", size=30, min_path=110, train=1000, test=1000),
 }
-SUMS_4: Changes = {
-    "data.directory": "data/addition-4",
-    "data.generate": GenerateConfig(name="addition", digits=4, train=100_000, test=5000),
-}
-SUMS_3: Changes = {
-    "data.directory": "data/addition-3-causal",
-    "data.generate": GenerateConfig(name="addition", digits=3, train=20_000, test=1000),
-}
 
 SETS: dict[str, tuple[Changes, Shape]] = {  # that the papers' configs name
     "sudoku-extreme": (SUDOKU_EXTREME, SUDOKU_9),
     "maze-hard": (MAZE_HARD, MAZE_30),
-    "addition-4": (SUMS_4, ADDITION_4),
-    "addition-3-causal": (SUMS_3, ADDITION_3),
 }
 
-LOOPED: Changes = {  # one supervision step of T loops, and no halting head
-    "model.kind": "looped",
-    "rollout.supervision_steps": 1,
-    "rollout.carry": "fresh",
-    "rollout.halting": "none",
-    "loss.weights.q_halt": 0,
-}
 CMM_BALANCED: Changes = {  # CMM's eight terms under AlgGradNorm, as sudoku-6x6-cmm-node explains its settings
     "model.initial": "input",
     "loss.likelihood": "stablemax3",

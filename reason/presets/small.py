@@ -5,7 +5,7 @@ from __future__ import annotations
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data.config import GenerateConfig
-from reason.presets.bases import CMM_BALANCED, LOOPED, SUDOKU_6X6
+from reason.presets.bases import CMM_BALANCED, SUDOKU_6X6
 
 
 def sudoku_6x6() -> Config:
@@ -78,33 +78,6 @@ def sudoku_6x6_hrm() -> Config:
             "rollout.halting": "q-learning",
             "loss.weights.q_continue": 0.5,
             "training.steps": 6000,
-        },
-    )
-
-
-def sudoku_6x6_looped() -> Config:
-    """A looped transformer on 6×6 Sudoku, not causal, 8 loops with a loss at each.
-
-    Data, width and optimizer are those of sudoku-6x6. One Llama layer, pre-sandwich, reads the puzzle again at every
-    loop (all ours).
-    """
-    return derive(
-        sudoku_6x6(),
-        LOOPED
-        | {
-            "model.hidden_size": 128,
-            "model.num_heads": 4,
-            "model.expansion": 3,
-            "model.block": "llama",
-            "model.norm": "rmsnorm",
-            "model.norm_placement": "pre-sandwich",
-            "model.causal": False,
-            "model.input_injection": True,
-            "model.dropout": 0,
-            "model.init_std": 0.06,
-            "rollout.loops.count": 8,
-            "rollout.loops.supervision": "per-loop",
-            "optimizer.grad_clip": 1.0,
         },
     )
 

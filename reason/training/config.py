@@ -16,9 +16,6 @@ class TrainingConfig(BaseConfig):
 
     steps: int = Field(1000, ge=1, description="optimizer steps; puzzle-steps = steps × N_grad × batch_size")
     batch_size: int = Field(128, ge=1, description="rows B, one puzzle each")
-    only: Literal["all", "gate"] = Field(
-        "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
-    )
     precision: Readable[Resumable[Precision]] = Field(
         "auto",
         description="fp32; bf16, fp16: states and matrix products; amp-bf16, amp-fp16: matrix products only "

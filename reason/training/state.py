@@ -129,7 +129,7 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     for turn, carry in enumerate(held["carry"]):
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
-        trainer.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, c["survival"])
+        trainer.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
 

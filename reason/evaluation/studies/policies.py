@@ -20,7 +20,7 @@ from datasets_gen.progress import Progress
 from reason.data import PuzzleData
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator
 from reason.evaluation.probes import rows_of
-from reason.evaluation.signals import SIGNALS, Signals, signals, survived
+from reason.evaluation.signals import ADDED, SIGNALS, Past, Signals, signals
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
@@ -134,7 +134,7 @@ class Policies(Consumer):
             other = PuzzleData(data.directory, "validation", data.device)
             self._other = other if len(other) else None
         heads = evaluator.heads
-        policies = 7 + 2 * (heads.q_halt is not None) + (heads.gate is not None)
+        policies = 7 + 2 * (heads.q_halt is not None) + len(ADDED)
         halves = len(evaluator.examples) // (1 if self._other else 2)
         self.cost = f"policies: up to {policies} passes over {max(halves, 1):,} puzzles, each for a policy's seconds"
 
@@ -193,14 +193,13 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
     ):
         rows = examples[first : first + evaluator.settings.batch_size]
         places, batch = np.arange(first, first + len(rows)), data.take(rows)
-        context, survival = model.encode(batch), None
+        context, past = model.encode(batch), Past()
         state, start = model.initial_state(context), evaluator.start(rows)
         state = state if start is None else start(state)
         for step in range(1, steps + 1):
             before, state = state, model.step(state, context)
             record = StepRecord(model, step, batch, context, before, state, rows, evaluator.rules)
-            survival = survived(survival, record.readout)
-            stays = ~(_signal(policy.signal, record, survival, evaluator) > policy.threshold)
+            stays = ~(_signal(policy.signal, record, past, evaluator) > policy.threshold)
             going = stays.cpu().numpy() & (step < steps)
             if going.all():
                 continue
@@ -209,15 +208,15 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
                 break
             kept = stays.nonzero().flatten()
             places, state, batch = places[going], rows_of(state, kept), data.take(rows := rows[kept])
-            context, survival = model.encode(batch), None if survival is None else survival[kept]
+            context, past = model.encode(batch), {name: value[kept] for name, value in past.items()}
     return exact, taken, time.perf_counter() - started
 
 
-def _signal(name: str, record: StepRecord, survival: Tensor | None, evaluator: Evaluator) -> Tensor:
+def _signal(name: str, record: StepRecord, past: Past, evaluator: Evaluator) -> Tensor:
     """(B,) of a signal after a step; of "fixed" the step itself."""
     if name == FIXED:
         return torch.full((len(record.answer),), float(record.step), device=record.answer.device)
-    return signals(record, evaluator.likelihood, evaluator.halting, survival, (name,))[name]
+    return signals(record, evaluator.likelihood, evaluator.halting, past, (name,))[name]
 
 
 COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95", "speedup")

@@ -96,13 +96,12 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
     backward in eager mode, at the real batch size, with the largest possible T.
     """
     rollout = config.rollout
-    loops = rollout.loops.count if rollout.loops.distribution == "fixed" else rollout.loops.max
     rows = partial(blank_batch, config.training.batch_size, shape)
     with fake_model(config, shape, computed, device) as model:
         carry = first_carry(model, rows())
         with LiveBytes() as seen:
             for part in range(min(2, rollout.grad_steps)):
-                carry, unroll = supervise(model, carry, rows, rollout, part, loops)
+                carry, unroll = supervise(model, carry, rows, rollout, part, rollout.loops.most)
                 terms = evaluate_terms(unroll, config.loss, config.loss.present)
                 if part == 0 and config.balance.kind != "fixed":
                     for term in terms.values():

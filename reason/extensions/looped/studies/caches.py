@@ -10,8 +10,8 @@ import torch
 from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
-from reason.generation.decoding import answer
-from reason.nn.cache import Sharing
+from reason.extensions.looped.cache import Sharing
+from reason.extensions.looped.decoding import answer
 from reason.report.chart import Chart
 from reason.report.palette import BLUE, ORANGE
 from reason.report.section import Results, Section, Table, number, share

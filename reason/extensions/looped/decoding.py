@@ -7,15 +7,17 @@ keep keys and values, as looped transformers can.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
-from reason.models import LoopedModel
+from reason.extensions.looped.cache import Sharing, StackCache
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
-from reason.nn.cache import Sharing, StackCache
 from reason.rollout import last_step, unroll
+
+if TYPE_CHECKING:
+    from reason.extensions.looped.model import LoopedModel
 
 
 class Rereading:
@@ -109,7 +111,7 @@ def generate(
         reader = Rereading(model, loops)
         logits = decode(reader, reader.read(prompt).logits[:, -1], count, end)
         return Generated(logits.argmax(-1), logits)
-    caches = Caches(cast(LoopedModel, model), loops)
+    caches = Caches(cast("LoopedModel", model), loops)
     first = caches.read(prompt).logits[:, -1]
     prompt_bytes = caches.bytes
     caches.block.share(sharing, keep_prompt)

@@ -11,15 +11,26 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from reason.context import Context
-from reason.models.base import Batch, MapKind, Readout, ReadoutKind, Shape
+from reason.errors import ConfigError
+from reason.extensions.looped.cache import Recall
+from reason.extensions.looped.decoding import generate
+from reason.extensions.looped.gate import GateKind, build_gate
+from reason.extensions.looped.layers import (
+    NORM_EPS,
+    BlockKind,
+    Layers,
+    Norm,
+    NormKind,
+    PlacementName,
+    StructuredLayer,
+    TransformerBlock,
+)
+from reason.extensions.looped.upcycling import LayerOrder, depths, duplicated
+from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, Layouts, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
-from reason.nn.cache import Recall
-from reason.nn.gate import build_gate
 from reason.nn.linear import Embedding
-from reason.nn.norms import Norm, NormKind
-from reason.nn.transformer import NORM_EPS, BlockKind, Layers, PlacementName, StructuredLayer, TransformerBlock
 from reason.settings.base import When, require
 
 
@@ -52,7 +63,16 @@ class LoopedConfig(MixingConfig):
     input_injection: bool = Field(False, description="add x̂ to the state before every loop")
     inter_loop_norm: bool = Field(False, description="normalise the state before every loop, but not in the readout")
     damping: bool = Field(False, description="multiply the state by a learned σ(d) < 1 before every loop")
-    readout: ReadoutKind = Field(
+    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
+    only: Literal["all", "gate"] = Field(
+        "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
+    )
+    init_layers: LayerOrder = Field(
+        "same",
+        description="with init_from: how L layers fill a stack of n·L layers: same: n = 1; cycle: 1…L 1…L, so that one "
+        "loop equals n loops of the old stack; repeat: 1 1 … L L",
+    )
+    readout: Literal["norm", "raw", "final-only"] = Field(
         "norm", description="input of the head: norm: N(z); raw: z; final-only: z, and N(z) from loop final_from on"
     )
     final_from: Annotated[int, When("readout", "final-only")] = Field(
@@ -67,6 +87,13 @@ class LoopedConfig(MixingConfig):
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
+<<<<<<< HEAD:reason/models/looped.py
+=======
+        if self.coda and self.mixer in ("local", "relations"):
+            raise ValueError("a coda reads the state alone, not what belongs to its puzzle: type model.coda=0")
+        if self.symbols and self.gate == "position":
+            raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
+>>>>>>> 76ccc91 (Looped transformers are an extension):reason/extensions/looped/model.py
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
@@ -84,8 +111,24 @@ class LoopedConfig(MixingConfig):
         """Yes."""
         return True
 
+    @property
+    def heads(self) -> frozenset[str]:
+        """The gate, if any."""
+        return frozenset() if self.gate == "none" else frozenset({"gate"})
+
     def check(self, config: Any) -> None:
-        """A norm from `final_from` on counts loops of one pass, and training must come there."""
+        """A gate trained alone learns by a loss; it and added layers start from a run; `final_from` is a trained loop.
+
+        A norm from `final_from` on counts loops of one pass.
+        """
+        if self.only == "gate":
+            mends = "loss.weights.exit_gate=1", "model.only=all"
+            require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *mends)
+        for key in ("only", "init_layers"):
+            value, default = getattr(self, key), type(self).model_fields[key].default
+            started = value == default or bool(config.init_from)
+            mends = "init_from=RUN", f"model.{key}={default}"
+            require(started, f"model.{key}={value}", "a trained run to start from", *mends)
         if self.readout == "final-only":
             one, steps = config.rollout.supervision_steps == 1, config.rollout.trained_steps
             mends = "rollout.supervision_steps=1", "model.readout=norm"
@@ -128,6 +171,9 @@ class LoopedModel(LaidOut):
         self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
         self.final_from = config.final_from if config.readout == "final-only" else 0
         self.gate = build_gate(width, config.gate)
+        if config.only == "gate":
+            for name, parameter in self.named_parameters():
+                parameter.requires_grad_(name.startswith("gate."))
 
     def _norm(self, kind: NormKind | None = None) -> Norm:
         return Norm(self.config.hidden_size, kind or self.config.norm, NORM_EPS[self.config.block])
@@ -210,6 +256,28 @@ class LoopedModel(LaidOut):
                 z = self.final_norm(z)
             logits = self.layout(context).logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), context.mask)
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
+
+    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
+        """Every token reads the whole text anew."""
+        return generate(self, prompt, count, steps, end=end).tokens
+
+    def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The run's layers as often as `init_layers` says; a gate that the run did not have keeps its initial weights.
+
+        Raises:
+            ConfigError: stacks of another depth.
+        """
+        own = self.state_dict()
+        if self.config.init_layers != "same":
+            weights = duplicated(weights, own, self.config.init_layers)
+        had, has = depths(weights), depths(own)
+        if had != has:
+            stack = next(each for each in {**had, **has} if had[each] != has[each])
+            raise ConfigError(
+                f"init_from: the run's {stack} holds {had[stack]} layers, this model's {has[stack]}; type "
+                "model.init_layers=cycle for a whole multiple of them, or change model.num_layers"
+            )
+        return weights | {name: own[name] for name in own if name.startswith("gate.") and name not in weights}
 
     def networks(self) -> list[nn.Module]:
         """The block."""

@@ -12,8 +12,9 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
+from reason.evaluation.signals import Past
 from reason.evaluation.studies.difficulty import bins_of
-from reason.losses.exit import exit_step, log_exit_distribution
+from reason.extensions.looped.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.nn.dtypes import widest_float
@@ -23,6 +24,17 @@ from reason.report.section import Results, Section, Table, cells, number, share
 from reason.rollout import StepRecord
 
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+def left(record: StepRecord, past: Past) -> Tensor | None:
+    """The signal of the gate, (B,): mean over the scored cells of 1 − Π(1 − λ); None: the model has no gate."""
+    if record.readout.gate is None:
+        return None
+    stays = torch.nn.functional.logsigmoid(-record.readout.gate.float())
+    past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S) or (B, 1)
+    scored = record.batch.labels != IGNORE
+    gone = torch.where(scored, -past["gate"].expm1(), 0.0)
+    return (gone.sum(-1) / scored.sum(-1).clamp(min=1)).float()
 
 
 class ExitGate(Consumer):

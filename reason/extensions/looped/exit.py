@@ -27,18 +27,25 @@ THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, 
 
 def several_readouts(config: Config) -> Iterator[Need]:
     """An exit gate, and readouts of several loops of one backward pass."""
-    yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position")
+    yield _gate(config)
     loops = config.rollout.loops
     mend = "rollout.loops.count=4 rollout.loops.supervision=per-loop"
-    per_loop = config.rollout.several_loops and loops.supervision == "per-loop"
+    per_loop = bool(loops.several) and loops.supervision == "per-loop"
     yield Need(per_loop, "readouts of several loops of one backward pass", mend)
 
 
 def every_readout(config: Config) -> Iterator[Need]:
     """An exit gate, a readout of every loop, and at least three of them: the gate learns from 2 to the last but one."""
-    yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position")
-    yield config.rollout.every_readout
+    yield _gate(config)
+    loops = config.rollout.loops
+    every = not loops.several or loops.supervision == "per-loop"
+    yield Need(every, "a readout of every loop", "rollout.loops.supervision=per-loop")
     yield Need(config.rollout.trained_steps >= 3, "3 steps of the model in training", "rollout.loops.count=4")
+
+
+def _gate(config: Config) -> Need:
+    mend = "model.gate=position" if hasattr(config.model, "gate") else ""
+    return Need("gate" in config.model.heads, "an exit gate", mend)
 
 
 def log_exit_distribution(gates: Tensor) -> Tensor:

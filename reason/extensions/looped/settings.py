@@ -1,0 +1,49 @@
+"""The family `looped`, its loss terms, random loops, and the studies that are asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from reason.evaluation.config import STUDIES, Study
+from reason.extensions.looped.exit import every_readout, exit_entropy, exit_gate_loss, exit_loss, several_readouts
+from reason.extensions.looped.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss
+from reason.extensions.looped.loops import RandomLoops
+from reason.extensions.looped.model import LoopedConfig, LoopedModel
+from reason.extensions.looped.scale import norm_penalty
+from reason.losses import TERMS, Term
+from reason.models import FAMILIES, Family
+from reason.rollout import SECTIONS
+from reason.settings.base import Need
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
+
+
+def _caches(config: Config) -> Iterator[Need]:
+    causal = getattr(config.model, "causal", False)
+    yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
+
+
+FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
+SECTIONS["loops"] = RandomLoops
+TERMS |= {
+    "jsrr": Term(
+        jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", section=JsrrConfig,
+        needs=constant_weights),
+    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
+    "exit": Term(
+        exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
+        settings=("likelihood", "reduction"), needs=several_readouts, trains="gate"),
+    "exit_entropy": Term(
+        exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
+        needs=several_readouts, trains="gate"),
+    "exit_gate": Term(
+        exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
+        settings=("likelihood", "reduction"), needs=every_readout, trains="gate"),
+    "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
+}  # fmt: skip
+STUDIES["blind_spot"] = Study(
+    "also measure the readout blind spot in float64: norms, radial gradients, clamps", undecimated=True
+)
+STUDIES["caches"] = Study("causal models: also decode with each way of sharing keys and values", _caches)

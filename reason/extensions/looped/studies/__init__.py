@@ -1,0 +1,1 @@
+"""What is measured of looped transformers, and of any model's readout."""

@@ -1,1 +1,0 @@
-"""Text generation by causal models."""
