@@ -8,7 +8,7 @@ from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of
-from reason.models import LoopedConfig, RecursiveConfig, Shape, build_model
+from reason.models import RecursiveConfig, Shape, build_model
 from reason.models.base import Batch
 
 
@@ -42,13 +42,6 @@ def shaken(model: Any) -> Any:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return model
-
-
-def gated(data: PuzzleData) -> Any:
-    torch.manual_seed(0)
-    model = build_model(LoopedConfig(hidden_size=8, num_heads=1, gate="position", init_std=0.5), data.shape).double()
-    torch.nn.init.normal_(model.gate.out.weight)  # cells leave at different steps
     return model
 
 

@@ -10,9 +10,7 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import TERMS as LOSS_TERMS
-from reason.presets import preset
 
-LOOPED = {"preset": "sudoku-6x6-looped"}
 MODELS = {
     "trm mlp": {},
     "trm attention": {"model.mixer": "attention", "model.positions": "rotary", "model.puzzle_emb_len": "2"},
@@ -25,45 +23,24 @@ MODELS = {
     "groups": {"model.mixer": "groups", "model.q_from": "mean", "model.gradient": "2"},
     "groups of symbols": {"model.mixer": "groups", "model.symbols": "true", "model.q_from": "mean"},
     "local": {"model.mixer": "local", "model.q_from": "mean", "model.states": "1", "model.initial": "random"},
-    "looped, local": LOOPED
-    | {"model.mixer": "local", "model.positions": "none", "rollout.loops.supervision": "per-loop"},
-    "looped, groups of symbols": LOOPED
-    | {"model.mixer": "groups", "model.symbols": "true", "model.positions": "none"}
-    | {"rollout.loops.supervision": "terminal"},
-    "looped, terminal": LOOPED | {"rollout.loops.supervision": "terminal"},
-    "looped, per loop": LOOPED | {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
-TERMS = {name: {f"loss.weights.{name}": "1"} for name in LOSS_TERMS}
-TERMS["jsrr"] |= {"loss.jsrr.convex": "false"}
+TERMS = {  # of the core; those of extensions have tests of their own
+    name: {f"loss.weights.{name}": "1"}
+    for name, term in LOSS_TERMS.items()
+    if not term.function.__module__.startswith("reason.extensions")
+}
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
-EXITS = ("exit", "exit_entropy", "exit_gate")
-for exits in EXITS:
-    TERMS[exits] |= {"model.gate": "puzzle"}
 REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
-for model in MODELS:
-    if "looped" not in model and model != "trm, three steps a pass":
-        REFUSED |= {(model, term): "several loops of one backward pass" for term in EXITS[:2]}
-for looped in ("looped, terminal", "looped, groups of symbols"):
-    REFUSED |= {(looped, term): "supervision=per-loop" for term in EXITS}
-for looped in (name for name in MODELS if name.startswith("looped")):
-    REFUSED[looped, "q_halt"], REFUSED[looped, "q_continue"] = "needs a halting head", "needs a value of going on"
-    REFUSED[looped, "rep_z_l"] = "needs a low state"
 BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.scope": "token", "loss.trace.rows": "2"}
 
 
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
-SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
-SIZES |= {"rollout.loops.distribution": "fixed", "rollout.loops.count": "3"}
 
 
 @pytest.fixture
 def base(model: str, tiny: Config) -> Config:
     """The model in tiny's sizes, on its set."""
-    changes = dict(MODELS[model])
-    if changes.pop("preset", None):
-        config = override(preset(LOOPED["preset"]).config(), SIZES)
-        return override(config.model_copy(update={"data": tiny.data}), changes)
-    return override(tiny, CYCLES | changes)
+    return override(tiny, CYCLES | MODELS[model])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -77,9 +54,13 @@ def test_terms_that_a_model_cannot_have_are_refused(model: str, base: Config) ->
 @pytest.mark.parametrize("balance", [{}, BALANCED], ids=["fixed", "balanced"])
 @pytest.mark.parametrize("model", MODELS)
 def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], base: Config, tmp_path: Path) -> None:
-    terms = [term for term in TERMS if (model, term) not in REFUSED]
-    asked = {key: value for term in terms for key, value in TERMS[term].items()}
-    trainer = trainer_of(override(base, {"training.batch_size": "3"} | asked | balance), tmp_path)
+    trains(base, {term: changes for term, changes in TERMS.items() if (model, term) not in REFUSED}, balance, tmp_path)
+
+
+def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, str], run: Path) -> None:
+    """One optimizer step with all the terms."""
+    asked = {key: value for changes in terms.values() for key, value in changes.items()}
+    trainer = trainer_of(override(base, {"training.batch_size": "3"} | asked | balance), run)
     assert math.isfinite(trainer.optimizer_step().item())
     losses = trainer.meters.read()
     assert [term for term in terms if not math.isfinite(losses[f"loss/{term}"])] == []
@@ -90,6 +71,7 @@ def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], base
     [
         ({"model.noise": "additive", "model.integrator": "heun"}, r"type model\.noise=none"),
         ({"model.equation": "averaged", "model.states": "1"}, r"model\.equation=impulse"),
+        ({"rollout.loops.count": "2"}, r"type model\.gradient=all-cycles"),
     ],
 )
 def test_what_does_not_compose_says_so_at_the_start(

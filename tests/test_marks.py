@@ -60,4 +60,3 @@ def test_a_marked_training_is_read_without_marks(mazes: Path, capsys: pytest.Cap
 
 def test_marks_are_of_mazes_and_of_a_head_that_has_them(mazes: Path, sudoku_4x4: Path) -> None:
     refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "data.marks=true"], "holds no mazes; type data.marks=false")
-    refusal(["train", "sudoku-6x6-looped", "data=mazes", "data.marks=true"], "needs a head that can have marks")

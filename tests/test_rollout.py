@@ -9,7 +9,6 @@ from torch import Tensor
 from reason.context import Context
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import Carry, RolloutConfig, Unroll, first_carry, supervise, unroll
-from reason.settings.loops import LoopsConfig
 
 
 class Count(NamedTuple):
@@ -137,7 +136,7 @@ def test_a_halted_row_stays_so_until_the_next_batch() -> None:
 
 
 def test_halting_is_read_after_the_last_loop() -> None:
-    loops = LoopsConfig(count=3, supervision="per-loop")
+    loops = {"count": 3, "supervision": "per-loop"}
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
     model = Counter()
     model.patience = torch.tensor([2.5, 3.5])
@@ -220,7 +219,6 @@ def test_the_carry_holds_no_gradient() -> None:
     for index in range(2):
         carry, seen = supervise(model, carry, stream, config, index, loops=2)
         assert not carry.state.z.requires_grad
-        assert not carry.survival.requires_grad
         assert not seen.next_readout.q_halt.requires_grad
         assert seen.states[-1].z.requires_grad
     (reach,) = torch.autograd.grad(seen.states[-1].z.sum(), model.weight)
@@ -237,54 +235,6 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     assert pairs == [(7, 1007), (1007, 2007)]
 
 
-class Gated(Counter):
-    """The same, its gate saying the logit that each row is given, at every step."""
-
-    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
-        return super().readout(state, context)._replace(gate=self.logits.view(-1, 1))
-
-    logits: Tensor
-
-
-@pytest.mark.parametrize("quantile", [0.0, 0.4, 0.7, 1.0])
-def test_a_gate_halts_where_its_distribution_exceeds_the_quantile(quantile: float) -> None:
-    """λ constant: 1 − (1 − λ)^m > q. A row that halts begins anew, its survival too."""
-    chances = [0.05, 0.3, 0.8, 1.0]
-    model, stream = Gated(), Stream(4)
-    model.logits = torch.logit(torch.tensor(chances))
-    limit = 6
-    config = RolloutConfig(supervision_steps=limit, halting="gate", gate_quantile=quantile, halt_exploration_prob=0)
-    carry = first_carry(model, stream())
-    seen: list[list[int]] = [[] for _ in chances]
-    for index in range(24):
-        carry, _ = supervise(model, carry, stream, config, index)
-        for row, taken in enumerate(seen):
-            if carry.halted[row]:
-                taken.append(int(carry.steps[row]))
-    for chance, taken in zip(chances, seen, strict=True):
-        first = next((m for m in range(1, limit) if 1 - (1 - chance) ** m > quantile + 1e-6), limit)
-        assert set(taken) == {first}
-
-
-def test_a_gate_counts_every_loop_of_a_supervision_step() -> None:
-    """Four loops, λ = ½ at each: 1 − ½⁴ > .6, though the last alone gives ½."""
-    model = Gated()
-    model.logits = torch.zeros(4)
-    loops = LoopsConfig(count=4, supervision="per-loop")
-    config = RolloutConfig(supervision_steps=3, halting="gate", gate_quantile=0.6, halt_exploration_prob=0, loops=loops)
-    carry, _ = first_step(model, 4, config, loops=4)
-    assert (1 - carry.survival.exp()).tolist() == pytest.approx([1 - 0.5**4] * 4)
-    assert carry.halted.all()
-
-
-def test_exploration_keeps_a_gate_from_halting_early() -> None:
-    model = Gated()
-    model.logits = torch.full((64,), 20.0)
-    config = RolloutConfig(supervision_steps=4, halting="gate", halt_exploration_prob=1.0)
-    carry, _ = first_step(model, 64, config)
-    assert not carry.halted.any()  # m_min is at least 2 for every row
-
-
 class Asked(Counter):
     """Remembers after which step it was read."""
 
@@ -297,8 +247,13 @@ def test_every_readout_knows_its_step() -> None:
     model = Asked()
     assert all(record.readout for record in unroll(model, Stream(2)(), 4))
     assert model.read == [1, 2, 3, 4]
-    loops = LoopsConfig(count=4, supervision="per-loop")
+    loops = {"count": 4, "supervision": "per-loop"}
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
     model.read = []
     first_step(model, 2, config, loops=4)
     assert model.read == [1, 2, 3, 4]
+
+
+def test_what_a_run_is_trained_for() -> None:
+    assert RolloutConfig(supervision_steps=8).trained_steps == 8
+    assert RolloutConfig(supervision_steps=2, loops={"count": 4}).trained_steps == 8

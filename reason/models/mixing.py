@@ -10,11 +10,6 @@ from pydantic.fields import FieldInfo
 from torch import nn
 
 from reason.models.base import ModelConfig, Shape
-<<<<<<< HEAD
-from reason.nn.gate import GateKind
-=======
-from reason.nn.block import Mixer, StructuredMixer
->>>>>>> 76ccc91 (Looped transformers are an extension)
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
@@ -103,8 +98,6 @@ class MixingConfig(ModelConfig):
     rope_theta: Annotated[float, When("positions", "rotary", "rotary-2d")] = Field(
         10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base"
     )
-<<<<<<< HEAD
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
 
     @field_validator("mixer")
     @classmethod
@@ -120,13 +113,6 @@ class MixingConfig(ModelConfig):
         told = "; ".join(f"{name}: {text}" for name, text in mixers.items())
         field = Field("attention", description=f"how cells exchange information: {told}")
         return {**cls.model_fields, "mixer": FieldInfo.from_annotated_attribute(literal[tuple(mixers)], field)}
-
-    @property
-    def heads(self) -> frozenset[str]:
-        """The gate that the settings name."""
-        return frozenset({"none": (), "position": ("gate",), "puzzle": ("gate", "puzzle-gate")}[self.gate])
-=======
->>>>>>> 76ccc91 (Looped transformers are an extension)
 
     @property
     def prefix(self) -> int:
@@ -234,13 +220,7 @@ def refuse_unfit(c: MixingConfig) -> None:
         raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
     if c.symbols and not c.by_group:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
-<<<<<<< HEAD
-    if c.symbols and c.gate == "position":
-        raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
     if c.mixer in MIXERS and inner_of(c) < 1:
-=======
-    if c.mixer in STRUCTURED and inner_of(c) < 1:
->>>>>>> 76ccc91 (Looped transformers are an extension)
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
 
 

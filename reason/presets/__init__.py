@@ -138,16 +138,7 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
 
 
 add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
-<<<<<<< HEAD
-add_papers(HERE, "authors", "stars", "blindspot", "ouro", "cmm")
-=======
-about = partial(inspect.cleandoc, declared.declared_puzzle.__doc__ or "")
-declared_puzzle = Preset("declared-puzzle", declared.declared_puzzle, partial(declared.shape, "killer"), about)
-add_presets(
-    HERE, [declared_puzzle, *map(_of_page, declared.PAGES)], "Puzzles declared by their constraints (docs/data.md)"
-)
 add_papers(HERE, "authors", "cmm")
->>>>>>> 76ccc91 (Looped transformers are an extension)
 load_parts("presets")
 
 

@@ -45,12 +45,8 @@ from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
 from reason.training.state import restore, size
-<<<<<<< HEAD
-from reason.training.warm_start import train_gate_alone, warm_start
-from reason.training.world import World, device_of_process, joined
-=======
 from reason.training.warm_start import warm_start
->>>>>>> 76ccc91 (Looped transformers are an extension)
+from reason.training.world import World, device_of_process, joined
 
 
 def start(
@@ -207,15 +203,9 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
 def _begin(model: Reasoner, config: Config, shape: Shape) -> list[str]:
     """Warm start from config.init_from; what it says of constraints that the two puzzles do not share."""
     run = Path(config.init_from or "")
-<<<<<<< HEAD
     had = read_config(run / "config.json").model.constraints(read_shape(run))
     has = config.model.constraints(shape)
-    warm_start(model, run, config.init_layers, had, has)
-=======
-    had = constraints_of(read_config(run / "config.json").model, read_shape(run))
-    has = constraints_of(config.model, shape)
     warm_start(model, run, had, has)
->>>>>>> 76ccc91 (Looped transformers are an extension)
     own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
     told = (("messages that start at zero", own), ("messages of the run that are left out", other))
     return [f"init_from={run}: {what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]

@@ -13,13 +13,7 @@ from reason.errors import ConfigError
 from reason.models.base import Reasoner
 from reason.training.checkpoint import load_weights, readable
 
-<<<<<<< HEAD
-LayerOrder = Literal["same", "cycle", "repeat"]
-_LAYER = re.compile(r"^(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)$")
 _MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>\w+\.\d+)\.(?P<rest>.*)$")
-=======
-_MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>(relations|messages)\.\d+)\.(?P<rest>.*)$")
->>>>>>> 76ccc91 (Looped transformers are an extension)
 
 
 def warm_start(

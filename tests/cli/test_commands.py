@@ -138,9 +138,9 @@ def test_a_trained_model_is_read_not_rebuilt(half: Path) -> None:
 
 
 def test_presets_are_listed_and_shown() -> None:
-    out = output("presets", "sudoku-6x6", "reason presets stars-")
-    assert "stars-small-pre-rmsnorm" not in out
-    out = output("presets stars-small-", "stars-small-pre-rmsnorm")
+    out = output("presets", "sudoku-6x6", "reason presets cmm-")
+    assert "cmm-5-1" not in out
+    out = output("presets cmm-5-", "cmm-5-1")
     assert "sudoku-6x6" not in out
     output("presets sudoku-6x6", "optimizer.lr")
 

@@ -15,6 +15,7 @@ from reason.config.describe import describe_settings, has_mark
 from reason.config.names import NAMES, SECTIONS
 from reason.config.overrides import nearest_setting
 from reason.config.schema import Config
+from reason.models import FAMILIES
 from reason.presets import PRESETS
 from reason.settings.base import Mark
 
@@ -56,9 +57,9 @@ def test_a_section_shows_each_of_its_settings(section: str, monkeypatch: pytest.
 def test_families_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
     lines = [line.strip() for line in output("train --help model.expansion").splitlines() if line.strip()]
-    assert lines[:4:2] == ["recursive models", "looped models"]
+    assert lines[0] == "recursive models"
     assert lines[1].startswith("model.expansion=4 ")
-    assert lines[3].startswith("model.expansion=2 ")
+    assert lines[2::2] == [f"{kind} models" for kind in FAMILIES if kind != "recursive"]
 
 
 def test_evaluation_shows_what_may_change_after_training() -> None:
@@ -75,7 +76,7 @@ def test_ranges_are_those_that_are_checked() -> None:
     assert allowed["optimizer.schedule.end"] == "float ≥ 0 | none"
     assert allowed["optimizer.schedule.points"] == "[[float ≥ 0, float ≥ 0], …]"
     assert allowed["model.gradient"] == "last-call | last-cycle | all-cycles | int ≥ 1"
-    assert allowed["model.causal"] == "true | false"
+    assert allowed["model.symbols"] == "true | false"
 
 
 @pytest.mark.parametrize("name", NAMES)

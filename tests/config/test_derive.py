@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from reason.config.overrides import as_typed, derive, leaves, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.models import LoopedConfig
 from reason.presets import TABLES
-from reason.presets.bases import LOOPED
 
 PLAIN = leaves(Config().model_dump())
 
@@ -31,19 +29,12 @@ def test_only_the_named_settings_change() -> None:
     ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
     ({"loss.weights.q_continue": 0.5}, "type rollout.halting=q-learning"),
     ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
-    ({"model.kind": "looped"}, "type loss.weights.q_halt=0"),
-    ({"model.kind": "lopped"}, "model.kind=lopped: a model is recursive or looped"),
-    ({"model.causal": True}, "a looped model has it"),
+    ({"model.kind": "recursiv"}, "model.kind=recursiv: a model is recursive"),
 ])  # fmt: skip
 def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as error:
         derive(Config(), changes)
     assert words in str(error.value)
-
-
-def test_another_family_starts_from_its_own_defaults() -> None:
-    config = derive(derive(Config(), {"model.hidden_size": 64}), LOOPED | {"model.prelude": 1})
-    assert config.model == LoopedConfig(prelude=1)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.name}-{table.rows[0].label}")

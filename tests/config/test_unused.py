@@ -27,7 +27,6 @@ STEPS = 3  # of the optimizer
 SMALL: Changes = {
     "device": "cpu",
     "init_from": None,
-    "init_layers": "same",
     "model.hidden_size": 8,
     "model.num_heads": 2,
     "model.expansion": 1.0,
@@ -36,7 +35,8 @@ SMALL: Changes = {
     "optimizer.schedule.warmup_steps": 0,
     "training.steps": STEPS,
     "training.batch_size": 6,  # of 8: some of each half of the set
-    "training.only": "all",
+    "model.init_layers": "same",
+    "model.only": "all",
     "training.compile": "none",
     "training.precision": "fp32",
     "training.monitor.puzzles": 0,
@@ -158,8 +158,8 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
 }
 ELSEWHERE = {  # what three steps on one set cannot show, and where it is shown
     "init_from": "tests/training/test_warm_start.py",
-    "init_layers": "tests/training/test_warm_start.py",
-    "training.only": "tests/training/test_warm_start.py",
+    "model.init_layers": "tests/extensions/looped/test_stages.py",
+    "model.only": "tests/extensions/looped/test_stages.py",
     "training.steps": "the length of the run",
     "training.compile": "tests/training/test_compiling.py: the same numbers up to rounding",
     "data.directory": "the set",

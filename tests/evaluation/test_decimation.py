@@ -180,7 +180,7 @@ def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pyte
         evaluator.decimation(data.inputs, torch.arange(len(data)))
 
 
-@pytest.mark.parametrize("other", ["policies", "probes", "blind_spot"])
+@pytest.mark.parametrize("other", ["policies", "probes"])
 def test_measurements_of_a_puzzle_that_stays_are_refused(other: str) -> None:
     with pytest.raises(ValueError, match=f"type evaluation.decimation=none, or evaluation.{other}=false"):
         EvaluationConfig(decimation=2, **{other: True})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from evaluators import counting, evaluator_of, gated, read, small
+from evaluators import counting, evaluator_of, read, small
 from rich.console import Console
 
 from datasets_gen.structure import Structure
@@ -20,8 +20,6 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
-from reason.evaluation.studies.caches import Caches
-from reason.evaluation.studies.exits import ExitGate
 from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
 from reason.models.base import Shape
@@ -113,22 +111,27 @@ class Part(World):
         return items
 
 
-def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
+def test_two_processes_keep_what_one_does(trained: Trained) -> None:
     """Each its portion, none twice: joined, the columns of one process; sums over batches add up to its sums."""
-    whole = replace(evaluator_of(gated(sums), sums, 3, 2, caches=True, policies=True), likelihood="stablemax")
+    whole = replace(evaluator_of(*trained, 3, 2, policies=True), likelihood="stablemax")
+    assert {"exact", "valid", "q", "margin"} <= parts_join(whole)
+
+
+def parts_join(whole: Evaluator) -> set[str]:
+    """Whether two processes keep what one does; the names of the columns."""
     with torch.no_grad():
         seen = [
             replace(whole, world=world).observe(consumers_of(replace(whole, world=world)))[0]
             for world in (World(), Part(0, 2), Part(1, 2))
         ]
     one, *parts = seen
-    assert {"exact", "valid", "gate", "margin", "exits/ways", "exits/p", "caches"} <= set(one)
     for name, values in one.items():
         joined = np.concatenate([part[name] for part in parts], axis=-1)
         if "/" in name or name == "caches":
             values, joined = values.sum(-1), joined.sum(-1)
         np.testing.assert_allclose(joined, values, rtol=1e-6, err_msg=name)
         assert parts[0][name].shape[-1] > 0
+    return set(one)
 
 
 def test_a_filled_batch_has_one_shape_and_counts_once(trained: Trained) -> None:
@@ -189,7 +192,7 @@ class Slow(Norms):
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What restarts, decoding and exits compute themselves is not in them."""
+    """What restarts compute themselves is not in them."""
     evaluator = evaluator_of(*trained, 2, 50)
     one = Slow(evaluator)
     one.clock, one.timed = [0.0], timed
@@ -197,7 +200,7 @@ def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatc
     with torch.no_grad():
         _, seconds = evaluator.observe([one])
     assert seconds == (2 * 3600 if timed else 0)
-    assert [consumer.timed for consumer in (Restarts, Caches, ExitGate, Accuracy)] == [False, False, False, True]
+    assert [consumer.timed for consumer in (Restarts, Accuracy)] == [False, True]
 
 
 NORMS = Section(
@@ -234,11 +237,14 @@ def test_a_consumer_of_ones_own_takes_every_road(
     assert (tmp_path / "norms.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_key_of_an_evaluation_has_its_consumer_and_section(sums: PuzzleData, trained: Trained) -> None:
+OWN = [section.key for section in SECTIONS if not section.tables.__module__.startswith("reason.extensions")]
+
+
+def test_every_key_of_an_evaluation_has_its_consumer_and_section(trained: Trained) -> None:
     """Sections of results are shown; nothing is shown that no consumer gives."""
-    asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0, "blind_spot": True}
-    found = set(read(*trained, 2, 50, **asked)) | set(read(gated(sums), sums, 2, 50, caches=True, **asked)) | {"votes"}
-    assert {section.key for section in SECTIONS} - {"training"} <= found  # which metrics.jsonl gives
+    asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0}
+    found = set(read(*trained, 2, 50, **asked))
+    assert set(OWN) - {"training"} <= found  # which metrics.jsonl gives
     lists = {key for key in found if re.search("_by_step$", key)}
     assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
     assert Boards in CONSUMERS

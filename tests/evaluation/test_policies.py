@@ -15,9 +15,8 @@ from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies import policies as P
 from reason.evaluation.studies.policies import Policy, calibrated, outcome
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import RecursiveConfig, build_model
 from reason.models.base import Reasoner
-from reason.rollout import unroll
 
 
 def columns(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> dict[str, np.ndarray]:
@@ -129,14 +128,9 @@ def test_a_signal_of_infinities_never_stops() -> None:
 
 
 RECURSIVE = {"hidden_size": 8, "num_heads": 1, "expansion": 1, "puzzle_emb_len": 1, "h_cycles": 1, "l_cycles": 1}
-LOOPED = {"hidden_size": 8, "num_heads": 1, "causal": False, "num_layers": 1}
 MODELS = {
     "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp", positions="none"),
     "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", positions="none", states=1),
-    "looped, a gate per puzzle": LoopedConfig(**LOOPED, gate="puzzle"),
-    "looped, a gate per position, read raw at first": LoopedConfig(
-        **LOOPED, gate="position", readout="final-only", final_from=3
-    ),
 }
 
 
@@ -179,16 +173,3 @@ def test_rows_at_their_threshold_stay(config, sudoku_4x4: Path) -> None:
     for threshold, steps in ((2.0, 3), (math.inf, 4)):
         _, taken, _ = P.run_with(Policy("p", "fixed", threshold), evaluator, torch.arange(7))
         assert taken.tolist() == [steps] * 7
-
-
-def test_the_gate_signal_is_the_chance_of_having_left(sudoku_4x4: Path) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    model = build_model(MODELS["looped, a gate per position, read raw at first"], data.shape).eval()
-    seen = passed(model, data, 3, 12)
-    with torch.no_grad():
-        gates = [record.readout.gate.sigmoid() for record in unroll(model, data.take(torch.arange(12)), 3)]
-    stays = torch.ones_like(gates[0])
-    for m, gate in enumerate(gates):
-        stays = stays * (1 - gate)
-        assert seen["gate"][m].tolist() == pytest.approx((1 - stays).mean(1).tolist(), abs=1e-5)
-    assert "q" not in seen

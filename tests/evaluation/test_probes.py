@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -12,8 +13,11 @@ from reason.context import Context
 from reason.evaluation import probes as P
 from reason.evaluation.probes import plane, trajectories
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.models.looped import LoopedState
 from reason.rollout import unroll
+
+
+class One(NamedTuple):
+    z: Tensor
 
 
 class Linear(Reasoner):
@@ -27,17 +31,17 @@ class Linear(Reasoner):
     def encode(self, batch: Batch) -> Context:
         return Context(torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype))
 
-    def initial_state(self, context: Context) -> LoopedState:
-        return LoopedState(torch.ones_like(context.x))
+    def initial_state(self, context: Context) -> One:
+        return One(torch.ones_like(context.x))
 
-    def step(self, state: LoopedState, context: Context) -> LoopedState:
-        return LoopedState(state.z @ self.matrix.T + context.x)
+    def step(self, state: One, context: Context) -> One:
+        return One(state.z @ self.matrix.T + context.x)
 
-    def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
+    def readout(self, state: One, context: Context, step: int | None = None) -> Readout:
         return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
 
-    def map(self, state: LoopedState, context: Context, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        return lambda z: self.step(LoopedState(z), context).z, state.z
+    def map(self, state: One, context: Context, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        return lambda z: self.step(One(z), context).z, state.z
 
 
 def diagonal(*values: float, shift: float = 0.0) -> Linear:
@@ -112,7 +116,7 @@ def test_the_path_is_the_step(states: int, dt: float) -> None:
 
 def test_oscillation_of_a_jump_and_of_a_walk() -> None:
     class Twice(Linear):
-        def path(self, state: LoopedState, x: Tensor):
+        def path(self, state: One, x: Tensor):
             for _ in range(3):
                 state = self.step(state, x)
                 yield state
@@ -145,7 +149,7 @@ def test_every_end_has_its_name(values: tuple[float, float], end: str) -> None:
 def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
     turn = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     model = Linear(turn)
-    model.initial_state = lambda context: LoopedState(context.x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
+    model.initial_state = lambda context: One(context.x + torch.tensor([1.0, -1.0, 0.5]))  # type: ignore[method-assign]
     assert trajectories(model, puzzles(1), [0], steps=12)[0].end == "cycle of 3"
     batch = puzzles(1)._replace(labels=torch.zeros(1, 1, dtype=torch.long))
     found = trajectories(diagonal(1.0), batch, [0], steps=1)[0]

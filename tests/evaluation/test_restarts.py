@@ -11,13 +11,12 @@ from evaluators import evaluator_of, small
 from datasets_gen.maze.paths import solve
 from datasets_gen.sudoku import Sudoku
 from reason.context import Context
-from reason.data import PuzzleData, draw_symmetries, task_of
+from reason.data import PuzzleData, draw_symmetries
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Columns, Evaluator, PuzzleSeeds
 from reason.evaluation.signals import Signals
 from reason.evaluation.studies import restarts as R
 from reason.evaluation.studies.by_step import Rules
-from reason.models import LoopedConfig, build_model
 from reason.models.base import Batch, Readout, Reasoner
 from reason.models.recursive import RecursiveState
 
@@ -146,12 +145,3 @@ def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None
     assert len(tries_at(model, data, 1, 12, "symmetry", 5)[0]["right"]) == 8  # a ninth would be the first again
     plain, _ = tries_at(model, data, 1, 2, "noise", 5)
     assert (plain["right"] == plain["valid"]).all()  # as it stands, the tie-break is the label's
-
-
-def test_sums_have_no_symmetry_and_looped_models_no_q(sums: PuzzleData) -> None:
-    assert R.variations_of(task_of(sums.metadata)) == ["initial", "noise"]
-    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), sums.shape).eval()
-    tries, _ = tries_at(model, sums, 2, 3, "noise", 4)
-    assert "q" not in tries
-    assert R.restart_table(tries)[-1]["q"] is None
-    assert R.restart_table(tries)[-1]["verified"] is not None

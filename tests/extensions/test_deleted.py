@@ -20,6 +20,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
+    "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "pack": (["pack", "run"], 2, "unknown command pack"),

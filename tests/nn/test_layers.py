@@ -5,13 +5,12 @@ import pytest
 import reference
 import torch
 
-from reason.dynamics.jacobian import Product, jvp, vjp
 from reason.nn.attention import Attention, attend
 from reason.nn.block import sequence_first
 from reason.nn.draws import normal_like
 from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
-from reason.nn.norms import Norm, rms_norm
+from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table, rotate
 
 
@@ -101,26 +100,3 @@ def test_sequence_first_moves_memory_and_no_value() -> None:
     moved = sequence_first(x)
     assert torch.equal(moved, x)
     assert moved.transpose(0, 1).is_contiguous()
-
-
-@pytest.mark.parametrize("kind", ["layernorm", "rmsnorm", "simple"])
-@pytest.mark.parametrize("product", [jvp, vjp])
-def test_norms_and_the_gradient_of_their_jacobian_products(kind: str, product: Product) -> None:
-    """Both forms of a centred norm are one function; a Jacobian term differentiates its products once more."""
-    layer = Norm(4, kind, 1e-3).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.normal_()
-    x, v = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(2, 3, 4, dtype=torch.float64)
-    parts = [None if p is None else p.detach().numpy() for p in (layer.weight, layer.bias)]
-    expected = reference.norm(x.numpy(), kind, *parts, 1e-3)
-    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-12)
-    np.testing.assert_allclose(torch.func.jvp(layer, (x,), (v,))[0].detach().numpy(), expected, rtol=1e-12)
-    assert torch.autograd.gradcheck(lambda z: product(layer, z, v), x.requires_grad_())
-
-
-def test_norms_of_bfloat16_are_computed_in_float32() -> None:
-    x = (100 + torch.randn(2, 64)).bfloat16()
-    for kind in ("layernorm", "rmsnorm", "simple"):
-        layer = Norm(64, kind)
-        torch.testing.assert_close(layer(x), layer(x.float()).bfloat16(), atol=0, rtol=0)

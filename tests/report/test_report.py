@@ -13,11 +13,11 @@ import torch
 from rich.console import Console
 
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of, print_results, write_report
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import RecursiveConfig, build_model
+from reason.models.base import ModelConfig
 from reason.report.compare import differences, notes_on, write_comparison
 from reason.report.page import viewed
 from reason.report.section import headline
@@ -33,9 +33,8 @@ MORE = {
 }  # fmt: skip
 
 
-def read(directory: Path, steps: int, settings: EvaluationConfig, looped: bool = False, **changes: Any) -> dict:
+def read(directory: Path, steps: int, settings: EvaluationConfig, config: ModelConfig = SMALL, **changes: Any) -> dict:
     data = PuzzleData(directory, "test")
-    config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1) if looped else SMALL
     torch.manual_seed(0)
     model = build_model(config, data.shape)
     if "known" in changes:
@@ -142,23 +141,11 @@ def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
     check(tmp_path, results)
 
 
-def test_a_looped_model_on_causal_sums(sums: PuzzleData, tmp_path: Path) -> None:
-    results = read(sums.directory, 3, EVERYTHING, looped=True)
-    assert results["halting"] is None
-    assert results["halted_by_step"] is None  # there is no head
-    assert list(results["restarts"]) == ["initial", "noise"]
-    assert not (tmp_path / "halting.png").exists()
-    assert "halting head know" not in check(tmp_path, results)
-    with pytest.raises(ConfigError, match=r"no symmetry; type evaluation\.vary=initial"):
-        read(sums.directory, 1, EvaluationConfig(restarts=2, vary="symmetry"), looped=True)
-
-
 def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     model = build_model(SMALL, data.shape)
     monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))
-    settings = EVERYTHING.model_copy(update={"blind_spot": True})
-    results = MORE | {"steps": 3, "trained_steps": 2} | results_of(model, data, settings, 3, 2)
+    results = MORE | {"steps": 3, "trained_steps": 2} | results_of(model, data, EVERYTHING, 3, 2)
     assert {puzzle["end"] for puzzle in results["dynamics"]["puzzles"]} == {"divergence"}
     assert results["residual_by_step"][-1] is None
     check(tmp_path, results)

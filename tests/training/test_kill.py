@@ -10,18 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TINY, pairs
+from conftest import TINY
 from test_loop import VARIANTS, hold_equal
 
 from reason.cli import main
 from reason.training.checkpoint import checkpoints
 
 HERE = Path(__file__).parent
-LOOPED = pairs(
-    "model.hidden_size=16 model.num_heads=2 rollout.loops.distribution=uniform rollout.loops.max=3 "
-    "loss.weights.jsrr=0.1 optimizer.grad_clip=1"
-)
-FAMILIES = {**VARIANTS, "fp16": {"training.precision": "fp16"}, "looped": LOOPED}
+FAMILIES = {**VARIANTS, "fp16": {"training.precision": "fp16"}}
 
 
 def run_plans(plans: list[dict[str, object]], folder: Path) -> list[dict[str, int]]:
@@ -35,10 +31,9 @@ def run_plans(plans: list[dict[str, object]], folder: Path) -> list[dict[str, in
 
 
 def words(data: Path, run: Path, changes: dict[str, str], **settings: int) -> list[str]:
-    shared = {key: value for key, value in TINY.items() if changes is not LOOPED or key.startswith("training.")}
-    pairs = shared | {f"training.{key}": str(value) for key, value in settings.items()} | changes
+    pairs = TINY | {f"training.{key}": str(value) for key, value in settings.items()} | changes
     return [
-        "sudoku-6x6-looped" if changes is LOOPED else "sudoku-4x4",
+        "sudoku-4x4",
         f"data={data}",
         f"run={run}",
         *(f"{key}={value}" for key, value in pairs.items()),

@@ -151,7 +151,6 @@ def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tm
 def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tmp_path: Path) -> None:
     """With noise, Jacobian terms and balancing: the same weights after two steps, and fewer tensors kept."""
     changes = VARIANTS["cmm"] | {"model.mixer": mixer, "loss.schedules": "{}", "model.gradient": "all-cycles"}
-    changes |= {"loss.weights.jsrr": "0.1", "loss.jsrr.convex": "false"}  # whose map is a cycle, calls and all
     ends, kept = [], []
     for flag in ("false", "true"):
         trainer = trainer_of(override(tiny, changes | {"model.gradient_checkpointing": flag}), tmp_path / flag)

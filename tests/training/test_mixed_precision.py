@@ -15,7 +15,7 @@ from reason.config.schema import Config
 from reason.dynamics.integrate import euler_maruyama
 from reason.errors import ConfigError
 from reason.losses import evaluate_terms
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.training import checkpoint
 from reason.training.state import restore
@@ -27,7 +27,6 @@ MODELS = {
     "attention": RecursiveConfig(hidden_size=16, num_heads=2, puzzle_emb_len=2),
     "local": RecursiveConfig(hidden_size=16, mixer="local", positions="none", puzzle_emb_len=0, expansion=2),
     "groups": RecursiveConfig(hidden_size=16, mixer="groups", positions="none", puzzle_emb_len=0, expansion=2),
-    "looped": LoopedConfig(hidden_size=16, num_heads=2, prelude=1, coda=1, dropout=0),
 }
 HALVES = [torch.bfloat16, torch.float16]
 
@@ -76,8 +75,7 @@ def test_products_are_halved_and_states_are_not(name: str, half: torch.dtype) ->
     assert {x.x.dtype, *(part.dtype for part in state)} == {torch.float32}
     assert out.logits.dtype == half
     assert out.q_halt is None or out.q_halt.dtype == torch.float32
-    if name != "looped":  # whose prelude is made of products
-        assert torch.equal(x.x, built(name).encode(batch).x)
+    assert torch.equal(x.x, built(name).encode(batch).x)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -155,7 +153,7 @@ def test_compiled_equals_eager(tiny: Config, tmp_path: Path) -> None:
 
 
 def test_terms_are_float32(tiny: Config, tmp_path: Path) -> None:
-    changes = VARIANTS["cmm"] | pairs("training.precision=amp-bf16 loss.weights.jsrr=0.1 loss.jsrr.convex=false")
+    changes = VARIANTS["cmm"] | pairs("training.precision=amp-bf16")
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     seen = []
     trainer.meters.add = lambda unroll, carry, terms, weights: seen.extend(

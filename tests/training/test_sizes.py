@@ -25,8 +25,8 @@ def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 def config_of(tiny: Config, mazes: dict[int, Path], **changes: str) -> Config:
-    two = {"data.directory": f"{mazes[4]},{mazes[5]}", "model.noise": "additive", "loss.weights.jsrr": "0.1"}
-    more = {"loss.jsrr.convex": "false", "training.monitor.every": "2"}
+    two = {"data.directory": f"{mazes[4]},{mazes[5]}", "model.noise": "additive", "loss.weights.equil_z": "0.1"}
+    more = {"training.monitor.every": "2"}
     return override(tiny, LOCAL | two | more | changes)
 
 
@@ -54,7 +54,7 @@ def test_a_resumed_run_is_the_one_that_did_not_stop(
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"model.mixer": "mlp", "loss.weights.jsrr": "0"}, "this model cannot read both"),
+    ({"model.mixer": "mlp"}, "this model cannot read both"),
     ({"data.hints": "1"}, r"data.hints=1 .* declares no symbols"),
 ])  # fmt: skip
 def test_what_the_sets_do_not_allow_is_refused(

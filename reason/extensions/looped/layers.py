@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,6 @@ from torch.autograd.forward_ad import unpack_dual
 
 from reason.extensions.looped.cache import Recall
 from reason.nn.attention import Attention
-from reason.nn.block import StructuredMixer
 from reason.nn.dtypes import at_least_float32
 from reason.nn.geometry import UNKNOWN, Geometry
 from reason.nn.linear import Linear
@@ -181,10 +180,12 @@ class TransformerBlock(nn.Module):
 class StructuredLayer(nn.Module):
     """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
 
-    def __init__(self, mixer: StructuredMixer, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"):
+    mixer: Any  # of reason.models.mixing.MIXERS
+
+    def __init__(self, mixer: nn.Module, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"):
         super().__init__()
         self.mixer = mixer
-        self.residual = Half(PLACEMENTS[placement], lambda: Norm(mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
+        self.residual = Half(PLACEMENTS[placement], lambda: Norm(self.mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
 
     def forward(
         self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
@@ -196,7 +197,8 @@ class StructuredLayer(nn.Module):
     @property
     def output(self) -> nn.Parameter:
         """The output projection of the mixer."""
-        return self.mixer.out.weight
+        weight: nn.Parameter = self.mixer.out.weight
+        return weight
 
 
 class Layers(nn.Module):

@@ -87,13 +87,8 @@ class LoopedConfig(MixingConfig):
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
-<<<<<<< HEAD:reason/models/looped.py
-=======
-        if self.coda and self.mixer in ("local", "relations"):
-            raise ValueError("a coda reads the state alone, not what belongs to its puzzle: type model.coda=0")
         if self.symbols and self.gate == "position":
             raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
->>>>>>> 76ccc91 (Looped transformers are an extension):reason/extensions/looped/model.py
         if self.causal and self.gate == "puzzle":
             raise ValueError(
                 "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "

@@ -13,7 +13,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.context import Context
 from reason.errors import ConfigError
 from reason.extensions.declared.mixer import Messages, RelationMixer, links
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import FAMILIES, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.geometry import Geometry
 
@@ -25,8 +25,9 @@ VALUES = Structure(groups=ROWS, relations=(HIDDEN, LESS, SUM), values=(2, 3, 4))
 SYMBOLS = Structure(groups=ROWS, relations=(HIDDEN, LESS, SUM), symbols=(2, 3, 4))
 SETTINGS: dict[str, Any] = {"mixer": "relations", "positions": "none", "hidden_size": 8, "num_heads": 1}
 RECURSIVE = RecursiveConfig(**SETTINGS, expansion=2, puzzle_emb_len=0, h_cycles=2, l_cycles=2, q_from="mean")
-LOOPED = LoopedConfig(**SETTINGS, causal=False, dropout=0, input_injection=True, init_std=0.3)
-CONFIGS = [RECURSIVE, LOOPED]
+CONFIGS: list[Any] = [RECURSIVE]
+if "looped" in FAMILIES:
+    CONFIGS.append(FAMILIES["looped"].config(**SETTINGS, causal=False, dropout=0, input_injection=True, init_std=0.3))
 
 
 def own(rows: int = 3) -> tuple[Tensor, ...]:

@@ -6,26 +6,26 @@ import torch
 from scipy import stats
 
 from reason.config.describe import describe_settings
-from reason.config.overrides import override, validated
+from reason.config.overrides import derive, override, validated
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.looped.loops import RandomLoops
+from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.losses.lm import lm_loss
-from reason.models import LoopedConfig, LoopedModel
 from reason.models.base import Batch, Shape
 from reason.presets import preset
 from reason.rollout import RolloutConfig, first_carry, supervise
-from reason.settings.loops import LoopsConfig
 
 LAWS = {
-    "log-normal, table 1 set 1": LoopsConfig(distribution="log-normal", mu=2.62, sigma=0.6, max=40),
-    "log-normal, table 1 set 2": LoopsConfig(distribution="log-normal", mu=2.0, sigma=0.7, max=100),
-    "poisson": LoopsConfig(distribution="poisson", mean=5, max=30),
-    "poisson, clipped hard": LoopsConfig(distribution="poisson", mean=10, min=8, max=11),
-    "uniform": LoopsConfig(distribution="uniform", min=2, max=10),
+    "log-normal, table 1 set 1": RandomLoops(distribution="log-normal", mu=2.62, sigma=0.6, max=40),
+    "log-normal, table 1 set 2": RandomLoops(distribution="log-normal", mu=2.0, sigma=0.7, max=100),
+    "poisson": RandomLoops(distribution="poisson", mean=5, max=30),
+    "poisson, clipped hard": RandomLoops(distribution="poisson", mean=10, min=8, max=11),
+    "uniform": RandomLoops(distribution="uniform", min=2, max=10),
 }
 
 
-def chance(config: LoopsConfig, t: int) -> float:
+def chance(config: RandomLoops, t: int) -> float:
     """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
     if config.distribution == "uniform":
         return (config.min <= t <= config.max) / (config.max - config.min + 1)
@@ -39,7 +39,7 @@ def chance(config: LoopsConfig, t: int) -> float:
 
 
 @pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
-def test_random_loops_follow_their_law(config: LoopsConfig) -> None:
+def test_random_loops_follow_their_law(config: RandomLoops) -> None:
     count = 50_000
     drawn = config.draws(np.random.default_rng(0), count)
     support = np.arange(config.min, config.max + 1)
@@ -55,23 +55,25 @@ def test_random_loops_follow_their_law(config: LoopsConfig) -> None:
 
 
 def test_one_draw_depends_on_the_seed_and_the_number_of_the_pass_alone() -> None:
-    config = LoopsConfig(distribution="uniform", max=1000, count=4, start=3)
+    config = RandomLoops(distribution="uniform", max=1000, count=4, start=3)
     drawn = [config.draw(7, index, step=10) for index in range(50)]
     assert drawn == [config.draw(7, index, step=99) for index in range(50)]
     assert len(set(drawn)) > 40
     assert drawn != [config.draw(8, index, step=10) for index in range(50)]
     assert [config.draw(7, index, step=index) for index in range(5)] == [4, 4, 4, *drawn[3:5]]
-    assert LoopsConfig(count=6).draw(7, 0, 0) == 6
+    assert RandomLoops(count=6).draw(7, 0, 0) == 6
 
 
 def test_what_a_run_is_trained_for() -> None:
-    assert RolloutConfig(supervision_steps=8).trained_steps == 8
-    assert RolloutConfig(supervision_steps=2, loops=LoopsConfig(count=4)).trained_steps == 8
     assert LAWS["log-normal, table 1 set 2"].typical == 7  # e²
     assert LAWS["poisson"].typical == 5
     assert LAWS["poisson, clipped hard"].typical == 10
     assert LAWS["uniform"].typical == 6
-    assert LoopsConfig(distribution="log-normal", mu=5, max=30).typical == 30
+    assert RandomLoops(distribution="log-normal", mu=5, max=30).typical == 30
+
+
+def test_the_most_loops_are_what_memory_is_estimated_with() -> None:
+    assert [RandomLoops(count=4).most, RandomLoops(distribution="uniform", count=4, max=9).most] == [4, 9]
 
 
 def small(**settings: object) -> tuple[LoopedModel, Batch]:
@@ -84,7 +86,7 @@ def small(**settings: object) -> tuple[LoopedModel, Batch]:
 def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     model, batch = small(prelude=1, coda=1)
     config = RolloutConfig(
-        supervision_steps=1, carry="fresh", halting="none", loops=LoopsConfig(count=3, supervision=supervision)
+        supervision_steps=1, carry="fresh", halting="none", loops=RandomLoops(count=3, supervision=supervision)
     )
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, 0, loops=3)
     assert len(seen.states) == 3
@@ -109,7 +111,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
 def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
     """Deep supervision: 2 loops a backward pass, 3 of those a puzzle, the state handed on without its gradient."""
     model, batch = small()
-    config = RolloutConfig(supervision_steps=3, halting="none", loops=LoopsConfig(count=2))
+    config = RolloutConfig(supervision_steps=3, halting="none", loops=RandomLoops(count=2))
     carry = first_carry(model, batch)
     for index in range(3):
         carry, seen = supervise(model, carry, lambda: batch, config, index, loops=2)
@@ -139,7 +141,7 @@ def test_a_looped_model_may_think_in_supervision_steps_too() -> None:
         ("stars-small", "rollout.loops.distribution", "normal", "'log-normal'"),
         ("stars-small", "loss.jsrr.iterations", "0", "greater than or equal to 1"),
         ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed, or loss.jsrr.convex=false"),
-        ("sudoku-6x6", "rollout.loops.count", "2", "type model.gradient=all-cycles"),
+        ("sudoku-6x6", "rollout.loops.distribution", "poisson", "type model.gradient=all-cycles"),
     ],
 )
 def test_what_does_not_go_together(name: str, key: str, value: str, words: str) -> None:
@@ -165,6 +167,21 @@ def test_help_tells_the_families_apart() -> None:
     assert expansions == {"recursive": "4", "looped": "2"}
 
 
-def test_a_recursive_model_may_be_unrolled_where_its_gradient_passes() -> None:
-    config = override(Config(), {"model.gradient": "all-cycles", "rollout.loops.count": "2"})
-    assert config.rollout.loops.count == 2
+LOOPED = {"model.kind": "looped", "rollout.supervision_steps": 1, "rollout.carry": "fresh", "rollout.halting": "none"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model.kind": "looped"}, "type loss.weights.q_halt=0"),
+        ({"model.causal": True}, "a looped model has it"),
+    ],
+)
+def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        derive(Config(), changes)
+
+
+def test_another_family_starts_from_its_own_defaults() -> None:
+    changes = LOOPED | {"loss.weights.q_halt": 0, "model.prelude": 1}
+    assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from reason.context import Context
 from reason.dynamics.jacobian import full_jacobian, unit_normal_like
+from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss
+from reason.extensions.looped.model import LoopedConfig, LoopedState
 from reason.losses import LossConfig
-from reason.losses.jsrr import JsrrConfig, jsrr_loss, l2_loss
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
-from reason.models.looped import LoopedState
 from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
 from reason.settings.schedules import Horizon
 

@@ -9,10 +9,10 @@ from conftest import make_set, trainer_of
 from reason.config.overrides import override
 from reason.context import Context
 from reason.data import PuzzleData
-from reason.generation.decoding import answer, generate
-from reason.models import LoopedConfig, LoopedModel, Shape
+from reason.extensions.looped.decoding import answer, generate
+from reason.extensions.looped.model import LoopedConfig, LoopedModel, LoopedState
+from reason.models import Shape
 from reason.models.base import IGNORE, Batch, Readout, Reasoner
-from reason.models.looped import LoopedState
 from reason.presets import preset
 from reason.rollout import unroll
 

@@ -110,7 +110,7 @@ def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: P
 @pytest.mark.parametrize(("name", "other", "words"), [
     ("stars-small", "sudoku_4x4", r"type model\.causal=false"),
     ("sudoku-6x6-looped", "addition", r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
-    ("sudoku-6x6", "addition", "has none: type data=DIR of a set made with --blank-answer"),
+    ("sudoku-6x6", "addition", "lacks: type data=DIR of a set made with --blank-answer"),
 ])  # fmt: skip
 def test_labels_must_mean_what_the_model_says(
     name: str, other: str, words: str, request: pytest.FixtureRequest

@@ -5,12 +5,12 @@ import torch
 from evaluators import shaken
 from torch import Tensor
 
-from reason.generation.decoding import Caches, answer, generate
-from reason.models import LoopedConfig, LoopedModel, Shape
+from reason.extensions.looped.cache import StackCache
+from reason.extensions.looped.decoding import Caches, answer, generate
+from reason.extensions.looped.layers import attend
+from reason.extensions.looped.model import LoopedConfig, LoopedModel, LoopedState
+from reason.models import Shape
 from reason.models.base import IGNORE, Batch
-from reason.models.looped import LoopedState
-from reason.nn.attention import attend
-from reason.nn.cache import StackCache
 from reason.rollout import unroll
 
 SHAPE = Shape(seq_len=9, vocab_size=7)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from reason.context import Context
-from reason.losses import exit as stages
-from reason.losses.exit import exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
-from reason.losses.scale import norm_penalty
-from reason.models import LoopedConfig, RecursiveConfig, build_model
+from reason.extensions.looped import exit as stages
+from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
+from reason.extensions.looped.model import LoopedConfig, LoopedState
+from reason.extensions.looped.scale import norm_penalty
+from reason.models import build_model
 from reason.models.base import IGNORE, Batch, Readout, Shape
-from reason.models.looped import LoopedState
 from reason.models.recursive import RecursiveState
 from reason.rollout import Unroll
 
@@ -186,20 +186,16 @@ def test_the_gate_learns_to_stay_where_a_loop_helps(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("kind", ["position", "puzzle"])
-@pytest.mark.parametrize("family", [
-    LoopedConfig(hidden_size=8, num_heads=2, causal=False),
-    RecursiveConfig(hidden_size=8, num_heads=2, puzzle_emb_len=3, h_cycles=1, l_cycles=1),
-])  # fmt: skip
-def test_gates_of_both_families(family: LoopedConfig | RecursiveConfig, kind: str) -> None:
-    """At every cell, or one for the mean over the cells, prefix left out; λ = ½ before training."""
-    model = build_model(family.model_copy(update={"gate": kind}), Shape(seq_len=S, vocab_size=V)).eval()
+def test_gates(kind: str) -> None:
+    """At every cell, or one for the mean over the cells; λ = ½ before training."""
+    config = LoopedConfig(hidden_size=8, num_heads=2, causal=False, gate=kind)
+    model = build_model(config, Shape(seq_len=S, vocab_size=V)).eval()
     x = model.encode(random_batch(B, S, V))
     state = model.step(model.initial_state(x), x)
     assert (model.readout(state, x).gate == 0).all()
     torch.nn.init.normal_(model.gate.out.weight)
     gate = model.readout(state, x).gate
-    read = model.final_norm(state.z) if isinstance(family, LoopedConfig) else state.z_h[:, 3:]
-    each = (read @ model.gate.out.weight.T).squeeze(-1)
+    each = (model.final_norm(state.z) @ model.gate.out.weight.T).squeeze(-1)
     torch.testing.assert_close(gate, each if kind == "position" else each.mean(1, keepdim=True))
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import reference
 import torch
-from evaluators import counting, gated, read
+from evaluators import counting, read
+from gates import gated
 from scipy.stats import spearmanr
 
 from reason.data import PuzzleData
-from reason.evaluation.studies.exits import by_difficulty
+from reason.extensions.looped.studies.exits import by_difficulty
 from reason.rollout import unroll
 
 

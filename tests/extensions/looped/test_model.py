@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from datasets_gen.structure import Structure
-from reason.models import LoopedConfig, LoopedModel, Shape
+from reason.extensions.looped.layers import PLACEMENTS, attend
+from reason.extensions.looped.model import LoopedConfig, LoopedModel
+from reason.models import Shape
 from reason.models.base import Batch
-from reason.nn.attention import attend
-from reason.nn.transformer import PLACEMENTS
 from reason.rollout import unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)

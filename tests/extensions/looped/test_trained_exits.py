@@ -1,4 +1,4 @@
-"""Exits, readouts and penalties with both families: trained one step, or refused at the start with the mend."""
+"""Exits, readouts and penalties: trained one step, or refused at the start with the mend."""
 
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,9 @@ from reason.training.log import read_metrics
 
 SMALL = {"model.hidden_size": "8", "model.num_heads": "2", "training.batch_size": "4"}
 SMALL |= {"training.steps": "2", "training.log_every": "1"}
-GATED = {"model.gate": "puzzle", "loss.weights.exit_gate": "1", "loss.weights.q_halt": "0", "rollout.halting": "gate"}
-SEVERAL = {"rollout.loops.count": "3", "rollout.loops.supervision": "per-loop", "rollout.supervision_steps": "1"}
-STAGE_1 = {"rollout.halting": "none", "loss.weights.lm": "0", "loss.weights.q_halt": "0"}
-STAGE_1 |= {"loss.weights.exit": "1", "loss.weights.exit_entropy": "0.1"}
+GATED = "blindspot-small-exit-weighted"
 
 TRAINED = {
-    "gate as halting rule": ("sudoku-4x4", GATED),
-    "stage I over three steps": (
-        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles"}),
-    "a gate per position": (
-        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "position", "model.gradient": "all-cycles"}),
-    "stage I teaches the gate that halts": (
-        "sudoku-4x4", SEVERAL | STAGE_1 | {"model.gate": "puzzle", "model.gradient": "all-cycles",
-                                           "rollout.supervision_steps": "2", "rollout.halting": "gate"}),
     "norm readout": ("sudoku-4x4", {"model.readout": "norm"}),
     "norm penalty": ("sudoku-4x4", {"loss.weights.norm_penalty": "0.01", "model.dt": "0.5"}),
     "looped, stage I": ("blindspot-small-exit-weighted", {}),
@@ -62,23 +51,24 @@ def test_it_trains(name: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no gate": ("sudoku-4x4", {"loss.weights.exit_gate": "1"}, "needs an exit gate, .*: type model.gate=position"),
-    "one loop": ("sudoku-4x4", {"model.gate": "puzzle", "loss.weights.exit": "1"}, "rollout.loops.count=4"),
+    "no gate": ("blindspot-small-per-loop-norm", {"loss.weights.exit_gate": "1"},
+                "needs an exit gate, .*: type model.gate=position"),
+    "a family without gates": ("sudoku-4x4", {"loss.weights.exit_gate": "1"},
+                               "needs an exit gate, .*: type loss.weights.exit_gate=0"),
+    "one loop": (GATED, {"rollout.loops.count": "1"}, "rollout.loops.count=4"),
     "last loop alone": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
                         "type rollout.loops.supervision=per-loop"),
     "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2", "loss.weights.exit_gate": "1"},
-                  "needs 3 steps of the model in training, and this config has 2: type rollout.loops.count=4"),
-    "halting by position": ("sudoku-4x4", GATED | {"model.gate": "position"}, "model.gate=puzzle"),
-    "untrained gate": ("sudoku-4x4", {"model.gate": "puzzle", "rollout.halting": "gate"}, "that learns or has learned"),
-    "stage II from nothing": ("sudoku-4x4", GATED | {"training.only": "gate"}, "type init_from=RUN"),
-    "stage II without its loss": ("sudoku-4x4", {"init_from": "x", "model.gate": "puzzle", "training.only": "gate"},
+                  "needs 3 steps of the model in training, .*: type rollout.loops.count=4"),
+    "stage II from nothing": (GATED, {"model.only": "gate"}, "type init_from=RUN"),
+    "stage II without its loss": ("blindspot-small-per-loop-norm", {"init_from": "x", "model.only": "gate"},
                                   "loss.weights.exit_gate=1"),
     "never final": ("blindspot-small-final-only", {"model.final_from": "6"}, "type model.final_from=4"),
     "final in which step": ("blindspot-small-final-only",
                             {"rollout.supervision_steps": "2", "rollout.accum_steps": "2",
                              "rollout.carry": "same-batch"},
                             "type rollout.supervision_steps=1"),
-    "layers of nothing": ("sudoku-4x4", {"init_layers": "cycle"}, "type init_from=RUN"),
+    "layers of nothing": (GATED, {"model.init_layers": "cycle"}, "type init_from=RUN"),
     "causal gate per puzzle": ("blindspot-small-exit-weighted", {"model.gate": "puzzle"}, "model.gate=position"),
 }  # fmt: skip
 

@@ -1,0 +1,46 @@
+"""Looped models that read a puzzle's structure: the tests of tests/models/test_structured.py, with this family."""
+
+from typing import Any
+
+import pytest
+import test_structured as of
+
+from reason.extensions.looped.model import LoopedConfig
+
+LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "input_injection": True, "init_std": 0.3}
+of.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
+
+
+@pytest.mark.parametrize("settings", [of.GROUPS, of.SYMBOLS], ids=str)
+def test_moving_rows_within_bands_moves_the_logits(settings: dict[str, Any]) -> None:
+    of.test_moving_rows_within_bands_moves_the_logits("looped", settings)
+
+
+def test_renaming_symbols_renames_the_logits() -> None:
+    of.test_renaming_symbols_renames_the_logits("looped")
+
+
+@pytest.mark.parametrize("local", [{"kernel": 3}, {"kernel": 5}, {"neighbourhood": "von-neumann"}], ids=str)
+def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any]) -> None:
+    of.test_a_maze_inside_a_larger_walled_one_is_the_same_maze("looped", local)
+
+
+@pytest.mark.parametrize(("norm", "injected"), [("rmsnorm", True), ("simple", False)])
+def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(norm: str, injected: bool) -> None:
+    settings = {"norm": norm, "input_injection": injected}
+    of.test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient("looped", settings)
+
+
+@pytest.mark.parametrize("positions", ["none", "rotary-2d"])
+def test_attention_knows_where_a_token_stands_by_its_positions_alone(positions: str) -> None:
+    of.test_attention_knows_where_a_token_stands_by_its_positions_alone("looped", positions)
+
+
+@pytest.mark.parametrize("settings", [of.GROUPS, of.SYMBOLS, of.LOCAL, of.ROTARY], ids=str)
+def test_one_module_serves_several_sizes(settings: dict[str, Any]) -> None:
+    of.test_one_module_serves_several_sizes("looped", settings)
+
+
+def test_a_gate_per_symbol_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"type model\.gate=puzzle"):
+        LoopedConfig(**LOOPED | of.SYMBOLS | {"gate": "position"})
