@@ -222,14 +222,3 @@ def unframed(lines: list[str]) -> tuple[list[str], bool]:
     if barred and all(barred):
         return [row and row.rstrip(" ")[1:-1] for row in rows], True
     return rows, bool(ends)
-
-
-def whole(word: str, what: str) -> int:
-    """The whole number that a word is.
-
-    Raises:
-        DatasetError: it is none; `what` it should be.
-    """
-    if not re.fullmatch("[0-9]{1,9}", word):
-        raise DatasetError(f"{word!r} is no {what}; type a whole number")
-    return int(word)

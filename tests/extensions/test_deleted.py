@@ -1,5 +1,6 @@
 """Without an extension's folder the core trains, evaluates, solves and helps; what is asked of it gets one line."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,10 +14,10 @@ from datasets_gen import plugins as of_sets
 from reason import plugins
 
 ROOT = Path(__file__).parents[2]
-LACKING = {  # of each extension: words that need it, the exit status, a part of the one line that they get
+LACKING = {  # of each extension: words that need it, the exit status, a part of the line that they get
     "ablation": (["ablate", "sudoku-4x4", "model.h_cycles=2,1"], 2, "unknown command ablate"),
     "arc": (["generate", "import", "arc", "tasks.json", "--output-dir", "set"], 2, "unknown format arc"),
-    "declared": (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
+    "declared": (["generate", "killer", "--output-dir", "set"], 2, "unknown command killer"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
@@ -29,6 +30,12 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
     "trackers": (["train", "sudoku-4x4", "training.tracker=wandb"], 1, "training.tracker=wandb: one of none is needed"),
 }
+DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
+    (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
+    (["train", "killer"], 1, "unknown preset killer"),
+    (["generate", "show", "killer"], 1, "no puzzle family for task {'name': 'killer'}"),
+    (["generate", "verify", "killer"], 0, "warning: only the layout was checked: no puzzle family for task"),
+]
 
 
 def package_without(folder: Path, *names: str) -> Path:
@@ -69,8 +76,11 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
     assert "saved" in said(package, folder, *training)
     assert "exact" in said(package, folder, "evaluate", "run", "steps=2")
     assert "solved" in said(package, folder, "solve", "sudoku-6x6", ".....3 ...4.. 1..... 4..3.. .5.... .3..56")
-    for name in names:
-        words, status, part = LACKING[name]
+    killer = shutil.copytree(sudoku_4x4, folder / "killer")
+    for file in killer.glob("*/dataset.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"task": {"name": "killer"}}))
+    asked = [*(LACKING[name] for name in names), *(DECLARED if "declared" in names else [])]
+    for words, status, part in asked:
         told = said(package, folder, *words, status=status).splitlines()
         (line,) = [line for line in told if "this installation has the extensions" in line]
         assert part in line

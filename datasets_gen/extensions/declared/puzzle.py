@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,7 +18,7 @@ from datasets_gen.extensions.declared.lazily import cp
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.extensions.declared.rules import check, constraint
 from datasets_gen.extensions.declared.solver import Solver, TooHard
-from datasets_gen.family import Puzzle, whole
+from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
 
@@ -467,3 +468,14 @@ def signature(question: np.ndarray, own: Iterable[Any], interchangeable: bool) -
         tokens = [order.get(token, token) for token in tokens]
     text = repr((tokens, sorted(own))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def whole(word: str, what: str) -> int:
+    """The whole number that a word is.
+
+    Raises:
+        DatasetError: it is none; `what` it should be.
+    """
+    if not re.fullmatch("[0-9]{1,9}", word):
+        raise DatasetError(f"{word!r} is no {what}; type a whole number")
+    return int(word)

@@ -11,8 +11,8 @@ import numpy as np
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Runs
 from datasets_gen.extensions.declared.lazily import cp
-from datasets_gen.extensions.declared.puzzle import ABSENT, Declared, Typed
-from datasets_gen.family import drawn_lines, whole
+from datasets_gen.extensions.declared.puzzle import ABSENT, Declared, Typed, whole
+from datasets_gen.family import drawn_lines
 from datasets_gen.layout import DatasetError
 
 LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # of cages: A to Z, a to z, then with accents

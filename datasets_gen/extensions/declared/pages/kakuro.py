@@ -3,7 +3,7 @@
 import numpy as np
 
 from datasets_gen.extensions.declared import Declared, Drawn, cp, labelled, shapes
-from datasets_gen.family import whole
+from datasets_gen.extensions.declared.puzzle import whole
 from datasets_gen.layout import DatasetError
 
 
