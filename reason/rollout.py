@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from pydantic import Field, model_validator
@@ -263,38 +263,11 @@ def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
     return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 
-@dataclass(frozen=True)
-class Decimation:
-    """Decimation: after every `every` steps the surest open cell of a puzzle becomes a clue, and its state starts anew.
+class Decimation(Protocol):
+    """What turns cells into clues while the model thinks (`reason.evaluation.decimation`)."""
 
-    Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
-    farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. The state of a `solved` puzzle stays. So a network that gives
-    marginals of several solutions settles on one of them.
-
-    A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
-    of its failures says whether its i-th clue is then the second likeliest token: no combination comes twice.
-    (ours, after belief propagation-guided decimation, arXiv:0709.1667, and limited discrepancy search)
-    """
-
-    every: int
-    open: Tensor  # (B, S) bool: cells that the question leaves open
-    probabilities: Callable[[Tensor], Tensor]  # of logits (B, S, V)
-    solved: Callable[[Tensor], Tensor]  # of answers (B, S): which keep the rules, (B,) bool
-
-    def clues(self, readout: Readout, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) their tokens.
-
-        They are the likeliest tokens, and in the rows `against` (B,) the second likeliest.
-        """
-        p = self.probabilities(readout.logits)
-        best_two, tokens = p.topk(2, dim=-1)
-        sure, token = best_two[..., 0], torch.where(against[:, None], tokens[..., 1], tokens[..., 0])
-        base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
-        gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
-        undecided = still & (sure < DECIDED)
-        best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
-        return torch.zeros_like(still).scatter(1, best, True) & undecided, token
+    def after(self, record: StepRecord) -> tuple[Tensor, Tensor] | None:
+        """The questions (B, S) from the next step on, and which rows (B,) keep their state; None: all goes on."""
 
 
 def unroll(
@@ -319,26 +292,18 @@ def unroll(
         state = model.initial_state(context)
         return context, state if start is None else start(state)
 
-    inputs, still = batch.inputs, None if decimation is None else decimation.open
-    failures = given = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)  # clues since the last failure
-    done: Tensor | None = None  # (B,) bool
-    context, state = begin(inputs)
+    kept: Tensor | None = None  # (B,) bool
+    context, state = begin(batch.inputs)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, context)
         state = state if after is None else after(state)
-        state = state if done is None else _where(done, before, state)
+        state = state if kept is None else _where(kept, before, state)
         record = StepRecord(model, step, batch, context, before, state, rows, rules)
         yield record
-        if decimation is not None and still is not None and step % decimation.every == 0 and step < steps:
-            done = decimation.solved(record.answer)
-            new, token = decimation.clues(record.readout, still, (failures >> given.clamp(max=62)) & 1 > 0)
-            new &= ~done[:, None]
-            failed = ~done & ~new.any(1)
-            inputs = torch.where(failed[:, None], batch.inputs, torch.where(new, token, inputs))
-            still = torch.where(failed[:, None], decimation.open, still & ~new)
-            failures, given = failures + failed, (given + 1).masked_fill(failed, 0)
+        if decimation is not None and step < steps and (changed := decimation.after(record)) is not None:
+            inputs, kept = changed
             context, fresh = begin(inputs)
-            state = _where(done, state, fresh)
+            state = _where(kept, state, fresh)
         del record  # with its readout, before the next step takes memory
 
 

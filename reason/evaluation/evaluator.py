@@ -24,11 +24,12 @@ from datasets_gen.structure import GridSymmetry
 from reason.data import Moved, PuzzleData, draw_symmetries, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.decimation import Decimation
 from reason.evaluation.probes import mapped, rows_of
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
-from reason.rollout import Decimation, Halting, StepRecord, unroll
+from reason.rollout import Halting, StepRecord, unroll
 from reason.training.device import await_device
 from reason.training.generators import seeded
 from reason.training.world import World
@@ -337,7 +338,7 @@ def decimation(
 ) -> Decimation:
     """Decimation of questions (B, S) after every `every` steps; `solved` says which answers (B, S) keep the rules."""
     open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
-    return Decimation(every, open_cells, partial(probabilities, likelihood=likelihood), solved)
+    return Decimation(every, questions, open_cells, partial(probabilities, likelihood=likelihood), solved)
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:
