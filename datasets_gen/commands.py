@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets_gen import importers, show, verify
-from datasets_gen.addition import generate as addition
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
 from datasets_gen.plugins import load_parts
@@ -21,7 +20,6 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
 
   python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen maze --output-dir data/maze
-  python -m datasets_gen addition --output-dir data/addition
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 
@@ -31,7 +29,7 @@ Every command has its own --help with examples. The same options and seed give t
 
 NOTHING_WRITTEN = ": nothing was written"
 COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
-    module.add_parser for module in (sudoku, maze, addition, importers, show, verify)
+    module.add_parser for module in (sudoku, maze, importers, show, verify)
 ]
 FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # the same of a file, by the end of its name
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from datasets_gen.addition import Addition
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
@@ -19,7 +18,7 @@ class UnknownPuzzle(DatasetError):
     """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
 
 
-FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze, Addition)}
+FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze)}
 READERS: list[Callable[[Mapping[str, Any], Structure | None], Puzzle | None]] = []  # of a `task`, before FAMILIES
 PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a `task`
     (puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.family import Puzzle
 from datasets_gen.importers.tables import read_table
 from datasets_gen.layout import DatasetError

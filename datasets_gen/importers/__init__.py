@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.addition import Addition
 from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
-from datasets_gen.importers.tables import read_sums, read_table, split_of_sums, write_table
+from datasets_gen.importers.tables import read_table, write_table
 from datasets_gen.layout import (
     SHARED,
     SPLITS,
@@ -139,13 +138,6 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _from_sums(options: argparse.Namespace) -> dict[str, Any]:
-    sums = {split: read_sums(source) for split, source in by_split(options).items()}
-    puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
-    splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
-    return {"splits": splits, **described(puzzle)}
-
-
 def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     if len(options.sources) != 1:
         raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
@@ -192,13 +184,6 @@ FORMATS |= {
         """\
   Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
                    python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
-""",
-    ),
-    "addition-jsonl": Format(
-        _from_sums,
-        """\
-  STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
-                   python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
 """,
     ),
     "npy": Format(

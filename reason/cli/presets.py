@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from reason.presets.tables import PaperTable
 
 PACKAGE = Path(__file__).parents[1]  # its list.json files, so that the list needs no torch; tests hold them
-START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow", "addition-3-mlp")
+START = ("sudoku-4x4", "sudoku-6x6-groups", "maze-10x10-narrow")
 GROUPS: dict[str, Callable[[str], bool]] = {  # of presets without a title
     "Start here: minutes on a laptop": START.__contains__,
     "Sudoku": lambda name: name.startswith("sudoku-"),
     "Mazes": lambda name: name.startswith("maze-"),
-    "Addition": lambda name: name.startswith("addition-"),
     "HRM and TRM at their authors' size: hours to days on a GPU": lambda name: name.startswith(("hrm-", "trm-")),
 }
 PAPERS = "The papers' tables and figures, a preset for each row"  # the rest

@@ -19,10 +19,8 @@ from reason.models.base import Shape
 from reason.plugins import installed, load_parts, own_recipe
 from reason.presets import small, structured
 from reason.presets.bases import (
-    BLANK_ADDITION_3,
     MAZE_10,
     MAZE_15,
-    MIXED_ADDITION_3,
     SUDOKU_4,
     SUDOKU_6,
     SUDOKU_9,
@@ -85,8 +83,6 @@ RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudok
     structured.sudoku_9x9_hrm: SUDOKU_9,
     structured.sudoku_9x9_cmm_node: SUDOKU_9,
     structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
-    small.addition_3: BLANK_ADDITION_3,
-    small.addition_3_mlp: MIXED_ADDITION_3,
 }
 FOR_A_CPU = {  # names that people type, each with a preset of minutes
     "trm": "sudoku-6x6",
@@ -94,7 +90,6 @@ FOR_A_CPU = {  # names that people type, each with a preset of minutes
     "cmm": "sudoku-6x6-cmm-node",
     "sudoku": "sudoku-6x6",
     "maze": "maze-10x10",
-    "addition": "addition-3",
 }
 FEW = 6  # names that fit an error's line
 HERE = Path(__file__).parent

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datasets_gen.addition import Addition
+from collections.abc import Callable
+
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes
@@ -12,8 +13,6 @@ from reason.models.base import Shape
 
 SUDOKU_4, SUDOKU_6, SUDOKU_9 = (shape_of_puzzle(Sudoku(size)) for size in (4, 6, 9))
 MAZE_10, MAZE_15, MAZE_30 = (shape_of_puzzle(Maze(size)) for size in (10, 15, 30))
-BLANK_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False))
-MIXED_ADDITION_3 = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
 
 SUDOKU_6X6 = GenerateConfig(name="sudoku", size=6, train=2500, validation=500, test=1000)
 SUDOKU_EXTREME: Changes = {
@@ -25,7 +24,7 @@ MAZE_HARD: Changes = {
     "data.generate": GenerateConfig(name="maze", size=30, min_path=110, train=1000, test=1000),
 }
 
-SETS: dict[str, tuple[Changes, Shape]] = {  # that the papers' configs name
+SETS: dict[str, tuple[Changes, Shape | Callable[[], Shape]]] = {  # that the papers' configs name
     "sudoku-extreme": (SUDOKU_EXTREME, SUDOKU_9),
     "maze-hard": (MAZE_HARD, MAZE_30),
 }

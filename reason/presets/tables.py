@@ -47,7 +47,8 @@ class Base:
     def shape(self) -> Shape:
         """The shape of its puzzles."""
         if self.puzzles:
-            return SETS[self.puzzles][1]
+            shape = SETS[self.puzzles][1]
+            return shape() if callable(shape) else shape
         assert self.parent is not None, "a base without a parent names its puzzles"
         return self.parent.shape
 

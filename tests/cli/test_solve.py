@@ -20,7 +20,7 @@ from evaluators import small
 from PIL import Image, ImageColor
 
 from datasets_gen.__main__ import main as generate
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.maze import Maze
 from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import puzzle_of

@@ -11,7 +11,7 @@ import pytest
 from typed_texts import COUNTS, Case, all_read_alike, drawn_is_read_again
 from typed_texts import page as page
 
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.maze import FREE, GOAL, PATH, START, WALL, Maze
 from datasets_gen.parallel import seeded
 from datasets_gen.sudoku import Sudoku

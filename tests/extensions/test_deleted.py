@@ -16,6 +16,7 @@ from reason import plugins
 ROOT = Path(__file__).parents[2]
 LACKING = {  # of each extension: words that need it, the exit status, a part of the line that they get
     "ablation": (["ablate", "sudoku-4x4", "model.h_cycles=2,1"], 2, "unknown command ablate"),
+    "addition": (["generate", "addition", "--output-dir", "set"], 2, "unknown command addition"),
     "arc": (["generate", "import", "arc", "tasks.json", "--output-dir", "set"], 2, "unknown format arc"),
     "declared": (["generate", "killer", "--output-dir", "set"], 2, "unknown command killer"),
     "export": (["export", "run", "out"], 2, "unknown command export"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from conftest import make_set
 
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from reason.cli import main
 from reason.context import Context
 from reason.extensions.looped.decoding import generate

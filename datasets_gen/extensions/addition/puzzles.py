@@ -12,6 +12,7 @@ import numpy as np
 
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError, brief
+from datasets_gen.puzzles import FAMILIES
 
 PAD, EOS, BLANK = 0, 14, 15
 MOST_DIGITS = 1000  # of an operand, and operands of a sum
@@ -254,3 +255,6 @@ def operands_signature(operands: list[int]) -> int:
         key ^= key >> 29
         key = (key * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     return key
+
+
+FAMILIES[Addition.name] = Addition

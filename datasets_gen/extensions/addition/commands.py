@@ -9,8 +9,9 @@ from math import comb
 
 import numpy as np
 
-from datasets_gen.addition import Addition
 from datasets_gen.arguments import add_command, add_output, check_counts, save
+from datasets_gen.commands import COMMANDS
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.layout import SPLITS, DatasetError, Split
 from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
 from datasets_gen.progress import Progress
@@ -183,3 +184,6 @@ def _check_enough(puzzle: Addition, wanted: int, fewest: int, most: int, mixed: 
             f"{wanted:,} sums are wanted of {exist:,} that exist with {fewest}-{most} digits (the order of "
             f"operands aside); ask for at most half of them, or for more digits"
         )
+
+
+COMMANDS.append(add_parser)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datasets_gen.__main__ import main
-from datasets_gen.addition import Addition
+from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.layout import DatasetError, read_split
 from datasets_gen.puzzles import puzzle_of
 

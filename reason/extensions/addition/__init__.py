@@ -1,0 +1,1 @@
+"""Presets of sums: recursive models that fill the blank answer of a sum."""
