@@ -19,7 +19,7 @@ from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import PuzzleSeeds, decimation, default_steps
-from reason.evaluation.probes import random_like
+from reason.evaluation.states import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
 from reason.pretrained import card, pretrained_models

@@ -1,8 +1,10 @@
 """Naive float64 versions of the formulas, written for reading: loops over rows, no batching, no tricks."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import torch
 
 Array = np.ndarray
 
@@ -272,3 +274,12 @@ def exit_losses(gates: Array, losses: Array, slope: float, threshold: float) -> 
         w = 1 / (1 + math.exp(-slope * (max(0.0, losses[t - 1] - losses[t]) - threshold)))
         each.append(bce(-gates[t], w))
     return expected, entropy, sum(each) / max(len(each), 1)
+
+
+def full_jacobian(f: Callable[[torch.Tensor], torch.Tensor], z: torch.Tensor) -> torch.Tensor:
+    """J of each row of z (B, …), (B, N, N), out of the batch's whole Jacobian; rows must not see each other."""
+    rows, size = len(z), z[0].numel()
+    whole = torch.autograd.functional.jacobian(f, z, create_graph=torch.is_grad_enabled())
+    whole = whole.reshape(rows, size, rows, size)
+    assert all(whole[i, :, j].abs().max() == 0 for i in range(rows) for j in range(rows) if i != j)
+    return torch.stack([whole[i, :, i] for i in range(rows)])

@@ -52,7 +52,7 @@ def test_a_marked_training_is_read_without_marks(mazes: Path, capsys: pytest.Cap
     state = run.step(run.initial_state(x), x)
     assert run.readout(state, x).logits.shape[-1] == 6
     assert run.train().readout(state, x).logits.shape[-1] == 7
-    assert main(["evaluate", "run", "steps=2", "evaluation.restarts=2"]) == 0
+    assert main(["evaluate", "run", "steps=2"]) == 0
     capsys.readouterr()
     assert main(["solve", "run", "S..\n.#.\n..G", "--json", "--restarts", "1"]) in (0, 1)
     assert json.loads(capsys.readouterr().out)["task"] == {"name": "maze", "size": 3}

@@ -81,17 +81,12 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 
-def test_an_exported_model_is_kept_by_its_card_and_its_restarts_make_a_table(half: Path) -> None:
-    assert main(["evaluate", "half", "steps=2", "name=e", "evaluation.restarts=2", "evaluation.vary=initial"]) == 0
+def test_an_exported_model_is_kept_by_its_card(half: Path) -> None:
+    assert main(["evaluate", "half", "steps=2", "name=e"]) == 0
     (half / "metrics.jsonl").unlink()
     (half / "card.json").write_text(json.dumps({"step": 2, "seconds": 90.0}))
     kept = results.keep(half / "evaluation/e")
     assert (kept["puzzle_steps"], kept["minutes"]) == (16, 1.5)
-    tried = json.loads((half / "evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
-    assert kept["restarts"] == {"initial": tried}
-    head, _, row, *_ = results.shown_table([kept])
-    shown = dict(zip(head.split("|"), row.split("|"), strict=True))
-    assert shown[" 2:any:initial "] == f" {100 * tried[1]['any']:.1f} % "
 
 
 def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import typed
-from reason.cli.help import PAGES, settings_asked, show_settings
+from reason.cli.help import PAGES, page, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
 from reason.plugins import COMMANDS, Command, function_at, import_asked, installed, load_extensions, own_fault
 from reason.version import __version__
@@ -87,7 +87,7 @@ def _run(command: str, found: Command, words: list[str]) -> int:
     if command in PAGES and (named := settings_asked(words)) is not None:
         if named:
             return show_settings(command, named)
-        print(typed(PAGES[command]))
+        print(typed(page(command)))
         return 0
     with ending_at_once("interrupted"):  # torch takes a second to come
         function = function_at(found.place)

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from reason.config.names import SECTIONS
 from reason.errors import ConfigError
+from reason.plugins import EVALUATIONS
 
 LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
 
@@ -49,9 +50,7 @@ Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond 
   torchrun --nproc-per-node 8 evaluate.py runs/mine         each GPU reads its part of the puzzles
 
 beyond accuracy, at the cost of more passes
-  evaluation.policies=true      calibrated stopping policies: when to halt, and what that saves
-  evaluation.restarts=8         more than one try at every puzzle
-  evaluation.probes=true        norms, residuals, spectral radius, how failures end
+{STUDIES}
   model.integrator=rk4 model.substeps=4                           as an ODE, not its Euler map
   model.noise=additive model.noise_when=always model.sigma=0.1    with noise
 
@@ -62,6 +61,12 @@ Writes RUN/evaluation/NAME/: results.json, boards.json, accuracy_by_step.csv, pl
 a page that needs no network (docs/evaluation.md states every field)."""
 
 PAGES = {"train": TRAIN, "evaluate": EVALUATE}
+
+
+def page(command: str) -> str:
+    """The page of --help, with the studies that the extensions of this installation add."""
+    studies = [f"  {setting:30}{line}\n" for setting, line in EVALUATIONS.items()]
+    return PAGES[command].replace("{STUDIES}\n", "".join(studies))
 
 
 def settings_asked(arguments: list[str]) -> list[str] | None:

@@ -11,7 +11,7 @@ SECTIONS = {
     "optimizer": "Adam-atan2, AdamW or Muon: learning rates, weight decay, clipping, schedule",
     "ema": "the exponential moving average of the weights",
     "training": "steps, batch size, precision, compilation, logs, checkpoints, monitor",
-    "evaluation": "steps, split, weights read; policies, restarts, probes",
+    "evaluation": "steps, split, weights read; studies beyond accuracy",
 }
 
 STEPS = "training.steps (optimizer steps: epochs × puzzles × N_accum / (batch_size × N_grad))"
@@ -80,12 +80,6 @@ LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, e
     "optimizer.backend": "auto",
     "training.only": "all",
     "training.monitor.split": "validation",
-    "evaluation.calibration": "auto",
-    "evaluation.budget": "auto",
-    "evaluation.drop": 0.005,
-    "evaluation.perplexity": 1.01,
-    "evaluation.map": "cycle",
-    "evaluation.tolerance": 1e-3,
 }
 
 

@@ -22,7 +22,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.files import read_json
 from reason.losses import TERMS
 from reason.models import FAMILIES
-from reason.plugins import IMPORTED
+from reason.plugins import IMPORTED, installed
 from reason.settings.base import BaseConfig
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
@@ -236,7 +236,7 @@ def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
         )
     sections = [name for name in tree if isinstance(tree[name], dict)]
     if (section := key.partition(".")[0]) in sections:
-        return f"unknown setting {key}; see: python train.py --help {section}"
+        return f"unknown setting {key}; see: python train.py --help {section}; {installed()}"
     return f"unknown setting {key}; sections are {', '.join(sections)}"
 
 
@@ -284,7 +284,8 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def read_config(path: Path | str) -> Config:
     """A config from the `config` field of a run's config.json, without the settings of earlier versions in `LEFT`.
 
-    What this installation lacks is left out where the run did without it: terms of weight 0, studies not asked for.
+    What this installation lacks is left out: terms that the run gave weight 0, and settings of evaluations, on which no
+    number of the training depends.
 
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
@@ -306,7 +307,7 @@ def read_config(path: Path | str) -> Config:
         for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
             del loss["weights"][name]
             loss.pop(name, None)
-        for name in [name for name, on in asked.items() if name not in EvaluationConfig.settings() and on is False]:
+        for name in asked.keys() - EvaluationConfig.settings().keys():
             del asked[name]
         return validated(record["config"])
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Integrators, Jacobian products, spectra: used by losses and probes alike."""
+"""Integrators and Jacobian products: used by models, losses and extensions."""

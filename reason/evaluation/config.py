@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 
-from reason.settings.base import PLAIN, Need, TabledConfig, Unless, When
+from reason.settings.base import PLAIN, BaseConfig, Need, TabledConfig
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
 
 class Study(NamedTuple):
-    """A measurement that is made where `evaluation.NAME=true` asks for it."""
+    """A measurement that is made where `evaluation.NAME=true` asks for it.
+
+    `settings` are further ones of the section `evaluation`. Where NAME is among them, it need not be a yes or no: the
+    study is made where it has another value than its default.
+    """
 
     description: str
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()
     undecimated: bool = False  # does it read steps of a puzzle that stays as it is?
+    settings: type[BaseConfig] = BaseConfig
 
 
-def _maps(config: Config) -> Iterator[Need]:
-    yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
-
-
-STUDIES: dict[str, Study] = {  # a study of one's own is one entry more
-    "policies": Study("calibrate and time stopping policies; each costs at most one pass", undecimated=True),
-    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, undecimated=True),
-}
+STUDIES: dict[str, Study] = {}  # by name, which is the setting; extensions and files of one's own add theirs
 
 
 class EvaluationConfig(TabledConfig):
-    """How a trained model is read: one pass always; restarts and the studies of STUDIES where asked, at their cost."""
+    """How a trained model is read: one pass always, and the studies of STUDIES where asked, at their cost."""
 
     steps: int | None = Field(
         None,
@@ -61,30 +59,21 @@ class EvaluationConfig(TabledConfig):
     )
     limit: int | None = Field(None, ge=1, description="evaluate only this many puzzles, the first of the split")
     boards: int = Field(6, ge=0, description="number of solved puzzles, and of failed puzzles, shown on the page")
-    restarts: int = Field(1, ge=1, le=100_000, description="K, number of answers per puzzle; each costs one pass")
-    vary: Annotated[Literal["all", "initial", "symmetry", "noise"], Unless("restarts", 1)] = Field(
-        "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
-    )
-    sigma: Annotated[float, Unless("restarts", 1), When("vary", "all", "noise")] = Field(
-        0.1, gt=0, description="vary=noise: standard deviation of the noise, relative to the state's root mean square"
-    )
-    probed: Annotated[int, When("probes", True)] = Field(
-        8, ge=1, description="number of solved puzzles, and of failed puzzles, that are probed"
-    )
-    spectra: Annotated[int, When("probes", True)] = Field(
-        2, ge=0, description="number of probed solved puzzles, and of probed failed puzzles, with a spectral radius"
-    )
 
     @classmethod
     def table(cls) -> dict[str, FieldInfo]:
-        """Whether each study is made."""
-        fields = {name: Field(False, description=study.description) for name, study in STUDIES.items()}
-        return {name: FieldInfo.from_annotated_attribute(bool, field) for name, field in fields.items()}
+        """Whether each study is made, and its own settings."""
+        fields: dict[str, FieldInfo] = {}
+        for name, study in STUDIES.items():
+            asked = Field(False, description=study.description)
+            fields |= {name: FieldInfo.from_annotated_attribute(bool, asked), **study.settings.model_fields}
+        return fields
 
     @property
     def studies(self) -> list[str]:
         """The names of the studies that are made."""
-        return [name for name in STUDIES if getattr(self, name)]
+        fields = self.table()
+        return [name for name in STUDIES if getattr(self, name) != fields[name].default]
 
     @model_validator(mode="after")
     def _steps_without_decimation(self) -> EvaluationConfig:

@@ -20,12 +20,11 @@ from torch import Tensor
 
 from datasets_gen.progress import Progress
 from datasets_gen.puzzles import Puzzle
-from datasets_gen.structure import GridSymmetry
-from reason.data import Moved, PuzzleData, draw_symmetries, task_of
+from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.decimation import Decimation
-from reason.evaluation.probes import mapped, rows_of
+from reason.evaluation.states import mapped, rows_of
 from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
@@ -43,31 +42,17 @@ class PuzzleSeeds:
     """
 
     def __init__(self, numbers: Tensor, seed: int, *purpose: int):
-        self._keys = [(seed, *purpose, number) for number in numbers.tolist()]
-        self._streams = [np.random.default_rng(key) for key in self._keys]
+        self.keys = [(seed, *purpose, number) for number in numbers.tolist()]
+        self.streams = [np.random.default_rng(key) for key in self.keys]
 
     def normal(self, z: Tensor) -> Tensor:
         """N(0, 1) in z's shape (B, …), type and device."""
-        drawn = np.stack([stream.standard_normal(z.shape[1:], np.float32) for stream in self._streams])
+        drawn = np.stack([stream.standard_normal(z.shape[1:], np.float32) for stream in self.streams])
         return torch.from_numpy(drawn).to(z)
-
-    def batch_seed(self) -> int:
-        """A seed for draws of the whole batch, derived from its first puzzle; it does not advance the streams."""
-        return int(np.random.default_rng(self._keys[0]).integers(2**62))
-
-    def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
-        """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
-        generator = torch.Generator()
-        rows = [
-            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), restart)
-            for stream in self._streams
-        ]
-        names, sources = zip(*rows, strict=True)
-        return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
 ROUNDS = 16  # of decimation, where the number of steps is not asked for
-FOR_STARTS, FOR_RESTARTS = 0, 1  # what a puzzle's random numbers are for
+FOR_STARTS = 0  # what a puzzle's random numbers are for; extensions count on
 Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
 
@@ -82,6 +67,7 @@ class Consumer:
     steps = 0  # number of steps of each batch that it observes, from the first on
     cost = ""  # its cost beyond the one pass, as text
     timed = True  # False: its own time is not counted in the seconds of the pass
+    place = 0  # consumers act in this order, and so draw their random numbers, whichever extension was loaded first
 
     def __init__(self, evaluator: Evaluator):
         """Take what is needed of the settings.
@@ -202,11 +188,6 @@ class Evaluator:
         if len(found) < count and self.world.first:
             warnings.warn(f"{count - len(found)} of {count} puzzles have no scored cell and are left out", stacklevel=2)
         return found
-
-    @cached_property
-    def features(self) -> dict[str, np.ndarray]:
-        """The family's statistics of the puzzles that are evaluated, (N,) each; {} of no known family."""
-        return {} if self.puzzle is None else self.puzzle.features(*self.data.tokens_of(self.examples))
 
     @cached_property
     def heads(self) -> Readout:

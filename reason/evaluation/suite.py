@@ -10,32 +10,21 @@ from pathlib import Path
 from rich.console import Console
 
 from reason.evaluation.evaluator import Accuracy, Consumer, Evaluator
-from reason.evaluation.signals import Signals
 from reason.evaluation.studies.boards import Boards
-from reason.evaluation.studies.by_step import BY_STEP, Rules
-from reason.evaluation.studies.difficulty import DIFFICULTY, Difficulty
-from reason.evaluation.studies.dynamics import DYNAMICS, Dynamics
-from reason.evaluation.studies.halting import HALTING, HaltingHead
-from reason.evaluation.studies.policies import POLICIES, Policies
-from reason.evaluation.studies.restarts import RESTARTS, Restarts
+from reason.evaluation.studies.by_step import BY_STEP, Rules, Signals
 from reason.evaluation.studies.training import TRAINING
 from reason.plugins import load_parts
 from reason.report.chart import save_png
 from reason.report.page import Drawing, drawn, page
 from reason.report.section import Results, Section, view
 
-CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with the condition under which it runs
+CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with the condition under which it acts
     Accuracy: lambda _: True,
     Rules: lambda _: True,
     Signals: lambda _: True,
-    Difficulty: lambda _: True,
-    HaltingHead: lambda _: True,
-    Policies: lambda evaluator: evaluator.settings.policies,
-    Restarts: lambda evaluator: evaluator.settings.restarts > 1,
-    Dynamics: lambda evaluator: evaluator.settings.probes,
     Boards: lambda evaluator: evaluator.settings.boards and evaluator.puzzle,
 }
-SECTIONS = [BY_STEP, DIFFICULTY, HALTING, POLICIES, RESTARTS, DYNAMICS, TRAINING]  # in the order of the page
+SECTIONS = [BY_STEP, TRAINING]  # the page has them by their `place`
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
 load_parts("report")
 
@@ -46,12 +35,13 @@ def consumers_of(evaluator: Evaluator) -> list[Consumer]:
     Raises:
         ConfigError: a requested evaluation is not possible.
     """
-    return [consumer(evaluator) for consumer, wanted in CONSUMERS.items() if wanted(evaluator)]
+    ordered = sorted(CONSUMERS.items(), key=lambda entry: entry[0].place)
+    return [consumer(evaluator) for consumer, wanted in ordered if wanted(evaluator)]
 
 
 def sections_of(results: Results) -> list[Section]:
-    """The sections that the results have numbers for."""
-    return [section for section in SECTIONS if results.get(section.key)]
+    """The sections that the results have numbers for, in the order of the page."""
+    return sorted((section for section in SECTIONS if results.get(section.key)), key=lambda section: section.place)
 
 
 def write_report(folder: Path, results: Results) -> None:

@@ -46,6 +46,7 @@ class Section:
     charts: Mapping[str, Charts] = field(default_factory=dict)  # by file name of the PNG that holds them all
     note: Callable[[Results], str] = lambda _: ""
     precision: str | None = None  # that its numbers were computed in; None: the precision of the pass
+    place: int = 100  # on the page, where 0 is first and 100 last; of equals the one that was added first
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     TypeAdapter,
@@ -70,6 +71,19 @@ def require(met: bool, setting: str, what: str, *mends: str) -> None:
         raise ConfigError(f"{setting} needs {what}, which this config lacks: type {', or '.join(filter(None, mends))}")
 
 
+def bounded(value: Value) -> Value:
+    """A value that can be stored and printed.
+
+    Raises:
+        ValueError: what of it cannot.
+    """
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("a whole number of at most 63 bits is needed")
+    if isinstance(value, str) and has_controls(value):
+        raise ValueError(f"{printable(value)} holds control characters; leave them out")
+    return value
+
+
 class BaseConfig(BaseModel):
     """A pydantic model: immutable, unknown keys refused, no inf or NaN."""
 
@@ -78,11 +92,7 @@ class BaseConfig(BaseModel):
     @field_validator("*")
     @classmethod
     def _bounded(cls, value: Any) -> Any:
-        if isinstance(value, int) and abs(value) >= 2**63:
-            raise ValueError("a whole number of at most 63 bits is needed")
-        if isinstance(value, str) and has_controls(value):
-            raise ValueError(f"{printable(value)} holds control characters; leave them out")
-        return value
+        return bounded(value)
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
@@ -128,7 +138,7 @@ class TabledConfig(BaseConfig):
             value = given[key] if key in given else field.get_default(call_default_factory=True)
             try:
                 strict = (info.context or {}).get("strict")
-                kind: Any = Annotated[field.annotation, field]
+                kind: Any = Annotated[field.annotation, field, AfterValidator(bounded)]
                 whole[key] = TypeAdapter(kind).validate_python(value, strict=strict, context=info.context)
             except ValidationError as error:
                 found = error.errors()

@@ -12,7 +12,7 @@ from reason.rollout import unroll
 def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
     model, data = trained
     got = read(model, data, 5, 5)
-    exact, cell, halted = ([0.0] * 5 for _ in range(3))
+    exact, cell, halted, loss = ([0.0] * 5 for _ in range(4))
     with torch.no_grad():
         for i in range(len(data)):
             batch = data.take(torch.tensor([i]))
@@ -21,9 +21,11 @@ def test_one_pass_equals_a_loop_over_puzzles(trained: tuple[torch.nn.Module, Puz
                 exact[m] += all(right) / len(data)
                 cell[m] += sum(right) / len(right) / len(data)
                 halted[m] += float(out.q_halt[0] > 0) / len(data)
+                loss[m] += torch.nn.functional.cross_entropy(out.logits[0], batch.labels[0]).item() / len(data)
     assert got["exact_by_step"] == pytest.approx(exact)
     assert got["cell_by_step"] == pytest.approx(cell)
     assert got["halted_by_step"] == pytest.approx(halted)
+    assert got["loss_by_step"] == pytest.approx(loss)
     assert (got["puzzles"], got["unscored"]) == (len(data), 0)
     assert got["cell_by_step"][0] > 0
 

@@ -43,9 +43,11 @@ def test_batches_of_one_shape_change_nothing(trained: tuple[Any, PuzzleData]) ->
 
 
 def test_compiled_networks_read_what_eager_ones_read(trained: tuple[Any, PuzzleData]) -> None:
-    """One graph for the pass; drawings, policies and probes, whose shapes are their own, make none."""
-    model, data = trained
-    asked = {"policies": True, "probes": True, "probed": 1, "spectra": 1}
+    """One graph for the pass; drawings, whose shapes are their own, make none."""
+    read_by_one_graph(*trained)
+
+
+def read_by_one_graph(model: Any, data: PuzzleData, **asked: Any) -> None:
     eager, compiled = evaluator_of(model, data, **asked), replace(evaluator_of(model, data, **asked), fill=True)
     expected = evaluate(eager, consumers_of(eager))
     torch._dynamo.reset()

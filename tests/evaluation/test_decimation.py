@@ -15,7 +15,7 @@ from reason.cli import main
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.decimation import DECIDED, Decimation
 from reason.evaluation.evaluator import Evaluator, decimation, default_steps
 from reason.evaluation.studies.boards import think
@@ -183,12 +183,19 @@ def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pyte
         evaluator.decimation(data.inputs, torch.arange(len(data)))
 
 
-@pytest.mark.parametrize("other", ["policies", "probes"])
-def test_measurements_of_a_puzzle_that_stays_are_refused(other: str) -> None:
-    with pytest.raises(ValueError, match=f"type evaluation.decimation=none, or evaluation.{other}=false"):
-        EvaluationConfig(decimation=2, **{other: True})
+@pytest.fixture
+def _study_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that reads the steps of a puzzle that stays as it is."""
+    monkeypatch.setitem(STUDIES, "paths", Study("how states move", undecimated=True))
 
 
+@pytest.mark.usefixtures("_study_of_steps")
+def test_measurements_of_a_puzzle_that_stays_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"type evaluation\.decimation=none, or evaluation\.paths=false"):
+        EvaluationConfig(decimation=2, paths=True)
+
+
+@pytest.mark.usefixtures("_study_of_steps")
 @pytest.mark.parametrize(
     ("settings", "several", "every"),
     [
@@ -196,7 +203,7 @@ def test_measurements_of_a_puzzle_that_stays_are_refused(other: str) -> None:
         ({}, False, None),
         ({"decimation": 3}, False, 3),
         ({"decimation": None}, True, None),
-        ({"policies": True}, True, None),  # they read the steps of the puzzle as it is
+        ({"paths": True}, True, None),
     ],
 )
 def test_puzzles_with_several_solutions_have_it_by_themselves(

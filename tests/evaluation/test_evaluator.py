@@ -5,27 +5,28 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 import torch
 from evaluators import counting, evaluator_of, read, small
+from pydantic import Field
 from rich.console import Console
 
 from datasets_gen.structure import Structure
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
-from reason.evaluation.studies.restarts import Restarts
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
 from reason.models.base import Shape
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
 from reason.rollout import StepRecord, unroll
+from reason.settings.base import BaseConfig, Unless
 from reason.training.world import World
 
 Trained = tuple[Any, PuzzleData]
@@ -35,27 +36,14 @@ MORE |= {"weights": "ema", "precision": "float32", "device": "cpu", "version": "
 
 
 def test_one_pass_whoever_looks_on(trained: Trained) -> None:
-    """Accuracy, rules, signals, difficulty and head share T steps; K tries cost K − 1 passes a variation."""
+    """What every evaluation measures shares T steps."""
     model, data = trained
     rows = counting(model)
-    read(model, data, 4, 5)
-    assert sum(rows) == 4 * len(data)
-    rows.clear()
-    evaluator = evaluator_of(model, data, 4, 5, restarts=3)
+    evaluator = evaluator_of(model, data, 4, 5)
     consumers = consumers_of(evaluator)
     evaluate(evaluator, consumers)
-    assert sum(rows) == (1 + 3 * 2) * 4 * len(data)
-    assert [consumer.cost for consumer in consumers if consumer.cost] == [
-        f"restarts: 6 passes over {len(data)} puzzles (3 restarts of initial, symmetry, noise; the first is the pass "
-        "that is made anyway)"
-    ]
-
-
-def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:
-    data = PuzzleData(monitored_4x4, "test")
-    policies = read(small(data.shape, hidden_size=4), data, 2, 4, policies=True)["policies"]
-    assert policies["calibrated_on"] == "11 puzzles of the validation split"
-    assert policies["puzzles"] == len(data)
+    assert sum(rows) == 4 * len(data)
+    assert not any(consumer.cost for consumer in consumers)
 
 
 def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
@@ -81,23 +69,20 @@ def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
 def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained) -> None:
     """As if they were not there, in every figure; with a warning, and a refusal where nothing is left."""
     model, data = trained
-    everything = {"restarts": 2, "vary": "symmetry", "policies": True, "probes": True,
-                  "probed": 20, "spectra": 0, "boards": 20}  # fmt: skip
     left_out = [0, 5, 6, len(data) - 1]
     data.labels = data.labels.clone()
     data.labels[left_out] = data.metadata.ignore_label_id
     with pytest.warns(UserWarning, match=f"4 of {len(data)} puzzles have no scored cell"):
-        got = read(model, data, 3, 4, **everything)
+        got = read(model, data, 3, 4, boards=20)
     kept = [i for i in range(len(data)) if i not in left_out]
     assert (got["puzzles"], got["unscored"]) == (len(kept), 4)
-    for section in ("dynamics", "boards"):
-        assert {puzzle["example"] for puzzle in got[section]["puzzles"]} == set(kept)
+    assert {puzzle["example"] for puzzle in got["boards"]["puzzles"]} == set(kept)
     for puzzle in got["boards"]["puzzles"]:
         assert puzzle["question"] == data.inputs[puzzle["example"]].tolist()
     for name in ("inputs", "labels"):
         setattr(data, name, getattr(data, name)[kept])
-    alone = read(model, data, 3, 4, **everything)
-    for key in ("exact_by_step", "cell_by_step", "valid_by_step", "loss_by_step", "difficulty", "halting", "restarts"):
+    alone = read(model, data, 3, 4, boards=20)
+    for key in ("exact_by_step", "cell_by_step", "valid_by_step", "loss_by_step"):
         assert got[key] == alone[key], key
     data.labels[:] = data.metadata.ignore_label_id
     with pytest.raises(ConfigError, match=r"no label of the test split of .* is scored; name another"):
@@ -113,8 +98,8 @@ class Part(World):
 
 def test_two_processes_keep_what_one_does(trained: Trained) -> None:
     """Each its portion, none twice: joined, the columns of one process; sums over batches add up to its sums."""
-    whole = replace(evaluator_of(*trained, 3, 2, policies=True), likelihood="stablemax")
-    assert {"exact", "valid", "q", "margin"} <= parts_join(whole)
+    whole = replace(evaluator_of(*trained, 3, 2), likelihood="stablemax")
+    assert {"exact", "valid", "q", "loss"} <= parts_join(whole)
 
 
 def parts_join(whole: Evaluator) -> set[str]:
@@ -152,17 +137,18 @@ def test_a_filled_batch_has_one_shape_and_counts_once(trained: Trained) -> None:
 
 def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
     """Twice the same figures, another seed others; the caller's stream goes on as if nothing had been drawn."""
-    model, data = trained
+    _, data = trained
+    model = small(data.shape, initial="random")
     torch.manual_seed(7)
     expected = torch.rand(3)
     found = []
     for seed in (1, 1, 2):
         torch.manual_seed(7)
-        evaluator = replace(evaluator_of(model, data, 2, 50, probes=True, probed=1, spectra=0), seed=seed)
-        found.append(evaluate(evaluator, consumers_of(evaluator))["dynamics"])
+        evaluator = replace(evaluator_of(model, data, 2, 50), seed=seed)
+        found.append(evaluate(evaluator, consumers_of(evaluator))["residual_by_step"])
         assert torch.equal(torch.rand(3), expected)
     assert found[0] == found[1]
-    assert found[0]["returns"] != found[2]["returns"]
+    assert found[0] != found[2]
 
 
 class Norms(Consumer):
@@ -192,7 +178,7 @@ class Slow(Norms):
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What restarts compute themselves is not in them."""
+    """What a consumer computes beside the pass is not in them."""
     evaluator = evaluator_of(*trained, 2, 50)
     one = Slow(evaluator)
     one.clock, one.timed = [0.0], timed
@@ -200,7 +186,7 @@ def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatc
     with torch.no_grad():
         _, seconds = evaluator.observe([one])
     assert seconds == (2 * 3600 if timed else 0)
-    assert [consumer.timed for consumer in (Restarts, Accuracy)] == [False, True]
+    assert Accuracy.timed
 
 
 NORMS = Section(
@@ -242,19 +228,33 @@ OWN = [section.key for section in SECTIONS if not section.tables.__module__.star
 
 def test_every_key_of_an_evaluation_has_its_consumer_and_section(trained: Trained) -> None:
     """Sections of results are shown; nothing is shown that no consumer gives."""
-    asked = {"policies": True, "restarts": 2, "probes": True, "probed": 1, "spectra": 0}
-    found = set(read(*trained, 2, 50, **asked))
+    found = set(read(*trained, 2, 50))
     assert set(OWN) - {"training"} <= found  # which metrics.jsonl gives
     lists = {key for key in found if re.search("_by_step$", key)}
     assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
     assert Boards in CONSUMERS
 
 
-def test_settings_that_change_nothing_are_named() -> None:
-    """Those of restarts and probes where these are not asked for."""
-    assert set(EvaluationConfig().idle) == {"vary", "sigma", "probed", "spectra"}
-    assert EvaluationConfig(restarts=2, vary="initial", probes=True).idle == {"sigma": "vary=initial"}
-    assert not EvaluationConfig(restarts=2, probes=True).idle
+class Tries(BaseConfig):
+    """Settings of a study: how often, and how."""
+
+    tries: int = Field(1, ge=1)
+    how: Annotated[str, Unless("tries", 1)] = "random"
+
+
+def test_a_study_brings_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are settings of the section, checked as the others are; one of the study's own name asks for it."""
+    monkeypatch.setitem(STUDIES, "tries", Study("more tries", settings=Tries))
+    monkeypatch.setitem(STUDIES, "norms", Study("how large states are"))
+    assert EvaluationConfig().idle["how"] == "tries=1"
+    assert EvaluationConfig().studies == []
+    settings = EvaluationConfig(tries=2, norms=True)
+    assert (settings.how, settings.studies) == ("random", ["tries", "norms"])
+    assert "how" not in settings.idle
+    for wrong, said in (({"tries": 0}, "greater than or equal to 1"), ({"tries": 2**63}, "at most 63 bits"),
+                        ({"how": "\x1b"}, "holds control characters"), ({"norm": True}, "Extra inputs")):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            EvaluationConfig(**wrong)
 
 
 def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:

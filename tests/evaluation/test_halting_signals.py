@@ -1,55 +1,31 @@
-"""What a step says of itself, against a loop over cells."""
+"""What the halting head says, where it is read."""
 
-import math
-from types import SimpleNamespace
+from typing import Any
 
-import numpy as np
 import pytest
-import reference
 import torch
 
-from reason.context import Context
-from reason.evaluation.signals import signals
-from reason.models.base import IGNORE, Batch, Readout
-from reason.models.recursive import RecursiveState
-from reason.rollout import StepRecord
+from reason.config.overrides import derive
+from reason.evaluation.studies.by_step import halt_signal
+from reason.models.base import Readout
+from reason.presets import preset
+from reason.rollout import exact_logit
+from reason.runs.reading import halting_read
 
 
-def recorded(logits: torch.Tensor, labels: torch.Tensor) -> StepRecord:
-    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
-    model = SimpleNamespace(readout=lambda state, context, step: Readout(logits))
-    return StepRecord(model, 1, Batch(labels, labels, labels[:, 0]), Context(state.z_h), state, state)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [({}, "bce"), ({"rollout.halting": "none"}, "none"), ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None)],
+)
+def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
+    assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
+    readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
+    assert (exact_logit(readout, read) is None) == (read is None)
 
 
-@pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
-def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
-    logits = 2 * torch.randn(3, 4, 5)
-    labels = torch.tensor([[1, IGNORE, 4, 0], [IGNORE, IGNORE, IGNORE, 2], [3, 3, 0, 1]])
-    record = recorded(logits, labels)
-    found = signals(record, likelihood, "none")
-    for row in range(3):
-        margins, largest, certain, losses = [], [], [], []
-        for cell in range(4):
-            label = int(labels[row, cell])
-            if label == IGNORE:
-                continue
-            said = logits[row, cell].double().numpy()
-            p = [math.exp(-reference.cell_loss(said, token, likelihood)) for token in range(5)]
-            second, first = sorted(said)[-2:]
-            margins.append(first - second)
-            largest.append(max(p))
-            certain.append(1 - sum(-each * math.log(each) for each in p) / math.log(5))
-            losses.append(-math.log(p[label]))
-        expected = {"margin": margins, "max-probability": largest, "certainty": certain, "loss": losses}
-        for name, values in expected.items():
-            assert found[name][row].item() == pytest.approx(np.mean(values), rel=1e-5), name
-
-
-def test_only_what_is_asked_for_is_computed() -> None:
-    """A policy that looks at one signal does not pay for the others."""
-    logits, labels = torch.randn(3, 4, 5), torch.randint(0, 5, (3, 4))
-    record = recorded(logits, labels)
-    every = signals(record, "softmax", "none")
-    for name, values in every.items():
-        assert torch.equal(signals(record, "softmax", "none", names=(name,))[name], values)
-        assert list(signals(record, "softmax", "none", names=(name,))) == [name]
+def test_under_q_learning_it_is_compared_with_going_on() -> None:
+    """Of the q of exactness alone it is the trained probability."""
+    both = Readout(torch.zeros(3, 16, 6), torch.full((3,), 4.0), torch.full((3,), 4.0))
+    assert exact_logit(both, "q-learning").tolist() == halt_signal(both, "bce").tolist() == [4.0] * 3
+    assert halt_signal(both, "q-learning").tolist() == [0.0] * 3
+    assert halt_signal(both, None) is None

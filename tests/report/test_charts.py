@@ -13,14 +13,11 @@ from matplotlib.axes import Axes
 from PIL import Image
 
 from reason.evaluation.studies.by_step import BY_STEP
-from reason.evaluation.studies.policies import POLICIES
-from reason.evaluation.studies.restarts import RESTARTS, WAYS
 from reason.evaluation.studies.training import TRAINING
 from reason.evaluation.suite import sections_of
 from reason.report.chart import Chart, save_png, spread, svg
 from reason.report.compare import charts as compared_charts
 from reason.report.compare import letter
-from reason.report.section import wilson_interval
 
 
 @pytest.fixture
@@ -67,33 +64,6 @@ def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> Non
     assert "100%" in ticks
 
 
-def test_restarts_and_policies_have_labels_and_intervals(whole: dict, axes: Axes) -> None:
-    initial = RESTARTS.charts["restarts"](whole)[0]
-    initial.draw(axes)
-    rows = whole["restarts"]["initial"]["rows"]
-    given = {label: way for way, label in WAYS.items() if rows[0][way] is not None}
-    assert labels(axes) == set(given)
-    for label, way in given.items():
-        assert lines(axes)[label][1].tolist() == [row[way] for row in rows]
-    assert [text for text in axes.get_xticks() if text in (1, 2)] == [1, 2]
-    low, high = wilson_interval(rows[0]["majority"], whole["puzzles"])
-    assert any(segment[:, 1].tolist() == pytest.approx([low, high]) for segment in segments(axes))
-    axes.clear()
-    (policies,) = POLICIES.charts["policies"](whole)
-    policies.draw(axes)
-    assert labels(axes) == set(whole["policies"]["frontiers"])
-    for row in whole["policies"]["rows"]:
-        low, high = wilson_interval(row["exact"], whole["policies"]["puzzles"])
-        bar = [[row["mean_steps"], low], [row["mean_steps"], high]]
-        assert any(np.allclose(segment, bar) for segment in segments(axes))
-
-
-def segments(axes: Axes) -> list[np.ndarray]:
-    """The vertical lines of error bars."""
-    found = [segment for bars in axes.collections for segment in getattr(bars, "get_segments", list)()]
-    return [np.asarray(segment) for segment in found if len(segment) == 2]
-
-
 def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> None:
     loss, exact = TRAINING.charts["training"](whole)
     loss.draw(axes)
@@ -108,7 +78,7 @@ def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> N
 
 def test_every_chart_of_a_report_says_what_it_shows(whole: dict) -> None:
     charts = [chart for section in sections_of(whole) for of in section.charts.values() for chart in of(whole)]
-    assert len(charts) >= 15
+    assert len(charts) >= 4
     assert all(chart.title and chart.says for chart in charts)
     assert len({chart.title for chart in charts}) == len(charts)
 

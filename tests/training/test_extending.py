@@ -128,7 +128,6 @@ def test_its_settings_are_typed_and_explained(mine: Config) -> None:
     ({"balance.kind": "alg-grad-norm"}, r"needs weights at which .*: type balance\.kind=fixed"),
     ({"optimizer.freeze_embedding_after": "1"}, r"needs an embedding .*: type optimizer\.freeze_embedding_after=none"),
     ({"training.compile": "inductor"}, r"=inductor needs networks .*: type training\.compile=none"),
-    ({"evaluation.probes": "true"}, r"needs maps of the state .*: type evaluation\.probes=false"),
 ])  # fmt: skip
 def test_what_it_cannot_is_refused(changes: dict[str, str], words: str, mine: Config) -> None:
     with pytest.raises(ConfigError, match=words):

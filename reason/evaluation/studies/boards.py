@@ -79,6 +79,8 @@ def _spread(numbers: np.ndarray, count: int) -> np.ndarray:
 class Boards(Consumer):
     """Questions, labels and the answer at every step; which puzzles, from Accuracy's columns."""
 
+    place = 100
+
     def result(self, seen: Columns) -> dict[str, Any]:
         """boards.json."""
         evaluator, puzzle = self.evaluator, self.evaluator.puzzle

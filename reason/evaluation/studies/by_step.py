@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
+from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
+from reason.evaluation.states import residual
+from reason.losses.lm import probabilities
+from reason.models.base import IGNORE, Readout
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE, PINK
 from reason.report.section import Results, Section, Table, interval, rows_shown, share
-from reason.rollout import StepRecord
+from reason.rollout import Halting, StepRecord, exact_logit
 
 
 class Rules(Consumer):
@@ -55,6 +60,49 @@ class Rules(Consumer):
         if self._so_far:
             found["held_by_step"] = np.logical_or.accumulate(seen["valid"]).mean(1).tolist()
         return found
+
+
+def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
+    """What the halting head compares with 0: q_halt, under Q-learning q_halt − q_continue; None as in `exact_logit`."""
+    q = exact_logit(readout, halting)
+    if q is None or halting != "q-learning" or readout.q_continue is None:
+        return q
+    return q - readout.q_continue.float()
+
+
+def scored_mean(cells: Tensor, labels: Tensor) -> Tensor:
+    """(B,) float32: the mean of (B, S) over the cells whose label (B, S) is scored."""
+    scored = labels != IGNORE
+    return (torch.where(scored, cells, 0.0).sum(-1) / scored.sum(-1).clamp(min=1)).float()
+
+
+class Signals(Consumer):
+    """`q`, `residual` and `loss` (T, N) float32: the first two grow with sureness, the last is the mean −ln p."""
+
+    def __init__(self, evaluator: Evaluator):
+        super().__init__(evaluator)
+        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep what a step says of itself."""
+        p, labels = probabilities(record.logits, self.evaluator.likelihood), record.batch.labels
+        right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        kept = {
+            "residual": -residual(record.before, record.state).float(),
+            "loss": scored_mean(-right.clamp(min=torch.finfo(p.dtype).tiny).log(), labels),
+        }
+        if (q := halt_signal(record.readout, self.evaluator.halting)) is not None:
+            kept["q"] = q
+        self._kept.add(kept)
+        return self._kept.take() if record.step == self.steps else None
+
+    def result(self, seen: Columns) -> dict[str, Any]:
+        """Means by step: says halt, −ln p, ‖z_k − z_{k−1}‖/‖z_{k−1}‖ (inf from a start at 0)."""
+        return {
+            "halted_by_step": (seen["q"] > 0).mean(1).tolist() if "q" in seen else None,
+            "loss_by_step": seen["loss"].mean(1, dtype=np.float64).tolist(),
+            "residual_by_step": (-seen["residual"].mean(1, dtype=np.float64)).tolist(),
+        }
 
 
 HIGH = 0.95  # exact, above which the error says more
@@ -112,5 +160,5 @@ NOTE = """Each step applies the same network again. Dotted: the steps taken in t
 whose halting head would stop here. Intervals are Wilson's at 95 %. Open mark: no puzzle is wrong, drawn below 1/n."""
 
 BY_STEP = Section(
-    "exact_by_step", "Accuracy by supervision step", _tables, {"accuracy_by_step": _charts}, lambda _: NOTE
+    "exact_by_step", "Accuracy by supervision step", _tables, {"accuracy_by_step": _charts}, lambda _: NOTE, place=0
 )

@@ -63,7 +63,6 @@ def _tables(results: Results) -> list[Table]:
 NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
 whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
-VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE)
-
+VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE, place=10)
 CONSUMERS[Votes] = lambda evaluator: isinstance(evaluator.puzzle, Arc) and evaluator.data.split == "test"
-SECTIONS.insert(1, VOTES)  # after the accuracy by step
+SECTIONS.append(VOTES)

@@ -32,7 +32,7 @@ from reason.config.schema import Config
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.probes import parts
+from reason.evaluation.states import parts
 from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut

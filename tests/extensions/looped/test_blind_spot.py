@@ -9,7 +9,7 @@ import pytest
 import torch
 from evaluators import shaken, small
 
-from reason.evaluation import probes as P
+from reason.evaluation.states import precise
 from reason.extensions.looped.layers import Norm
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.studies import blind_spot as S
@@ -30,7 +30,7 @@ def looped(eps: float | None = None, **changes: object) -> LoopedModel:
 
 def recursive(**changes: object) -> Reasoner:
     attention = {"mixer": "attention", "positions": "rotary", "num_heads": 2, "puzzle_emb_len": 2}
-    return P.precise(small(SHAPE, **attention | changes))
+    return precise(small(SHAPE, **attention | changes))
 
 
 def puzzles(rows: int = 3) -> Batch:
@@ -228,7 +228,7 @@ def test_every_probe_on_every_family(model: Reasoner) -> None:
     found = S.blind_spot(model, batch, loops=3, far=4)
     assert [row["loop"] for row in found["by_loop"]] == [1, 2, 3, 4]
     json.dumps(found, allow_nan=False)
-    for k, out in enumerate(unroll(P.precise(model), batch, 3)):
+    for k, out in enumerate(unroll(precise(model), batch, 3)):
         assert found["by_loop"][k]["norm"] == pytest.approx(S.token_norms(S.read_part(out.state)), rel=1e-9)
         ce = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), batch.labels.flatten())
         assert found["by_loop"][k]["ce"] == pytest.approx(ce.item())

@@ -1,15 +1,24 @@
-"""The exit gate as a stopping policy; policies of looped models as in tests/evaluation/test_policies.py."""
+"""The exit gate as a stopping policy; policies and restarts of looped models as in tests/extensions/studies."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import test_policies as of
 import torch
+from evaluators import evaluator_of
+from gates import gated
+from test_evaluator import parts_join
 
-from reason.data import PuzzleData
+from reason.data import PuzzleData, task_of
 from reason.extensions.looped.model import LoopedConfig
 from reason.models import build_model
 from reason.rollout import unroll
+
+pytest.importorskip("reason.extensions.studies")
+import test_policies as of
+from test_restarts import tries_at
+
+from reason.extensions.studies import restarts as R
 
 LOOPED = {"hidden_size": 8, "num_heads": 1, "causal": False, "num_layers": 1}
 MODELS = {
@@ -44,3 +53,17 @@ def test_the_gate_signal_is_the_chance_of_having_left(sudoku_4x4: Path) -> None:
         stays = stays * (1 - gate)
         assert seen["gate"][m].tolist() == pytest.approx((1 - stays).mean(1).tolist(), abs=1e-5)
     assert "q" not in seen
+
+
+def test_two_processes_keep_the_signals_that_one_does(sums: PuzzleData) -> None:
+    whole = replace(evaluator_of(gated(sums), sums, 3, 2, policies=True), likelihood="stablemax")
+    assert {"gate", "margin"} <= parts_join(whole)
+
+
+def test_sums_have_no_symmetry_and_looped_models_no_q(sums: PuzzleData) -> None:
+    assert R.variations_of(task_of(sums.metadata)) == ["initial", "noise"]
+    model = build_model(LoopedConfig(hidden_size=8, num_heads=1), sums.shape).eval()
+    tries, _ = tries_at(model, sums, 2, 3, "noise", 4)
+    assert "q" not in tries
+    assert R.restart_table(tries)[-1]["q"] is None
+    assert R.restart_table(tries)[-1]["verified"] is not None

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 from evaluators import random_batch, shaken
+from reference import full_jacobian
 from torch import Tensor
 
 from reason.context import Context
-from reason.dynamics.jacobian import full_jacobian, unit_normal_like
+from reason.dynamics.jacobian import unit_normal_like
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss
 from reason.extensions.looped.model import LoopedConfig, LoopedState
 from reason.losses import LossConfig

@@ -19,7 +19,7 @@ from torch import Tensor
 from reason.context import Context
 from reason.dynamics.jacobian import jvp
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.probes import precise
+from reason.evaluation.states import precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
 from reason.report.chart import Chart, label_ends, log_axis, numbers, shares_axis
@@ -221,6 +221,8 @@ def blind_spot(
 class BlindSpot(Consumer):
     """The first puzzles, at most as many as are held in float64 through all loops."""
 
+    place = 90
+
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
         self._few = evaluator.examples[:PUZZLES]
@@ -397,4 +399,5 @@ BLIND_SPOT = Section(
     {f"blind_spot_{name}": _charts(*what) for name, what in CHARTS.items()},
     lambda _: NOTE,
     precision="float64",
+    place=90,
 )

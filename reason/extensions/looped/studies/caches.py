@@ -90,4 +90,4 @@ def _charts(results: Results) -> list[Chart]:
 NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
 others let all loops look at one set of keys and values. CE is of the right token in the model's own history."""
 
-CACHES = Section("caches", "Shared caches", _tables, {"caches": _charts}, lambda _: NOTE)
+CACHES = Section("caches", "Shared caches", _tables, {"caches": _charts}, lambda _: NOTE, place=70)

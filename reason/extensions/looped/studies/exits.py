@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,29 +12,30 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
-from reason.evaluation.signals import Past
-from reason.evaluation.studies.difficulty import bins_of
 from reason.extensions.looped.exit import exit_step, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.nn.dtypes import widest_float
+from reason.plugins import extension, extensions
 from reason.report.chart import Chart, label_ends, shares_axis
 from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, cells, number, share
 from reason.rollout import StepRecord
 
+if TYPE_CHECKING:
+    from reason.extensions.studies.signals import Reading
+
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def left(record: StepRecord, past: Past) -> Tensor | None:
+def left(step: Reading) -> Tensor | None:
     """The signal of the gate, (B,): mean over the scored cells of 1 − Π(1 − λ); None: the model has no gate."""
+    record, past = step.record, step.past
     if record.readout.gate is None:
         return None
     stays = torch.nn.functional.logsigmoid(-record.readout.gate.float())
     past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S) or (B, 1)
-    scored = record.batch.labels != IGNORE
-    gone = torch.where(scored, -past["gate"].expm1(), 0.0)
-    return (gone.sum(-1) / scored.sum(-1).clamp(min=1)).float()
+    return step.mean((-past["gate"].expm1()).expand(record.batch.labels.shape))
 
 
 class ExitGate(Consumer):
@@ -82,6 +83,7 @@ class ExitGate(Consumer):
         """p(t), a row for each quantile of the gate, and one for each fixed number of loops."""
         ways, p, cells = (in_order(seen[f"exits/{name}"]) for name in ("ways", "p", "cells"))
         puzzles = len(self.evaluator.examples)
+        bins = extension("studies", "difficulty").bins_of(self.evaluator) if "studies" in extensions() else None
         means = ways / np.array([*np.repeat(cells, 3), puzzles])
         rows = [dict(zip(("mean_loops", "cell", "ce", "exact"), row, strict=True)) for row in means.tolist()]
         return {
@@ -91,7 +93,7 @@ class ExitGate(Consumer):
                 "p": (p / cells).tolist(),
                 "gate": [{"quantile": q, **row} for q, row in zip(QUANTILES, rows, strict=False)],
                 "fixed": [{"loops": t, **row} for t, row in enumerate(rows[len(QUANTILES) :], start=1)],
-                **by_difficulty(seen["exits/expected"][0], seen["exits/exact"], bins_of(self.evaluator)),
+                **by_difficulty(seen["exits/expected"][0], seen["exits/exact"], bins),
             }
         }
 
@@ -194,4 +196,4 @@ NOTE = """A cell leaves at the first loop where the gate's distribution exceeds 
 there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells. Loops
 by the gate: Σ t·p(t) of a puzzle; loops needed: from which on it stays right, of those right at the last loop."""
 
-EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE)
+EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE, place=60)

@@ -1,12 +1,11 @@
 """What the dynamics do at a state and along a trajectory (docs/math.md §17), for any Reasoner.
 
-A state is any named tuple of (B, S, D) tensors. Rows of a batch are puzzles and do not see each other; every measure is
-one number a row. Probe a model as `precise` makes it: in float64, where a residual of 1e-6 can be measured.
+Every measure is one number a row. Probe a model as `precise` makes it: in float64, where a residual of 1e-6 can be
+measured.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,83 +14,19 @@ import torch
 from torch import Tensor
 
 from reason.context import Context
-from reason.dynamics.jacobian import dominant_eigenvalue, estimated_diagonal, exact_diagonal
+from reason.dynamics.jacobian import estimated_diagonal
+from reason.evaluation.states import distance, mapped, norm, parts, residual, rows_of
+from reason.extensions.studies.spectra import dominant_eigenvalue, exact_diagonal
 from reason.models.base import Batch, MapKind, Reasoner, State
 from reason.nn.draws import normal_like
-from reason.nn.dtypes import widest_float
 from reason.rollout import StepRecord, unroll
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact
 
 
-def precise(model: Reasoner) -> Reasoner:
-    """A copy that computes in the widest float of its device, in evaluation mode."""
-    device = next(model.parameters()).device
-    twin = copy.deepcopy(model).to(widest_float(device)).eval()
-    twin.dtype, twin.products = widest_float(device), None
-    return twin
-
-
-def parts(state: State) -> dict[str, Tensor]:
-    """The state's tensors (B, S, D) by name, each once: a model with a single state may hold it under two names."""
-    found: dict[str, Tensor] = {}
-    for name, z in zip(state._fields, state, strict=True):
-        if not any(z is other for other in found.values()):
-            found[name] = z
-    return found
-
-
-def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
-    """The state with every tensor changed, given those of the same name in `others`; tensors that were one stay one."""
-    changed = {id(z): change(z, *(getattr(s, name) for s in others)) for name, z in parts(state).items()}
-    return type(state)(*(changed[id(z)] for z in state))
-
-
-def rows_of(state: State, rows: slice | Tensor) -> State:
-    """Some rows of a state."""
-    return mapped(state, lambda z: z[rows])
-
-
 def joined(state: State) -> Tensor:
     """All numbers of a row side by side, (B, N)."""
     return torch.cat([z.flatten(1) for z in parts(state).values()], dim=1)
-
-
-def row_norm(z: Tensor) -> Tensor:
-    """‖z‖₂ of every row of (B, S, D), summed in float32 at least, (B,)."""
-    return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
-
-
-def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
-    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
-    return mapped(state, lambda z: normal(z) * size_of_rows(z))
-
-
-def size_of_rows(z: Tensor) -> Tensor:
-    """Root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
-    size = row_norm(z) / z[0].numel() ** 0.5
-    return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
-
-
-def norms(state: State) -> dict[str, Tensor]:
-    """‖z‖₂ of every row, (B,), by the name of the state's part."""
-    return {name: row_norm(z) for name, z in parts(state).items()}
-
-
-def norm(state: State) -> Tensor:
-    """‖z‖₂ of every row over all parts, (B,)."""
-    return torch.stack(list(norms(state).values())).square().sum(0).sqrt()
-
-
-def distance(a: State, b: State) -> Tensor:
-    """‖b − a‖₂ of every row over all parts, (B,)."""
-    moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
-    return torch.stack(moves).square().sum(0).sqrt()
-
-
-def residual(before: State, after: State) -> Tensor:
-    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,); inf from a state of 0."""
-    return distance(before, after) / norm(before)
 
 
 def radius(

@@ -18,9 +18,10 @@ from torch import Tensor
 from datasets_gen.layout import splits_of
 from datasets_gen.progress import Progress
 from reason.data import PuzzleData
-from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator
-from reason.evaluation.probes import rows_of
-from reason.evaluation.signals import ADDED, SIGNALS, Past, Signals, signals
+from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
+from reason.evaluation.states import rows_of
+from reason.evaluation.studies.by_step import Signals
+from reason.extensions.studies.signals import OF_THE_PASS, SIGNALS, Past, Reading
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
@@ -125,20 +126,31 @@ def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
 
 
 class Policies(Consumer):
-    """Calibrated on one part of the puzzles, reported on another, and timed, from the columns of Signals."""
+    """Calibrated on one part of the puzzles, reported on another, and timed; (T, N) float32 of each signal."""
+
+    place = 40
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
+        self.steps, self._kept, self._past = evaluator.steps, StepColumns(evaluator.steps), Past()
         data, self._other = evaluator.data, None
         if data.split != "validation" and "validation" in splits_of(data.directory):
             other = PuzzleData(data.directory, "validation", data.device)
             self._other = other if len(other) else None
         heads = evaluator.heads
-        policies = 7 + 2 * (heads.q_halt is not None) + len(ADDED)
+        policies = 3 + len(SIGNALS) + (1 if heads.q_halt is not None else -1)
         halves = len(evaluator.examples) // (1 if self._other else 2)
         self.cost = f"policies: up to {policies} passes over {max(halves, 1):,} puzzles, each for a policy's seconds"
 
     _other: PuzzleData | None
+
+    def observe(self, record: StepRecord) -> Columns | None:
+        """Keep the signals that the core's `Signals` does not."""
+        self._past = Past() if record.step == 1 else self._past
+        step = Reading(record, self.evaluator.likelihood, self.evaluator.halting, self._past)
+        found = {name: signal(step) for name, signal in SIGNALS.items() if name not in OF_THE_PASS}
+        self._kept.add({name: value for name, value in found.items() if value is not None})
+        return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """What each policy gives by the record, and by the clock against leaving nobody out."""
@@ -172,7 +184,7 @@ class Policies(Consumer):
         if self._other is not None:
             other = replace(self.evaluator, data=self._other, world=World())
             with torch.inference_mode():
-                found, _ = other.observe([Accuracy(other), Signals(other)])
+                found, _ = other.observe([Accuracy(other), Signals(other), Policies(other)])
             return found, everyone, f"{len(other.examples)} puzzles of the {self._other.split} split"
         if len(everyone) == 1:
             return seen, everyone, f"the one puzzle of the {own} split"
@@ -199,7 +211,8 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
         for step in range(1, steps + 1):
             before, state = state, model.step(state, context)
             record = StepRecord(model, step, batch, context, before, state, rows, evaluator.rules)
-            stays = ~(_signal(policy.signal, record, past, evaluator) > policy.threshold)
+            signal = _signal(policy.signal, Reading(record, evaluator.likelihood, evaluator.halting, past))
+            stays = ~(signal > policy.threshold)
             going = stays.cpu().numpy() & (step < steps)
             if going.all():
                 continue
@@ -212,11 +225,14 @@ def run_with(policy: Policy, evaluator: Evaluator, examples: Tensor) -> tuple[np
     return exact, taken, time.perf_counter() - started
 
 
-def _signal(name: str, record: StepRecord, past: Past, evaluator: Evaluator) -> Tensor:
+def _signal(name: str, step: Reading) -> Tensor:
     """(B,) of a signal after a step; of "fixed" the step itself."""
+    record = step.record
     if name == FIXED:
         return torch.full((len(record.answer),), float(record.step), device=record.answer.device)
-    return signals(record, evaluator.likelihood, evaluator.halting, past, (name,))[name]
+    signal = SIGNALS[name](step)
+    assert signal is not None, "a policy is on a signal that the model has"
+    return signal
 
 
 COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95", "speedup")
@@ -266,4 +282,4 @@ def _note(results: Results) -> str:
     )
 
 
-POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note)
+POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note, place=40)

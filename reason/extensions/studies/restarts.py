@@ -10,10 +10,11 @@ import torch
 from matplotlib.axes import Axes
 
 from datasets_gen.puzzles import Puzzle
-from reason.data import STILL, Moved
+from datasets_gen.structure import GridSymmetry
+from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import FOR_RESTARTS, Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.evaluation.probes import mapped, random_like, residual, size_of_rows
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
+from reason.evaluation.states import mapped, random_like, residual, size_of_rows
 from reason.models.base import IGNORE, Batch, State
 from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
 from reason.report.palette import styled
@@ -27,6 +28,7 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "every restart after the first sees the puzzle under another symmetry; its answer is turned back",
     "noise": "every restart after the first has noise added to its state after each supervision step",
 }
+FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the core is another purpose
 BY_RULES = "; right is what the rules accept, since the label is one answer of several"
 CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
 
@@ -34,6 +36,24 @@ CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a
 def variations_of(puzzle: Puzzle | None) -> list[Variation]:
     """What can be varied: of a puzzle without symmetries, only the state."""
     return ["initial", *(["symmetry"] if puzzle is not None and puzzle.symmetry is not None else []), "noise"]  # type: ignore[list-item]
+
+
+class RestartSeeds(PuzzleSeeds):
+    """The random numbers of one restart of each of B puzzles."""
+
+    def batch_seed(self) -> int:
+        """A seed for draws of the whole batch, derived from its first puzzle; it does not advance the streams."""
+        return int(np.random.default_rng(self.keys[0]).integers(2**62))
+
+    def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
+        """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
+        generator = torch.Generator()
+        rows = [
+            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), restart)
+            for stream in self.streams
+        ]
+        names, sources = zip(*rows, strict=True)
+        return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
 class Restarts(Consumer):
@@ -44,6 +64,7 @@ class Restarts(Consumer):
     """
 
     timed = False
+    place = 50
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -84,7 +105,7 @@ class Restarts(Consumer):
         """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
         assert rows is not None, "those of a pass"
-        seeds = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
+        seeds = RestartSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
             assert evaluator.puzzle is not None
             assert evaluator.puzzle.symmetry is not None
@@ -237,4 +258,4 @@ NOTE = """The first restart is the plain pass. “Verified” takes the first an
 before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
 interval."""
 
-RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE)
+RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE, place=50)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from reason.dynamics.routh_hurwitz import Stability, hurwitz_determinants, stability
+from reason.extensions.studies.routh_hurwitz import Stability, hurwitz_determinants, stability
 
 
 def linear(matrix: list[list[float]]) -> Stability:

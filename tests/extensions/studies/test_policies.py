@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from evaluators import read, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
-from reason.evaluation.signals import Signals
-from reason.evaluation.studies import policies as P
-from reason.evaluation.studies.policies import Policy, calibrated, outcome
+from reason.evaluation.studies.by_step import Signals
+from reason.extensions.studies import policies as P
+from reason.extensions.studies.policies import Policy, calibrated, outcome
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Reasoner
 
@@ -127,6 +128,13 @@ def test_a_signal_of_infinities_never_stops() -> None:
     assert calibrated(seen, "residual").stops(seen).tolist() == [3] * 4
 
 
+def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:
+    data = PuzzleData(monitored_4x4, "test")
+    policies = read(small(data.shape, hidden_size=4), data, 2, 4, policies=True)["policies"]
+    assert policies["calibrated_on"] == "11 puzzles of the validation split"
+    assert policies["puzzles"] == len(data)
+
+
 RECURSIVE = {"hidden_size": 8, "num_heads": 1, "expansion": 1, "puzzle_emb_len": 1, "h_cycles": 1, "l_cycles": 1}
 MODELS = {
     "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp", positions="none"),
@@ -138,7 +146,7 @@ def passed(model: Reasoner, data: PuzzleData, steps: int, batch_size: int) -> Co
     settings = EvaluationConfig(steps=steps, batch_size=batch_size, policies=True)
     evaluator = Evaluator(model, data, settings, steps, progress=False)
     with torch.no_grad():
-        return evaluator.observe([Accuracy(evaluator), Signals(evaluator)])[0]
+        return evaluator.observe([Accuracy(evaluator), Signals(evaluator), P.Policies(evaluator)])[0]
 
 
 @pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)

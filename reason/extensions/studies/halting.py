@@ -137,4 +137,4 @@ def _charts(results: Results) -> list[Chart]:
 NOTE = """Left: σ(q) against the share of puzzles that are exact, in bins of 1/15; a dot on the diagonal is honest.
 Right: the chance that an exact puzzle has the higher q (AUC), and the mean distance from the diagonal."""
 
-HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, note=lambda _: NOTE)
+HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, lambda _: NOTE, place=30)

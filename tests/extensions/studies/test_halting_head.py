@@ -1,27 +1,19 @@
 """What the halting head knows, and bins of difficulty, against loops and by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
-from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator
-from reason.evaluation.signals import halt_signal
-from reason.evaluation.studies.difficulty import binned, difficulty
-from reason.evaluation.studies.halting import HaltingHead, auc, ece, of_highest, reliability
+from reason.extensions.studies.difficulty import binned, difficulty
+from reason.extensions.studies.halting import HaltingHead, auc, ece, of_highest, reliability
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Readout
-from reason.presets import preset
-from reason.rollout import exact_logit
-from reason.runs.reading import halting_read
 
 
 @settings(max_examples=50, deadline=None)
@@ -73,22 +65,10 @@ def test_calibration_under_q_learning_is_that_of_the_trained_probability(sudoku_
     data = PuzzleData(sudoku_4x4, "test")
     model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, h_cycles=1, l_cycles=1), data.shape)
     evaluator = Evaluator(model, data, EvaluationConfig(steps=2), 2, halting="q-learning", progress=False)
-    both = Readout(torch.zeros(3, 16, 6), torch.full((3,), 4.0), torch.full((3,), 4.0))
-    assert exact_logit(both, "q-learning").tolist() == [4.0] * 3
-    assert halt_signal(both, "q-learning").tolist() == [0.0] * 3
     seen = {"q_halt": np.full((2, 3), 4.0), "q": np.zeros((2, 3)), "exact": np.ones((2, 3), bool)}
     found = HaltingHead(evaluator).result(seen)["halting"]
+    assert HaltingHead(evaluator).result({}) == {"halting": None}  # no head
     assert found["ece_by_step"] == pytest.approx([1 - 1 / (1 + np.exp(-4))] * 2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "read"),
-    [({}, "bce"), ({"rollout.halting": "none"}, "none"), ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None)],
-)
-def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
-    assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
-    readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
-    assert (exact_logit(readout, read) is None) == (read is None)
 
 
 def test_the_answer_of_the_highest_q_so_far_counts() -> None:

@@ -14,9 +14,8 @@ from reason.context import Context
 from reason.data import PuzzleData, draw_symmetries
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Columns, Evaluator, PuzzleSeeds
-from reason.evaluation.signals import Signals
-from reason.evaluation.studies import restarts as R
-from reason.evaluation.studies.by_step import Rules
+from reason.evaluation.studies.by_step import Rules, Signals
+from reason.extensions.studies import restarts as R
 from reason.models.base import Batch, Readout, Reasoner
 from reason.models.recursive import RecursiveState
 

@@ -38,7 +38,9 @@ class Difficulty(Consumer):
 
 def bins_of(evaluator: Evaluator) -> Bins | None:
     """The bins of the puzzles that are evaluated; see `difficulty`."""
-    return difficulty(evaluator.puzzle, evaluator.data.ratings_of(evaluator.examples), evaluator.features)
+    puzzle, data, examples = evaluator.puzzle, evaluator.data, evaluator.examples
+    statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
+    return difficulty(puzzle, data.ratings_of(examples), statistics)
 
 
 def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
@@ -106,4 +108,5 @@ DIFFICULTY = Section(
     "By difficulty",
     lambda results: [_table(results, results["difficulty"])],
     {"difficulty": lambda results: [_chart(results, results["difficulty"])]},
+    place=20,
 )

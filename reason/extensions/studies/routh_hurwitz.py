@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.dynamics.jacobian import Map, full_jacobian
+from reason.dynamics.jacobian import Map
+from reason.extensions.studies.spectra import full_jacobian
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reason.evaluation import probes
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.probes import AT_REST, trajectories
+from reason.evaluation.states import precise, rows_of
 from reason.evaluation.studies.boards import examples_of
+from reason.extensions.studies import probes
+from reason.extensions.studies.probes import AT_REST, trajectories
 from reason.report.chart import Chart, label_ends, log_axis, numbers
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, number
@@ -24,6 +25,8 @@ from reason.rollout import last_step, unroll
 
 class Dynamics(Consumer):
     """Trajectories, spectra, returns, Lyapunov exponents and oscillation; which puzzles, from Accuracy's columns."""
+
+    place = 80
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -34,7 +37,7 @@ class Dynamics(Consumer):
     def result(self, seen: Columns) -> dict[str, Any]:
         """A row a puzzle; of the first solved and failed ones the spectra too."""
         settings, steps = self.evaluator.settings, self.evaluator.steps
-        model = probes.precise(self.evaluator.model)
+        model = precise(self.evaluator.model)
         solved, failed = examples_of(seen["exact"], settings.probed)
         chosen = self.evaluator.examples[solved + failed]
         batch, examples = self.evaluator.data.take(chosen), chosen.tolist()
@@ -46,7 +49,7 @@ class Dynamics(Consumer):
             last = last_step(unroll(model, batch, steps, start=self.evaluator.start(chosen)))
             state, context = last.state, last.context
             chosen_rows = torch.tensor(spectral, dtype=torch.long, device=context.x.device)
-            few, cut = probes.rows_of(state, chosen_rows), context.rows(chosen_rows)
+            few, cut = rows_of(state, chosen_rows), context.rows(chosen_rows)
             returns = probes.perturb_and_return(model, state, context, min(steps, 16))
             spectra = zip(
                 spectral,
@@ -185,4 +188,5 @@ DYNAMICS = Section(
     {"dynamics": _charts, "trajectories": _planes},
     _note,
     precision="float64",
+    place=80,
 )

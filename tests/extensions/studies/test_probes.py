@@ -7,11 +7,13 @@ from typing import NamedTuple
 import pytest
 import torch
 from evaluators import small
+from losses.test_dynamics_terms import in_a_larger_maze
 from torch import Tensor
 
 from reason.context import Context
-from reason.evaluation import probes as P
-from reason.evaluation.probes import plane, trajectories
+from reason.evaluation.states import norm, precise, residual
+from reason.extensions.studies import probes as P
+from reason.extensions.studies.probes import plane, trajectories
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import unroll
 
@@ -55,7 +57,7 @@ def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
 
 def recursive(**changes: object) -> Reasoner:
     shape = Shape(seq_len=3, vocab_size=4)
-    return P.precise(small(shape, hidden_size=4, h_cycles=2, l_cycles=2, **changes))
+    return precise(small(shape, hidden_size=4, h_cycles=2, l_cycles=2, **changes))
 
 
 def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Context]:
@@ -67,9 +69,9 @@ def test_norm_and_residual_by_hand() -> None:
     model = diagonal(0.5, 0.5)
     (record,) = unroll(model, puzzles(3), 1)
     start, after = record.before, record.state
-    assert P.norm(start).tolist() == pytest.approx([math.sqrt(2)] * 3)
-    assert P.norms(after)["z"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
-    assert P.residual(start, after).tolist() == pytest.approx([0.5] * 3)
+    assert norm(start).tolist() == pytest.approx([math.sqrt(2)] * 3)
+    assert norm(after).tolist() == pytest.approx([math.sqrt(0.5)] * 3)
+    assert residual(start, after).tolist() == pytest.approx([0.5] * 3)
 
 
 def test_radius_and_trace_of_a_known_map() -> None:
@@ -83,7 +85,7 @@ def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
     back = P.perturb_and_return(model, state, x, steps=3, size=0.2)
     torch.testing.assert_close(back, 0.5 ** torch.arange(4.0).double()[:, None].expand(4, 4))
     pushed = P.perturbed(state, 0.2)
-    torch.testing.assert_close(P.residual(state, pushed), torch.full((4,), 0.2).double())
+    torch.testing.assert_close(residual(state, pushed), torch.full((4,), 0.2).double())
 
 
 @pytest.mark.parametrize("values", [(0.9, 0.1), (1.5, 1.0), (-1.2, 0.3)])
@@ -159,7 +161,7 @@ def test_a_cycle_of_three_and_a_wrong_fixed_point() -> None:
 def test_chunks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     model, batch = recursive(), puzzles(5, 3, 4)
     whole = trajectories(model, batch, list(range(5)), steps=4)
-    monkeypatch.setattr("reason.evaluation.probes.AT_ONCE", 1)
+    monkeypatch.setattr("reason.extensions.studies.probes.AT_ONCE", 1)
     single = trajectories(model, batch, list(range(5)), steps=4)
     for a, b in zip(whole, single, strict=True):
         assert (a.example, a.end, a.solved) == (b.example, b.end, b.solved)
@@ -179,3 +181,14 @@ def test_the_plane_holds_the_principal_components() -> None:
 def test_a_row_that_never_moves_has_a_plane() -> None:
     coordinates, shares = plane(torch.ones(1, 3, 4))
     assert coordinates.abs().sum() == shares.sum() == 0
+
+
+def test_cells_beyond_the_edge_do_not_count() -> None:
+    """A maze has the same spectral radius inside a larger walled one."""
+    found = []
+    for seen in in_a_larger_maze():
+        at = seen.model, seen.states[-1], seen.context
+        found.append(P.radius(*at))
+        assert max(map(abs, P.trace(*at))) < 10
+        assert P.growth_rate(*at, 3).max() < 3
+    assert found[1] == pytest.approx(found[0], rel=1e-3)

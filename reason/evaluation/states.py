@@ -1,0 +1,75 @@
+"""States of any model: a named tuple of (B, S, D) tensors. Rows of a batch are puzzles and do not see each other.
+
+A model with a single state may hold it under two names; it counts once. Every measure is one number a row.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from reason.models.base import Reasoner, State
+from reason.nn.dtypes import widest_float
+
+
+def precise(model: Reasoner) -> Reasoner:
+    """A copy that computes in the widest float of its device, in evaluation mode."""
+    device = next(model.parameters()).device
+    twin = copy.deepcopy(model).to(widest_float(device)).eval()
+    twin.dtype, twin.products = widest_float(device), None
+    return twin
+
+
+def parts(state: State) -> dict[str, Tensor]:
+    """The state's tensors (B, S, D) by name, each once: a model with a single state may hold it under two names."""
+    found: dict[str, Tensor] = {}
+    for name, z in zip(state._fields, state, strict=True):
+        if not any(z is other for other in found.values()):
+            found[name] = z
+    return found
+
+
+def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
+    """The state with every tensor changed, given those of the same name in `others`; tensors that were one stay one."""
+    changed = {id(z): change(z, *(getattr(s, name) for s in others)) for name, z in parts(state).items()}
+    return type(state)(*(changed[id(z)] for z in state))
+
+
+def rows_of(state: State, rows: slice | Tensor) -> State:
+    """Some rows of a state."""
+    return mapped(state, lambda z: z[rows])
+
+
+def row_norm(z: Tensor) -> Tensor:
+    """‖z‖₂ of every row of (B, S, D), summed in float32 at least, (B,)."""
+    return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
+
+
+def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
+    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
+    return mapped(state, lambda z: normal(z) * size_of_rows(z))
+
+
+def size_of_rows(z: Tensor) -> Tensor:
+    """Root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
+    size = row_norm(z) / z[0].numel() ** 0.5
+    return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
+
+
+def norm(state: State) -> Tensor:
+    """‖z‖₂ of every row over all parts, (B,)."""
+    return torch.stack([row_norm(z) for z in parts(state).values()]).square().sum(0).sqrt()
+
+
+def distance(a: State, b: State) -> Tensor:
+    """‖b − a‖₂ of every row over all parts, (B,)."""
+    moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
+    return torch.stack(moves).square().sum(0).sqrt()
+
+
+def residual(before: State, after: State) -> Tensor:
+    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,); inf from a state of 0."""
+    return distance(before, after) / norm(before)

@@ -1,0 +1,19 @@
+"""The studies that every evaluation has at no cost, and those that are asked for by name."""
+
+from __future__ import annotations
+
+from reason.evaluation.suite import CONSUMERS, SECTIONS
+from reason.extensions.studies.difficulty import DIFFICULTY, Difficulty
+from reason.extensions.studies.dynamics import DYNAMICS, Dynamics
+from reason.extensions.studies.halting import HALTING, HaltingHead
+from reason.extensions.studies.policies import POLICIES, Policies
+from reason.extensions.studies.restarts import RESTARTS, Restarts
+
+CONSUMERS |= {
+    Difficulty: lambda _: True,
+    HaltingHead: lambda _: True,
+    Policies: lambda evaluator: evaluator.settings.policies,
+    Restarts: lambda evaluator: evaluator.settings.restarts > 1,
+    Dynamics: lambda evaluator: evaluator.settings.probes,
+}
+SECTIONS += [DIFFICULTY, HALTING, POLICIES, RESTARTS, DYNAMICS]
