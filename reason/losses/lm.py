@@ -42,12 +42,6 @@ def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     return torch.where(scored, loss, 0.0)
 
 
-def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
-    """(B, S, V), (B, S) -> (B,): the mean over each row's labelled cells (0 for a row without any)."""
-    labelled = (labels != IGNORE).sum(-1).clamp(min=1)
-    return cell_loss(logits, labels, likelihood).sum(-1) / labelled
-
-
 def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """LM: the cell losses, averaged over the readouts, then reduced over cells and rows by `reduced`."""
     losses = [cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]

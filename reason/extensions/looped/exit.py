@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
-from reason.losses.lm import Likelihood, Reduction, cell_loss, lm_per_row, reduced
-from reason.models.base import Readout
+from reason.losses.lm import Likelihood, Reduction, cell_loss, reduced
+from reason.models.base import IGNORE, Readout
 from reason.rollout import Unroll
 from reason.settings.base import Need
 
@@ -112,6 +112,12 @@ def _loss(readout: Readout, unroll: Unroll, likelihood: Likelihood) -> Tensor:
     if readout.gate.shape[1] == 1:
         return lm_per_row(readout.logits, unroll.batch.labels, likelihood).unsqueeze(1)
     return cell_loss(readout.logits, unroll.batch.labels, likelihood)
+
+
+def lm_per_row(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
+    """(B, S, V), (B, S) -> (B,): the mean over each row's labelled cells (0 for a row without any)."""
+    labelled = (labels != IGNORE).sum(-1).clamp(min=1)
+    return cell_loss(logits, labels, likelihood).sum(-1) / labelled
 
 
 def _mean(unroll: Unroll, each: Tensor, reduction: Reduction) -> Tensor:

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from reason.dynamics.jacobian import jvp, power_iteration, unit_normal_like, vjp
+from reason.dynamics.jacobian import jvp, vjp
+from reason.extensions.looped.power import power_iteration, unit_normal_like
 from reason.losses.equilibrium import maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll

@@ -10,9 +10,9 @@ from reference import full_jacobian
 from torch import Tensor
 
 from reason.context import Context
-from reason.dynamics.jacobian import unit_normal_like
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss
 from reason.extensions.looped.model import LoopedConfig, LoopedState
+from reason.extensions.looped.power import unit_normal_like
 from reason.losses import LossConfig
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
