@@ -8,9 +8,10 @@ import pytest
 
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
+from datasets_gen.extensions.extreme import mix
 from datasets_gen.extensions.shards.results import Shard, making
 from datasets_gen.parallel import ordered_map, share
-from datasets_gen.sudoku import generate, mix
+from datasets_gen.sudoku import generate
 from datasets_gen.sudoku.generate import Chunk, random_chunk
 
 SETS = {
@@ -67,7 +68,7 @@ def test_a_lost_shard_is_made_again(tmp_path):
 
 def test_a_page_that_has_changed_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = Path(parallel.__file__).with_name("pages") / "queens.py"
+    page = Path(parallel.__file__).with_name("extensions") / "declared/pages/queens.py"
     Path("own.py").write_text(page.read_text().replace('"queens"', '"own"'))
     assert make("own.py --train 2 --test 0", "set", "--shard", "1/2") == 0
     with open("own.py", "a") as page:
