@@ -46,7 +46,7 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
     ("optimizer", "3", "optimizer is a section; type one of its keys"),
     ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
     ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
-    ("model.mixer", "conv", "input should be 'attention', 'mlp', 'local', 'groups' or 'relations'"),
+    ("model.mixer", "conv", "a mixer is attention, mlp, local, groups"),
     ("training.steps", "1.5", "training.steps=1.5"),
     ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
     ("model.num_heads", "7", "512 does not divide into 7 heads"),
