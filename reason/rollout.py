@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, Protocol
@@ -51,9 +51,14 @@ class RolloutConfig(TabledConfig):
     )
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def entries(cls) -> Mapping[str, type[BaseConfig]]:
         """The section `loops`."""
-        return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in SECTIONS.items()}
+        return SECTIONS
+
+    @classmethod
+    def fields_of(cls, entries: Mapping[str, type[BaseConfig]]) -> dict[str, FieldInfo]:
+        """The section `loops`."""
+        return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in entries.items()}
 
     @model_validator(mode="after")
     def _accumulates(self) -> RolloutConfig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -61,10 +61,15 @@ class EvaluationConfig(TabledConfig):
     boards: int = Field(6, ge=0, description="number of solved puzzles, and of failed puzzles, shown on the page")
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def entries(cls) -> Mapping[str, Study]:
+        """The studies."""
+        return STUDIES
+
+    @classmethod
+    def fields_of(cls, entries: Mapping[str, Study]) -> dict[str, FieldInfo]:
         """Whether each study is made, and its own settings."""
         fields: dict[str, FieldInfo] = {}
-        for name, study in STUDIES.items():
+        for name, study in entries.items():
             asked = Field(False, description=study.description)
             fields |= {name: FieldInfo.from_annotated_attribute(bool, asked), **study.settings.model_fields}
         return fields

@@ -40,14 +40,19 @@ class LossWeights(TabledConfig):
     """λ of each term of TERMS; 0 leaves it out, at no cost."""
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def entries(cls) -> Mapping[str, Term]:
+        """The loss terms."""
+        return TERMS
+
+    @classmethod
+    def fields_of(cls, entries: Mapping[str, Term]) -> dict[str, FieldInfo]:
         """One weight for each term."""
 
         def weight(term: Term) -> FieldInfo:
             field = Field(term.weight, ge=0, allow_inf_nan=False, description=term.description)
             return FieldInfo.from_annotated_attribute(float, field)
 
-        return {name: weight(term) for name, term in TERMS.items()}
+        return {name: weight(term) for name, term in entries.items()}
 
 
 class LossConfig(TabledConfig):
@@ -66,9 +71,14 @@ class LossConfig(TabledConfig):
     )
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def entries(cls) -> Mapping[str, Term]:
+        """The loss terms."""
+        return TERMS
+
+    @classmethod
+    def fields_of(cls, entries: Mapping[str, Term]) -> dict[str, FieldInfo]:
         """One section for each term that has its own."""
-        own = {name: term.section for name, term in TERMS.items() if term.section is not None}
+        own = {name: term.section for name, term in entries.items() if term.section is not None}
         return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in own.items()}
 
     @model_validator(mode="after")

@@ -118,9 +118,19 @@ class TabledConfig(BaseConfig):
             """The value of a setting of the table."""
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def entries(cls) -> Mapping[str, Any]:
+        """The table."""
+        raise NotImplementedError
+
+    @classmethod
+    def fields_of(cls, entries: Mapping[str, Any]) -> dict[str, FieldInfo]:
         """The settings of the table's entries by their names."""
         raise NotImplementedError
+
+    @classmethod
+    def table(cls) -> dict[str, FieldInfo]:
+        """The settings of the table's entries, as it is now."""
+        return _tabled(cls).fields
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
@@ -132,20 +142,45 @@ class TabledConfig(BaseConfig):
     def _of_the_table(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict):
             return given
-        errors = [_error("extra_forbidden", (key,), given[key]) for key in given if key not in cls.settings()]
+        tabled, strict = _tabled(cls), (info.context or {}).get("strict")
+        strangers = [key for key in given if key not in cls.model_fields and key not in tabled.fields]
+        errors = [_error("extra_forbidden", (key,), given[key]) for key in strangers]
         whole = {key: value for key, value in given.items() if key in cls.model_fields}
-        for key, field in cls.table().items():
-            value = given[key] if key in given else field.get_default(call_default_factory=True)
+        for key, field in tabled.fields.items():
+            if key not in given:
+                whole[key] = field.get_default(call_default_factory=True)
+                continue
             try:
-                strict = (info.context or {}).get("strict")
-                kind: Any = Annotated[field.annotation, field, AfterValidator(bounded)]
-                whole[key] = TypeAdapter(kind).validate_python(value, strict=strict, context=info.context)
+                whole[key] = tabled.read[key].validate_python(given[key], strict=strict, context=info.context)
             except ValidationError as error:
                 found = error.errors()
                 errors += [_error(each["type"], (key, *each["loc"]), each["input"], each.get("ctx")) for each in found]
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return whole
+
+
+class Tabled(NamedTuple):
+    """A table as it was when its settings were last made."""
+
+    entries: dict[str, Any]
+    fields: dict[str, FieldInfo]
+    read: dict[str, TypeAdapter[Any]]
+
+
+_TABLED: dict[type[TabledConfig], Tabled] = {}  # making the settings takes milliseconds, and tables hardly change
+
+
+def _tabled(section: type[TabledConfig]) -> Tabled:
+    known, entries = _TABLED.get(section), dict(section.entries())
+    if known is None or known.entries != entries or list(known.entries) != list(entries):
+        fields = section.fields_of(entries)
+        kinds: dict[str, Any] = {
+            key: Annotated[field.annotation, field, AfterValidator(bounded)] for key, field in fields.items()
+        }
+        known = Tabled(entries, fields, {key: TypeAdapter(kind) for key, kind in kinds.items()})
+        _TABLED[section] = known
+    return known
 
 
 def _error(kind: str, place: tuple[Any, ...], value: Any, about: Any = None) -> InitErrorDetails:
