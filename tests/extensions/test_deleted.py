@@ -45,9 +45,7 @@ def package_without(folder: Path, *names: str) -> Path:
     for package in ("reason", "datasets_gen"):
         for file in (ROOT / package).rglob("*"):
             inside = file.relative_to(ROOT)
-            left_out = "__pycache__" in inside.parts or (
-                "extensions" in inside.parts and set(names) & set(inside.parts)
-            )
+            left_out = "__pycache__" in inside.parts or inside.parts[1:3] in {("extensions", name) for name in names}
             if file.is_file() and not left_out:
                 (folder / inside).parent.mkdir(parents=True, exist_ok=True)
                 (folder / inside).symlink_to(file)
