@@ -18,8 +18,11 @@ def halting_read(config: Config) -> Halting | None:
 
 
 def idle(config: Config, *sections: str) -> dict[str, str]:
-    """{"section.key": why} for the settings of some sections that another of their settings makes void."""
-    return {f"{s}.{key}": f"{s}.{why}" for s in sections for key, why in getattr(config, s).idle.items()}
+    """{"section.key": why} for settings that change no number of a trained model: noise of training only among them."""
+    found = {f"{s}.{key}": f"{s}.{why}" for s in sections for key, why in getattr(config, s).idle.items()}
+    if getattr(config.model, "noise_when", "always") == "training":
+        found |= dict.fromkeys(("model.noise", "model.sigma"), "model.noise_when=training")
+    return found
 
 
 def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:

@@ -22,7 +22,7 @@ def step(answers: list[list[int]], labels: list[list[int]], halted: list[bool], 
     none = torch.zeros(len(labels), dtype=torch.bool)
     unroll = Unroll(None, batch, None, ((), ()), (readout,), torch.tensor(active), none)  # type: ignore[arg-type]
     taken = torch.tensor(m, dtype=torch.int32)
-    return unroll, Carry(batch, (), taken, torch.tensor(halted), batch, torch.zeros(len(labels)))
+    return unroll, Carry(batch, (), taken, torch.tensor(halted), batch)
 
 
 def test_accuracy_is_that_of_rows_that_have_just_halted() -> None:

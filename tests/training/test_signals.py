@@ -15,7 +15,7 @@ from peer import in_world
 from test_distributed import free_port
 
 import reason
-from reason.training import distributed
+from reason.extensions.torchrun import world
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,11 +73,11 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={run}", *pairs]
     (tmp_path / "plan.json").write_text(json.dumps([{"port": port, "words": words, "stops": 3}]))
     peer = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/training/peer.py"), str(tmp_path / "plan.json")],
+        [sys.executable, str(ROOT / "tests/extensions/torchrun/peer.py"), str(tmp_path / "plan.json")],
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/training'}"},
     )
     try:
-        monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=10))
+        monkeypatch.setattr(world, "PATIENCE", timedelta(seconds=10))
         assert in_world(0, port, words) == 1
         (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
         assert error == (
