@@ -45,15 +45,6 @@ def test_which_settings_of_a_model_change_nothing() -> None:
     assert RecursiveConfig(noise="additive").idle == idle
 
 
-def test_evaluations_with_settings_of_one_name_lie_apart(half: Path) -> None:
-    """evaluation.sigma and model.sigma; a name that one section alone has stays short."""
-    for pair in ("evaluation.sigma=0.5", "model.sigma=0.5", "evaluation.limit=3"):
-        assert main(["evaluate", "half", "steps=1", pair]) == 0
-    assert {path.name for path in (half / "evaluation").iterdir()} == {
-        f"sudoku-4x4-test-T1-{last}" for last in ("evaluation.sigma=0.5", "model.sigma=0.5", "limit=3")
-    }
-
-
 def test_a_set_that_gives_no_name_asks_for_one(half: Path, here: Path) -> None:
     make_set("sudoku --size 4 --train 0 --test 4 --seed 1", here / ".set")
     told = ".set-test-T1 is no plain folder name for this evaluation; type name=NAME"

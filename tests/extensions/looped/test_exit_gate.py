@@ -26,6 +26,7 @@ def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData) -> None:
 
 @pytest.mark.parametrize("steps", [4, 2])
 def test_exits_against_a_loop_over_cells(steps: int, sums: PuzzleData) -> None:
+    pytest.importorskip("reason.extensions.studies")
     model = gated(sums)
     found = read(model, sums, steps, 4)["exits"]
     batch = sums.take(torch.arange(len(sums)))

@@ -127,6 +127,15 @@ def test_restarts_of_a_kept_run_make_a_table(half: Path) -> None:
     assert shown[" 2:any:initial "] == f" {100 * tried[1]['any']:.1f} % "
 
 
+def test_evaluations_with_settings_of_one_name_lie_apart(half: Path) -> None:
+    """evaluation.sigma and model.sigma; a name that one section alone has stays short."""
+    for pair in ("evaluation.sigma=0.5", "model.sigma=0.5", "evaluation.limit=3"):
+        assert main(["evaluate", "half", "steps=1", pair]) == 0
+    assert {path.name for path in (half / "evaluation").iterdir()} == {
+        f"sudoku-4x4-test-T1-{last}" for last in ("evaluation.sigma=0.5", "model.sigma=0.5", "limit=3")
+    }
+
+
 def test_help_names_them() -> None:
     page = output("evaluate --help")
     assert all(f"  evaluation.{typed} " in page for typed in ("policies=true", "restarts=8", "probes=true"))
