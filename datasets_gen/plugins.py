@@ -12,20 +12,26 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-EXTENSIONS = Path(__file__).parent / "extensions"
+
+class Extensions:
+    """The folders of PACKAGE/extensions, found by listing, each file imported when it is first needed."""
+
+    def __init__(self, package: str, folder: Path):
+        self.package, self.folder = package, folder / "extensions"
+
+    def load_parts(self, part: str) -> None:
+        """Import the file `part`.py of every extension that has one, so that what it adds to the tables is known."""
+        for file in sorted(self.folder.glob(f"*/{part}.py")):
+            importlib.import_module(f"{self.package}.extensions.{file.parent.name}.{part}")
+
+    def names(self) -> list[str]:
+        """The names of the extensions that this installation has."""
+        return sorted(file.parent.name for file in self.folder.glob("*/__init__.py"))
+
+    def installed(self) -> str:
+        """Which extensions there are, as the end of an error."""
+        return f"this installation has the extensions {', '.join(self.names()) or '(none)'}"
 
 
-def load_parts(part: str) -> None:
-    """Import the file `part`.py of every extension that has one, so that what it adds to the tables is known."""
-    for file in sorted(EXTENSIONS.glob(f"*/{part}.py")):
-        importlib.import_module(f"datasets_gen.extensions.{file.parent.name}.{part}")
-
-
-def extensions() -> list[str]:
-    """The names of the extensions that this installation has."""
-    return sorted(file.parent.name for file in EXTENSIONS.glob("*/__init__.py"))
-
-
-def installed() -> str:
-    """Which extensions there are, as the end of an error."""
-    return f"this installation has the extensions {', '.join(extensions()) or '(none)'}"
+OF_SETS = Extensions("datasets_gen", Path(__file__).parent)
+load_parts, extensions, installed = OF_SETS.load_parts, OF_SETS.names, OF_SETS.installed

@@ -23,9 +23,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from datasets_gen.plugins import Extensions
 from reason.errors import ConfigError
 
-EXTENSIONS = Path(__file__).parent / "extensions"
+OWN = Extensions("reason", Path(__file__).parent)
+load_parts, extensions, installed = OWN.load_parts, OWN.names, OWN.installed
 
 
 class Command(NamedTuple):
@@ -40,25 +42,14 @@ COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; th
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
 
 
-def extensions() -> list[str]:
-    """The names of the extensions that this installation has."""
-    return sorted(folder.parent.name for folder in EXTENSIONS.glob("*/__init__.py"))
-
-
 def load_extensions() -> None:
     """Import every extension, so that the commands that it adds are known from now on."""
     for name in extensions():
         importlib.import_module(f"reason.extensions.{name}")
 
 
-def load_parts(part: str) -> None:
-    """Import the file `part`.py of every extension that has one, so that what it adds to the tables is known."""
-    for file in sorted(EXTENSIONS.glob(f"*/{part}.py")):
-        importlib.import_module(f"reason.extensions.{file.parent.name}.{part}")
-
-
 def extension(name: str, part: str) -> Any:
-    """The file `part`.py of an extension, imported, for another extension.
+    """The file `part`.py of an extension, imported, for the core where asked, or another extension.
 
     Raises:
         ConfigError: this installation lacks it.
@@ -85,11 +76,6 @@ def function_at(place: str) -> Callable[[list[str]], int]:
     module, _, name = place.partition(":")
     found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
     return found
-
-
-def installed() -> str:
-    """Which extensions there are, as the end of an error."""
-    return f"this installation has the extensions {', '.join(extensions()) or '(none)'}"
 
 
 def import_file(file: Path | str) -> ModuleType:

@@ -20,8 +20,6 @@ from reason.settings.loops import LoopsConfig
 
 Halting = Literal["bce", "q-learning", "none"]
 SECTIONS: dict[str, type[BaseConfig]] = {"loops": LoopsConfig}  # an extension may put one with more settings here
-DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
-TINY = 1e-9  # probabilities below count as this in a logarithm
 
 
 class RolloutConfig(TabledConfig):

@@ -7,7 +7,8 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -218,3 +219,19 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
 
     agree()
     assert True in known
+
+
+def reading_tests(cases: Mapping[str, Callable[[], Case]]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The two tests that every family has, of its cases."""
+    case_of = cache(lambda name: cases[name]())
+
+    @pytest.mark.parametrize("name", cases)
+    def is_read_again(name: str, page: Any) -> None:
+        drawn_is_read_again(case_of(name), page)
+
+    @pytest.mark.parametrize("name", cases)
+    @COUNTS
+    def reads_alike_or_refuses(name: str, count: int, page: Any, tmp_path: Path) -> None:
+        all_read_alike(case_of(name), count, page, tmp_path)
+
+    return is_read_again, reads_alike_or_refuses

@@ -105,9 +105,10 @@ def unused(config: Config) -> dict[str, str]:
     for name, term in TERMS.items():
         for setting in (*term.settings, *([] if term.section is None else [name])):
             absent.setdefault(setting, []).append(name)
+    present, values = set(config.loss.present), config.loss.model_dump()
     for setting, names in absent.items():
-        if not set(names) & set(config.loss.present):
-            keys = leaves({setting: config.loss.model_dump()[setting]}, "loss.")
+        if present.isdisjoint(names):
+            keys = leaves({setting: values[setting]}, "loss.")
             found |= dict.fromkeys(keys, f"no {' or '.join(names)} in this loss, to use it")
     return found
 

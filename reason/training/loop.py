@@ -111,15 +111,18 @@ class Trainer:
         rollout, sets = self.config.rollout, len(self.carries)
         if self.step >= self.freezes_at:
             self.model.freeze_embedding()
-        fixed = self.config.loss.weights_at(self.step, self.horizon)
-        weights = {**fixed} if self.balancer is None else self.balancer.weights(self.step)
+        weights: dict[str, float | torch.Tensor] = (
+            {**self.config.loss.weights_at(self.step, self.horizon)}
+            if self.balancer is None
+            else self.balancer.weights(self.step)
+        )
         for _ in range(rollout.grad_steps):
             measured = self.balancer is not None and self.balancer.measures(self.index, sets)
             loops = rollout.loops.draw(self.config.seed, self.index, self.step)
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
             # and these must save the same tensors as the first calls did: so the whole measured step is eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                turn, index = self.index % sets, self.index // sets
+                index, turn = divmod(self.index, sets)
                 carry, unroll = supervise(self.model, self.carries[turn], self._draw, rollout, index, loops)
                 self.carries[turn] = carry
                 terms = evaluate_terms(unroll, self.config.loss, weights)

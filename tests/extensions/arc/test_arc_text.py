@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-import pytest
-from typed_texts import COUNTS, Case, all_read_alike, drawn_is_read_again
+from typed_texts import Case, reading_tests
 from typed_texts import page as page
 
 from datasets_gen.extensions.arc.puzzles import Arc, tokens_of
@@ -24,15 +19,4 @@ CASES = {
     "arc": lambda: arc(6, 0, 0),
     "moved arc": lambda: arc(5, 3, 2),
 }
-case_of = cache(lambda name: CASES[name]())
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_drawn_is_read_again(name: str, page: Any) -> None:
-    drawn_is_read_again(case_of(name), page)
-
-
-@pytest.mark.parametrize("name", CASES)
-@COUNTS
-def test_every_reader_reads_alike_or_refuses(name: str, count: int, page: Any, tmp_path: Path) -> None:
-    all_read_alike(case_of(name), count, page, tmp_path)
+test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)
