@@ -1,0 +1,81 @@
+"""reason figures: a paper's figure, drawn of trained runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+
+from datasets_gen.typed import Parser
+from reason.api import Dataset, Run, load
+from reason.errors import ConfigError
+from reason.extensions.figures import draw
+from reason.models.base import Batch
+
+FIGURES = """Draw a figure of the papers from trained runs; FILE is a .png, .svg or .pdf.
+
+  reason figures spectrum FILE RUN          the largest eigenvalues of the Jacobian, by supervision step
+  reason figures determinants FILE RUN      Routh-Hurwitz determinants of a cell's Jacobian (CMM eq. 24 to 28)
+  reason figures portrait FILE RUN          phase portraits at every checkpoint of the run (CMM figure 5)
+  reason figures trajectories FILE RUN…     states of several runs in one plane with one scale (STARS figures 2, 5)
+  reason figures jumps FILE RUN             rows whose puzzles are replaced (CMM figure 8)
+  reason figures repulsion FILE             what repulsion does to directions (CMM figure 7); no run
+
+A run keeps its newest checkpoints; training.keep_checkpoints=100 keeps those of a whole training for `portrait`.
+"""
+WITH_ONE_RUN = {
+    "spectrum": draw.spectrum,
+    "determinants": draw.determinants,
+    "portrait": draw.portrait,
+    "jumps": draw.jumps,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Draw one figure; returns the exit status.
+
+    Raises:
+        ConfigError: a run is missing, has no test split, or its model has no such map.
+    """
+    parser = Parser(prog="reason figures", description=FIGURES)
+    parser.add_argument("kind", choices=[*WITH_ONE_RUN, "trajectories", "repulsion"])
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("runs", nargs="*", metavar="RUN")
+    parser.add_argument("--data", metavar="DIR", help="puzzles of this set's test split (default: the run's set)")
+    parser.add_argument("--puzzles", type=int, default=4, help="puzzles (default 4); spectra are of the first")
+    parser.add_argument("--steps", type=int, default=16, help="supervision steps (default 16)")
+    options = parser.parse_args(argv)
+    if min(options.puzzles, options.steps) < 1:
+        raise ConfigError(f"--puzzles {options.puzzles} --steps {options.steps}: each must be 1 or more")
+    if options.file.suffix not in (".png", ".svg", ".pdf"):
+        raise ConfigError(f"{options.file}: name a file that ends in .png, .svg or .pdf")
+    needed = {"trajectories": len(options.runs) or 1, "repulsion": 0}.get(options.kind, 1)
+    if len(options.runs) != needed:
+        raise ConfigError(f"{options.kind} is drawn of {needed} run{'s' * (needed != 1)}, got {len(options.runs)}")
+    runs = [load(name, device="cpu") for name in options.runs]
+    batches = [_puzzles(run, options.data, options.puzzles) for run in runs]
+    figure = Figure(dpi=130, layout="constrained")
+    torch.manual_seed(0)
+    try:
+        if options.kind == "repulsion":
+            draw.repulsion(figure)
+        elif options.kind == "trajectories":
+            draw.trajectories(figure, runs, batches, options.steps)
+        else:
+            WITH_ONE_RUN[options.kind](figure, runs[0], batches[0], options.steps)
+    except NotImplementedError as error:
+        raise ConfigError(f"{options.kind} needs a model whose map is known: {error}") from None
+    options.file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.file)
+    print(options.file)
+    return 0
+
+
+def _puzzles(run: Run, data: str | None, count: int) -> Batch:
+    directories = [data] if data else run.config.data.directories
+    if not directories:
+        raise ConfigError(f"{run.directory} does not say which set it was trained on: add --data DIR")
+    dataset = Dataset(directories[0])
+    run.accept(dataset)
+    return dataset.batch("test" if "test" in dataset.splits else dataset.splits[0], rows=count)

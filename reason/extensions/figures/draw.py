@@ -1,0 +1,184 @@
+"""Six figures. Each function draws into an empty matplotlib Figure; states and Jacobians are in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from reason.api import Run
+from reason.evaluation.states import parts, precise, rows_of
+from reason.extensions.figures.jacobian import cell_jacobian, eigenvalues
+from reason.extensions.figures.routh_hurwitz import log_determinants
+from reason.losses.repulsion import repulsion as repulsion_loss
+from reason.models.base import Batch, Reasoner
+from reason.rollout import unroll
+from reason.training.checkpoint import load_into, readable, step_of
+
+EIGENVALUES = 24
+GRID = 13  # points of a phase portrait along each axis
+SHOWN = 4  # supervision steps, or checkpoints, that get a panel
+POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
+
+
+def _doubling(last: int) -> list[int]:
+    """1, 4, 16, …, and the last: the supervision steps that are drawn."""
+    return sorted({4**k for k in range(SHOWN - 1) if 4**k < last} | {last})
+
+
+def spectrum(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+    """The largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's state after several steps; unit circle."""
+    model = precise(run.model)
+    shown = _doubling(steps)
+    figure.set_size_inches(3.2 * len(shown), 3.6)
+    every = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
+    for record in unroll(model, batch.each(lambda part: part[:1]), steps):
+        if record.step not in shown:
+            continue
+        values = eigenvalues(*model.map_inside(record.state, record.context, "cycle"), EIGENVALUES)
+        axes = every[shown.index(record.step)]
+        axes.plot(circle.real, circle.imag, color="grey", lw=0.8)
+        axes.plot(values.real, values.imag, "o", ms=4)
+        axes.set(title=f"step {record.step}: ρ = {np.abs(values).max():.3f}", aspect="equal", xlabel="Re λ")
+    every[0].set_ylabel("Im λ")
+
+
+def determinants(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+    """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses where Δ_k < 0."""
+    model = precise(run.model)
+    figure.set_size_inches(6.5, 4)
+    axes = figure.subplots()
+    for record in unroll(model, batch.each(lambda part: part[:1]), steps):
+        if record.step not in _doubling(steps):
+            continue
+        jacobian = cell_jacobian(*model.map_inside(record.state, record.context, "f_h"), model.prefix)
+        logs, signs = log_determinants(jacobian)
+        logs, k = np.diff(logs, prepend=0), np.arange(1, len(logs) + 1)
+        negative = int((signs < 0).sum())
+        (line,) = axes.plot(k, logs, lw=1, label=f"step {record.step}: {negative} of {len(k)} negative")
+        axes.plot(k[signs < 0], logs[signs < 0], "x", color=line.get_color(), ms=5)
+    axes.set(xlabel="k", ylabel="log₁₀ |Δₖ/Δₖ₋₁| of the first cell", title="Routh-Hurwitz (stable: all positive)")
+    axes.legend(frameon=False)
+
+
+@torch.no_grad()
+def portrait(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+    """F_H(z_H + z_L) − z_H on a plane of z_H through the first puzzle's last state, at up to four checkpoints.
+
+    The plane is spanned by the two widest directions of the trajectories of all puzzles at the newest checkpoint.
+    """
+    model = precise(run.model)
+    folders = list(readable(run.directory))[::-1]
+    chosen = [folders[i] for i in sorted({round(i) for i in np.linspace(0, len(folders) - 1, SHOWN)})]
+    figure.set_size_inches(3.4 * len(chosen), 3.6)
+    plane = _plane(_high_states(model, batch, steps).flatten(0, 1))
+    for axes, folder in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
+        load_into(model, folder, run.weights)
+        path = _high_states(model, batch, steps)
+        record = next(r for r in unroll(model, batch, steps) if r.step == steps)
+        origin = path[0, -1]
+        ways = (path - origin) @ plane  # (B, T + 1, 2)
+        reach = ways.abs().max().item() or 1.0
+        ticks = torch.linspace(-reach, reach, GRID, dtype=origin.dtype)
+        grid = torch.cartesian_prod(ticks, ticks)  # (GRID², 2)
+        same = torch.zeros(len(grid), dtype=torch.long)
+        state, context = rows_of(record.state, same), record.context.rows(same)
+        f, z = model.map_inside(state, context, "f_h")
+        points = (origin + grid @ plane.T).view_as(z)
+        speed = (f(points) - points).flatten(1) @ plane
+        axes.quiver(*grid.T, *speed.T, angles="xy", color="grey", width=0.003)
+        _lines(axes, ways)
+        axes.plot(0, 0, "k*", ms=8)
+        axes.set(title=f"optimizer step {step_of(folder)}", xlabel="first direction")
+    figure.axes[0].set_ylabel("second direction of z_H")
+
+
+@torch.no_grad()
+def trajectories(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
+    """The high states of several runs, each in its panel; one plane where the states have one size, one scale for all.
+
+    Runs of another size get the plane of their own two widest directions.
+    """
+    paths = [_high_states(precise(run.model), batch, steps) for run, batch in zip(runs, batches, strict=True)]
+    figure.set_size_inches(3.4 * len(runs), 3.6)
+    every = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, run, path in zip(every, runs, paths, strict=True):
+        alike = [other.flatten(0, 1) for other in paths if other.shape[-1] == path.shape[-1]]
+        centre = torch.cat(alike).mean(0)
+        _lines(axes, (path - centre) @ _plane(torch.cat(alike)))
+        axes.set(title=run.directory.name, xlabel="first principal component")
+    every[0].set_ylabel("second, of all runs")
+
+
+@torch.no_grad()
+def jumps(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+    """Left each puzzle keeps its row; right every second step replaces the puzzle of one row (carry=handover)."""
+    model = precise(run.model)
+    kept, handed = _high_states(model, batch, steps), _high_states(model, batch, steps, every=2)[:1]
+    flat = torch.cat([kept.flatten(0, 1), handed.flatten(0, 1)])
+    centre, plane = flat.mean(0), _plane(flat)
+    figure.set_size_inches(9, 4.2)
+    titles = ("(a) each puzzle keeps its row", "(b–d) every second step a new puzzle")
+    for axes, rows, title in zip(figure.subplots(1, 2, sharex=True, sharey=True), (kept, handed), titles, strict=True):
+        _lines(axes, (rows - centre) @ plane)
+        axes.plot(*((kept[:, -1] - centre) @ plane).T, "kx", zorder=3)
+        axes.set(title=title, xlabel="first principal component of z_H", ylabel="second")
+
+
+def repulsion(figure: Figure) -> None:
+    """Points of a narrow cone and their directions, before and after descent on the repulsion (eq. 33, 34)."""
+    start = torch.tensor([2.0, 1.0, 1.5]) + 0.4 * torch.randn(POINTS, 3)
+    end, everyone = repelled(start), torch.ones(POINTS, dtype=torch.bool)
+    figure.set_size_inches(13, 6.5)
+    for column, (when, points) in enumerate((("before", start), ("after", end))):
+        unit = torch.nn.functional.normalize(points, dim=1)
+        for place, (title, shown) in enumerate((("hidden representations", points), ("directions", unit)), start=1):
+            axes = figure.add_subplot(2, 4, 2 * column + place, projection="3d")
+            axes.scatter(*shown.T.numpy(), s=8, c=range(POINTS))
+            axes.set_title(f"{title} {when}", fontsize=9)
+        cosines = (unit @ unit.T)[tuple(torch.triu_indices(POINTS, POINTS, 1))]
+        axes = figure.add_subplot(2, 4, (5 + 2 * column, 6 + 2 * column))
+        axes.hist(cosines.numpy(), bins=60, range=(-1, 1))
+        axes.set_title(f"cosines of pairs {when}: repulsion {repulsion_loss(points, everyone).item():.3f}", fontsize=9)
+
+
+def repelled(points: Tensor, steps: int = DESCENT, rate: float = RATE) -> Tensor:
+    """Points (n, d) after gradient descent on their repulsion."""
+    everyone = torch.ones(len(points), dtype=torch.bool)
+    for _ in range(steps):
+        points = points.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(len(points) * repulsion_loss(points, everyone), points)
+        points = points.detach() - rate * gradient
+    return points
+
+
+def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = None) -> Tensor:
+    """The part of the state that is read out, of each row before and after each step, (B, steps + 1, N).
+
+    With `every`, the rows' puzzles move on by one after so many steps, and the states stay.
+    """
+    state = model.initial_state(model.encode(batch))
+    seen = [next(iter(parts(state).values()))]
+    for step in range(steps):
+        shift = 0 if every is None else step // every
+        state = model.step(state, model.encode(batch.each(lambda part, shift=shift: part.roll(-shift, 0))))
+        seen.append(next(iter(parts(state).values())))
+    return torch.stack([z.flatten(1) for z in seen], dim=1)
+
+
+def _plane(points: Tensor) -> Tensor:
+    """The two widest directions (N, 2) of points (P, N)."""
+    return torch.linalg.svd(points - points.mean(0), full_matrices=False).Vh[:2].T
+
+
+def _lines(axes: Axes, ways: Tensor) -> None:
+    """A line for each row of (B, T, 2), from a circle to a square."""
+    for way in ways.numpy():
+        (line,) = axes.plot(*way.T, ".-", ms=3, lw=0.9)
+        axes.plot(*way[0], "o", mfc="none", color=line.get_color(), ms=6)
+        axes.plot(*way[-1], "s", color=line.get_color(), ms=4)

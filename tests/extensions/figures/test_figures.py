@@ -1,0 +1,68 @@
+"""Every figure is drawn of a small trained run; eigenvalues against those of the whole Jacobian."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import reason
+from reason.cli import main
+from reason.extensions.figures.draw import repelled
+from reason.extensions.figures.jacobian import cell_jacobian, eigenvalues
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figures")
+    data = {"directory": str(folder / "data")}
+    rng = np.random.default_rng(0)
+    sets = [rng.integers(1, 5, (12, 2, 16)).swapaxes(0, 1) for _ in range(2)]
+    reason.Dataset.from_arrays(folder / "data", train=(sets[0][0], sets[0][1]), test=(sets[1][0], sets[1][1]))
+    model = {"hidden_size": 16, "num_heads": 2, "h_cycles": 1, "l_cycles": 2, "puzzle_emb_len": 1}
+    training = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "keep_checkpoints": 3, "compile": "none"}
+    reason.train("sudoku-4x4", data=data, run=folder / "run", model=model, training=training, ema={"decay": None})
+    return folder / "run"
+
+
+@pytest.mark.parametrize("kind", ["spectrum", "determinants", "portrait", "trajectories", "jumps", "repulsion"])
+def test_each_figure_is_drawn(kind: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = {"trajectories": [str(run), str(run)], "repulsion": []}.get(kind, [str(run)])
+    file = tmp_path / f"{kind}.png"
+    assert main(["figures", kind, str(file), *runs, "--steps", "5"]) == 0
+    assert file.stat().st_size > 10_000
+    assert str(file) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["spectrum", "a.png"], "spectrum is drawn of 1 run, got 0"),
+        (["spectrum", "a.txt", "RUN"], "ends in .png"),
+        (["jumps", "a.png", "RUN", "--steps", "0"], "1 or more"),
+        (["jumps", "a.png", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], said: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["figures", *(str(run) if word == "RUN" else word for word in words)]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_eigenvalues_and_the_block_of_a_cell() -> None:
+    weight = torch.randn(24, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def f(z: torch.Tensor) -> torch.Tensor:
+        return (z.flatten(1) @ weight.T).view_as(z)
+
+    z = torch.zeros(1, 6, 4, dtype=torch.float64)
+    whole = torch.linalg.eigvals(weight).numpy()
+    largest = np.sort(np.abs(whole))[::-1][:6]
+    np.testing.assert_allclose(np.sort(np.abs(eigenvalues(f, z, 6)))[::-1], largest, rtol=1e-3)
+    assert len(eigenvalues(f, z, 40)) == 24  # all of a small map, densely
+    np.testing.assert_allclose(cell_jacobian(f, z, 2), weight[8:12, 8:12])
+
+
+def test_repulsion_turns_a_narrow_cone_apart() -> None:
+    start = torch.tensor([2.0, 1.0, 1.5]) + 0.4 * torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    unit = torch.nn.functional.normalize(repelled(start), dim=1)
+    assert (unit @ unit.T).abs().mean() < 0.7
