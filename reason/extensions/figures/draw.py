@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -166,7 +167,7 @@ def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = 
     seen = [next(iter(parts(state).values()))]
     for step in range(steps):
         shift = 0 if every is None else step // every
-        state = model.step(state, model.encode(batch.each(lambda part, shift=shift: part.roll(-shift, 0))))
+        state = model.step(state, model.encode(batch.each(partial(torch.roll, shifts=-shift, dims=0))))
         seen.append(next(iter(parts(state).values())))
     return torch.stack([z.flatten(1) for z in seen], dim=1)
 
