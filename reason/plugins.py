@@ -39,6 +39,7 @@ class Command(NamedTuple):
 
 EVALUATIONS: dict[str, str] = {}  # of extensions: a setting as it is typed, and a line of `evaluate.py --help`
 COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; those of the core are in reason.cli
+ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # what to type for the words of another program; None: not its
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
 
 

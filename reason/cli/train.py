@@ -13,7 +13,7 @@ from reason.cli.help import Parser
 from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import IMPORTED, command, extension, own_fault
+from reason.plugins import ELSEWHERE, IMPORTED, command, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive
@@ -29,7 +29,17 @@ PARSER.add_argument("--memory", action="store_true")
 
 
 def main(argv: list[str]) -> int:
-    """Parse, build, train; returns the exit status."""
+    """Parse, build, train; returns the exit status. Refused words of another program are answered with ours."""
+    try:
+        return _train(argv)
+    except ConfigError:
+        load_extensions()
+        if (said := next(filter(None, (read(argv) for read in ELSEWHERE)), None)) is not None:
+            raise ConfigError(said) from None
+        raise
+
+
+def _train(argv: list[str]) -> int:
     arguments = PARSER.parsed(argv)
     for flag, limit in (("--max-steps", arguments.max_steps), ("--max-minutes", arguments.max_minutes)):
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
