@@ -48,6 +48,12 @@ class RolloutConfig(TabledConfig):
         "{2..N_super}",
     )
 
+    staggered: bool = Field(
+        False,
+        description="whether row i begins its first puzzle at m = i mod N_super, so that rows halt one after the other "
+        "and every optimizer step sees new puzzles (ours); else all rows begin together at m = 0",
+    )
+
     @classmethod
     def entries(cls) -> Mapping[str, type[BaseConfig]]:
         """The section `loops`."""
@@ -118,12 +124,17 @@ class Unroll:
         return z[:, self.model.prefix :]
 
 
-def first_carry(model: Reasoner, batch: Batch) -> Carry:
-    """A carry whose rows have all halted: the next step gives each a puzzle and the initial state."""
+def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
+    """A carry whose rows have all halted: the next step gives each a puzzle and the initial state.
+
+    A halted row with m ≤ 0 begins its next puzzle at step −m (`staggered`).
+    """
     rows, device = len(batch.inputs), batch.inputs.device
     with torch.no_grad():
         state = model.initial_state(model.encode(batch))
     steps = torch.zeros(rows, dtype=torch.int32, device=device)
+    if config is not None and config.staggered:
+        steps -= torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps
     halted = torch.ones(rows, dtype=torch.bool, device=device)
     return Carry(batch, _detached(state), steps, halted, batch)
 
@@ -140,7 +151,7 @@ def supervise(
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     context = model.encode(carry.batch)
     before = state = _where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
-    steps = torch.where(carry.halted, 0, carry.steps) + 1
+    steps = torch.where(carry.halted, -carry.steps.clamp(max=0), carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):
         state = model.step(state, context)

@@ -69,6 +69,16 @@ def first_step(model: Counter, rows: int, config: RolloutConfig, loops: int = 1)
 FOREVER = [1e9, 1e9, 1e9]
 
 
+def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps() -> None:
+    config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
+    model, stream = Counter(), Stream(4)
+    carry, taken = first_carry(model, stream(), config), []
+    for index in range(7):
+        carry, _ = supervise(model, carry, stream, config, index)
+        taken.append(carry.steps.tolist())
+    assert taken == [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1]]
+
+
 def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) -> list[list[tuple[int, int, bool]]]:
     """HRM's and TRM's loop, one row at a time: (puzzle, m, halted) after each step.
 

@@ -91,7 +91,7 @@ class Trainer:
 
         # One carry for each set. All rows start halted, so the first step replaces the blank puzzles.
         blanks = self.samplers.blanks(config.training.batch_size // self.world.size)
-        self.carries: list[Carry] = [first_carry(model, blank) for blank in blanks]
+        self.carries: list[Carry] = [first_carry(model, blank, config.rollout) for blank in blanks]
         self.meters = Meters(self.device, self.world)
         self.spoiled = torch.zeros((), dtype=torch.bool, device=self.device)  # a gradient was NaN or infinite
         self.step = 0  # optimizer steps taken
